@@ -13,6 +13,8 @@ One import is the work of one thread.  See `import_model`.
 import functools
 import re
 
+import numpy as np
+
 import pyflow as tf
 from pyflow.interop.onnx import functions, registry, small_types
 from pyflow.interop.onnx.errors import NeedsConstant, OnnxError, UnsupportedError
@@ -23,6 +25,7 @@ from pyflow.interop.onnx.tensors import dtype_of, shape_of, to_array
 from pyflow.interop.onnx.values import Knowledge, Value, Weight
 
 _MAX_NESTING = 32
+_HALF = 10                          # ONNX's number of float16
 _NEWEST = 1 << 30
 
 
@@ -42,15 +45,18 @@ class Scope:
 class Importer:
     """Converts one model into the default graph."""
 
-    def __init__(self, model, folder, constants, shapes, weights=None):
-        """weights: a dict kept with the model, in which its imports share what it holds."""
+    def __init__(self, model, folder, constants, shapes, weights=None, wide_halves=False):
+        """weights: a dict kept with the model, in which its imports share what it holds.
+        wide_halves: float16 is float32 but for the model's inputs and outputs."""
         self.model, self.folder = model, folder
+        self.wide_halves = wide_halves
         self.constants, self.shapes = constants, shapes
         self._weights = {} if weights is None else weights
         self.opsets = _opsets(model.opset_import)
         self.functions = {(_domain(f.domain), f.name): f for f in model.functions}
         self.knowledge = Knowledge()
         self._placeholders = {}     # Placeholder op -> input name
+        self._fed = {}              # placeholders of inputs whose values are wider
         self.small_outputs = {}     # name -> ONNX's number, of outputs that are codes
         self.map_outputs = {}       # name -> array of keys, of outputs that are maps
         self._calls = []            # functions being expanded
@@ -76,11 +82,16 @@ class Importer:
             codes = small_types.unpacked(proto, shape_of(proto, what), what)
             return Value(array=codes).tagged(proto.data_type)
         if self._foreign:
-            return Value(array=to_array(proto, self.folder, what))
+            return Value(array=self.widened(to_array(proto, self.folder, what)))
         weight = self._weights.get(id(proto))
         if weight is None:      # the model, which owns the message, lives as long as the dict
-            weight = self._weights[id(proto)] = Weight(to_array(proto, self.folder, what))
+            array = self.widened(to_array(proto, self.folder, what))
+            weight = self._weights[id(proto)] = Weight(array)
         return Value(weight=weight)
+
+    def widened(self, array):
+        """The array, of float32 where halves are."""
+        return array.astype(np.float32) if self.wide_halves and array.dtype == np.float16 else array
 
     def input_names(self, placeholder_ops):
         """Names of the model's inputs among placeholders."""
@@ -104,7 +115,7 @@ class Importer:
                 elif isinstance(made, Map):
                     inputs[info.name] = [made.keys, made.tensor]
                 elif not made.is_array:
-                    inputs[info.name] = made.tensor
+                    inputs[info.name] = self._fed.get(info.name, made.tensor)
         self.nodes(graph.node, scope, self.opsets)
         outputs = {}
         for info in graph.output:
@@ -117,10 +128,17 @@ class Importer:
             try:
                 outputs[info.name] = (
                     [tf.identity(item.plain, name=name) for item in value.items]
-                    if isinstance(value, Sequence) else tf.identity(value.plain, name=name))
+                    if isinstance(value, Sequence) else self._output(info, value, name))
             except (TypeError, ValueError) as error:
                 raise OnnxError(f"output {info.name!r}: {error}") from error
         return inputs, outputs
+
+    def _output(self, info, value, name):
+        kind = info.type.tensor_type if info.type is not None else None
+        if self.wide_halves and kind is not None and kind.elem_type == _HALF \
+                and value.dtype is tf.float32:
+            return tf.cast(value.plain, tf.float16, name=name)
+        return tf.identity(value.plain, name=name)
 
     def _initializers(self, graph, scope):
         for proto in graph.initializer:
@@ -163,10 +181,13 @@ class Importer:
         own, (dtype, shape) = shape, tensor_type(info)
         bound = self.constants.get(info.name)
         if bound is not None:
-            return Value(array=bound)
+            return Value(array=self.widened(bound))
         shape = self.shapes.get(info.name, shape) if own is None else own
         made = tf.placeholder(dtype, shape, name=_node_name(info.name, "input"))
         self._placeholders[made.op] = info.name
+        if self.wide_halves and made.dtype is tf.float16:
+            self._fed[info.name] = made
+            made = tf.cast(made, tf.float32)
         return Value(made).tagged(small_type(info))
 
     def _lookup(self, scope, name, what):

@@ -61,10 +61,12 @@ class Value:
     """One ONNX value.  Give `array` (known now), `weight` (what the model holds) or `tensor` (and
     the order it lies in)."""
 
-    __slots__ = ("array", "_tensor", "order", "_made", "home", "small", "_weight")
+    __slots__ = ("array", "_tensor", "order", "_made", "home", "small", "_weight",
+                 "source")
 
     def __init__(self, tensor=None, order=None, array=None, weight=None):
         self._weight, self.small = weight, None     # small: see small_types.py
+        self.source = None                          # of what it was dequantised: ops/integers.py
         self.array = array if weight is None else weight.array
         self._tensor = tensor
         self.order = tuple(order) if order is not None else None

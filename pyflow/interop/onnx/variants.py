@@ -33,11 +33,13 @@ class Variants:
     """The graphs of one model."""
 
     def __init__(self, model, folder=None, config=None, shapes=None, deterministic=False,
-                 bound=BOUND):
-        """model: our ModelProto; shapes: of inputs, in place of the file's, known in part.
+                 bound=BOUND, wide_halves=False):
+        """model: our ModelProto; shapes: of inputs, in place of the file's, known in part;
+        wide_halves: as `model.imported` has it.
 
         Raises OnnxError for what no shape would mend."""
         self.model, self._folder, self._bound = model, folder, bound
+        self._wide_halves = wide_halves
         self._session = {"config": config, "deterministic": deterministic}
         self._shapes = dict(shapes or {})
         self._weights, self._kept = {}, collections.OrderedDict()
@@ -99,7 +101,7 @@ class Variants:
         shapes = {name: sizes for name, sizes in {**self._shapes, **shapes}.items()
                   if name not in values}
         model = imported(self.model, self._folder, graph, constants=values, shapes=shapes,
-                         weights=self._weights)
+                         weights=self._weights, wide_halves=self._wide_halves)
         return Variant(model, tf.Session(graph=graph, **self._session))
 
     def _unknown(self, need):

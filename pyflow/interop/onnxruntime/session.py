@@ -4,6 +4,7 @@ Invariants:
 1. What a program sees - names, symbolic shapes, type strings, what is accepted as a feed, exceptions
    - is onnxruntime's.
 2. A session keeps its model by shapes as `onnx.prepare` does (variants.py).
+3. float16 is computed in float32, as there; inputs and outputs are float16.
 
 Threads: any number may run one session at once.
 
@@ -55,7 +56,8 @@ class InferenceSession:
             model, folder = self._read(path_or_bytes)
             self._variants = Variants(model, folder, _config(self._options),
                                       shapes=_overrides(model, self._options.free_dimensions),
-                                      deterministic=self._options.use_deterministic_compute)
+                                      deterministic=self._options.use_deterministic_compute,
+                                      wide_halves=True)
         self._profile = _Profile(self._options) if self._options.enable_profiling else None
         general = self._variants.general
         made = general.model.outputs if general is not None else {}

@@ -13,6 +13,7 @@
 #include "vec/vmath.h"
 
 enum { X, H0, C0, W, W_SUMS, W_ZEROS, W_SCALES, R, R_SUMS, R_ZEROS, R_SCALES, BIAS };
+enum { LANES = 16 };
 typedef struct { int32_t reverse; } quantized_state;
 
 /* 8-bit rows of floats [m, k], and the product with packed weights. */
@@ -31,11 +32,30 @@ static pf_status take_room(pf_ctx *c, int64_t m, int64_t k, int64_t n, room *r) 
   return PF_OK;
 }
 
+/* The smallest and largest of n numbers and 0. */
+static void range(const float *x, int64_t n, float *low, float *high) {
+  float lows[LANES] = {0}, highs[LANES] = {0};
+  int64_t i = 0;
+  for (; i + LANES <= n; i += LANES)
+    for (int j = 0; j < LANES; j++) {
+      lows[j] = x[i + j] < lows[j] ? x[i + j] : lows[j];
+      highs[j] = x[i + j] > highs[j] ? x[i + j] : highs[j];
+    }
+  for (; i < n; i++) {
+    lows[0] = x[i] < lows[0] ? x[i] : lows[0];
+    highs[0] = x[i] > highs[0] ? x[i] : highs[0];
+  }
+  *low = *high = 0;
+  for (int j = 0; j < LANES; j++) {
+    *low = lows[j] < *low ? lows[j] : *low;
+    *high = highs[j] > *high ? highs[j] : *high;
+  }
+}
+
 /* Quantises x [m, k]; -> the zero point. */
 static int32_t quantize(const float *x, int64_t m, int64_t k, room *r) {
-  float low = 0, high = 0;
-  for (int64_t i = 0; i < m * k; i++) low = x[i] < low ? x[i] : low;
-  for (int64_t i = 0; i < m * k; i++) high = x[i] > high ? x[i] : high;
+  float low, high;
+  range(x, m * k, &low, &high);
   const float span = (high - low) / 255.0f;
   r->scale = span == 0 ? 1.0f : span;
   const float zero = rintf(-low / r->scale);

@@ -11,11 +11,11 @@ import pyflow as tf
 from pyflow.framework.op import get_op
 from pyflow.interop.onnx.ops.common import (Value, channels_last, ints, scalar, sizes,
                                             with_inputs)
+from pyflow.interop.onnx.ops.integers import integers, packed_parts
 from pyflow.interop.onnx.ops.matmul import product
 from pyflow.interop.onnx.ops.pool import average_pool
 from pyflow.interop.onnx.ops.quantized import (dequantize_linear, dynamic_quantize_linear,
-                                               integers, packed_parts, qlinear_conv,
-                                               quantize_linear, rounded)
+                                               qlinear_conv, quantize_linear, rounded)
 from pyflow.interop.onnx.ops.recurrent import Layer, lstm_of
 from pyflow.interop.onnx.registry import MICROSOFT, converter
 
@@ -101,7 +101,7 @@ def dynamic_quantize_matmul(node):
     _expect_numbers(node, 2, "the scale", columns)
     _expect_numbers(node, 3, "the zero point", columns)
     steps, scale, point = dynamic_quantize_linear(node)
-    made = integers(node, steps, point, 1, 3)
+    made = integers(steps, Value(point), node.value(1), node.value(3) if node.has(3) else None)
     if made is None:
         steps, scale = _dynamic(node.x(0))
         made = product(node, steps, _centred(node, 1, 3))
@@ -116,7 +116,8 @@ def matmul_integer_to_float(node):
     for i, what in ((2, "A's scale"), (3, "B's scale"), (4, "A's zero point"),
                     (5, "B's zero point")):
         _expect_numbers(node, i, what, columns if i % 2 else node.shape(0)[-1])
-    made = integers(node, node.x(0), node.x(4) if node.has(4) else None, 1, 5)
+    made = integers(node.value(0), node.value(4) if node.has(4) else None, node.value(1),
+                    node.value(5) if node.has(5) else None)
     made = product(node, _centred(node, 0, 4), _centred(node, 1, 5)) if made is None else \
         tf.cast(made, tf.float32)
     dtype = node.value(2).dtype

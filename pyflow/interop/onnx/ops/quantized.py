@@ -5,12 +5,11 @@ Sums of 8-bit products are formed in int32 or float64, where they are exact."""
 import numpy as np
 
 import pyflow as tf
-from pyflow.framework.op import get_op
 from pyflow.interop.onnx.ops.common import Value, scalar, sequence, sizes
 from pyflow.interop.onnx.ops.conv import convolution
+from pyflow.interop.onnx.ops.integers import Source, integers
 from pyflow.interop.onnx.ops.matmul import product
 from pyflow.interop.onnx.registry import converter
-from pyflow.ops.gemm.integer_ops import packed
 
 
 def along(node, parameter, i, axis):
@@ -60,19 +59,22 @@ def dequantize_linear(node):
     x = node.x(0)
     if node.has(2):
         x = tf.cast(x, tf.int32) - tf.cast(along(node, node.x(2), 2, axis), tf.int32)
-    return tf.cast(tf.cast(x, tf.float32) * scale, dtype)
+    made = Value(tf.cast(tf.cast(x, tf.float32) * scale, dtype))
+    made.source = Source(node.value(0), node.value(1), node.value(2) if node.has(2) else None, axis)
+    return made
 
 
 @converter("DynamicQuantizeLinear")
 def dynamic_quantize_linear(node):
-    x = node.x(0)
+    value = node.value(0)
+    x = value.tensor
     zero = scalar(0, x)
     low = tf.minimum(tf.reduce_min(x), zero)
     high = tf.maximum(tf.reduce_max(x), zero)
     scale = (high - low) / scalar(255, x)
     safe = tf.where(tf.equal(scale, zero), scalar(1, x), scale)
     point = rounded(tf.negative(low) / safe, None, tf.uint8)
-    return [rounded(x / safe, point, tf.uint8), safe, point]
+    return [Value(rounded(x / safe, point, tf.uint8), value.order), safe, point]
 
 
 def _shifted(node, i, zero, wide):
@@ -89,45 +91,10 @@ def _shifted(node, i, zero, wide):
     return x - point
 
 
-def packed_parts(value, zero, weights=None):
-    """Constants (packed weights, sums, zero points) for a Value [k, n] of 8 bits and its zero
-    point's, None for 0; weights: another matrix of the Value's array, (its key, function).
-
-    None where they are not known while importing."""
-    key, pick = weights if weights is not None else (None, lambda array: array)
-    if not value.is_array or zero is not None and not zero.is_array \
-            or value.array.dtype not in (np.int8, np.uint8) or weights is None and value.rank != 2:
-        return None
-    zeros = np.zeros(1, np.int32) if zero is None else zero.array.reshape(-1).astype(np.int32)
-    if weights is None and zeros.size not in (1, value.array.shape[1]):
-        return None
-    made = []
-
-    def part(i):
-        def of(array):
-            if not made:
-                made.extend(packed(pick(array), zeros))
-            return made[i]
-        return of
-    return [value.form(("bytes", i, key, zeros.tobytes()), part(i)) for i in range(3)]
-
-
-def integers(node, a, a_zero, i, point):
-    """The int32 product of 8-bit a, less its zero point (a tensor or None), and the weights of
-    input i, less theirs, of input `point`; None if the kernel does not do it."""
-    parts = packed_parts(node.value(i), node.value(point) if node.has(point) else None)
-    if parts is None or a.dtype not in (tf.uint8, tf.int8) or a.shape.ndims in (None, 0):
-        return None
-    if a_zero is None:
-        a_zero = scalar(0, a)
-    elif a_zero.shape.as_tuple() not in ((), (1,)):
-        return None
-    return get_op("_MatMulInteger")(a, tf.reshape(a_zero, []), *parts)
-
-
 @converter("MatMulInteger")
 def matmul_integer(node):
-    made = integers(node, node.x(0), node.x(2) if node.has(2) else None, 1, 3)
+    made = integers(node.value(0), node.value(2) if node.has(2) else None, node.value(1),
+                    node.value(3) if node.has(3) else None)
     if made is not None:
         return made
     return product(node, _shifted(node, 0, 2, tf.int32), _shifted(node, 1, 3, tf.int32))
