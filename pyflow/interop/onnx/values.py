@@ -66,7 +66,8 @@ class Value:
 
     def __init__(self, tensor=None, order=None, array=None, weight=None):
         self._weight, self.small = weight, None     # small: see small_types.py
-        self.source = None                          # of what it was dequantised: ops/integers.py
+        self.source = None          # what it was made of, for ops that do better with that:
+                                    # Dequantised or Stretched of ops/common.py
         self.array = array if weight is None else weight.array
         self._tensor = tensor
         self.order = tuple(order) if order is not None else None

@@ -1,21 +1,16 @@
 """Products of 8-bit numbers with constant weights, which are packed while importing.
 
-What DequantizeLinear makes remembers where it came from (`Source`), so that a product of two such
+What DequantizeLinear makes remembers where it came from (`Dequantised`), so that a product of two such
 tensors is formed of the 8-bit numbers: exact, and then scaled."""
-
-import collections
 
 import numpy as np
 
 import pyflow as tf
 from pyflow.framework.op import get_op
-from pyflow.interop.onnx.ops.common import scalar
+from pyflow.interop.onnx.ops.common import Dequantised, scalar
 from pyflow.ops.gemm.integer_ops import packed
 
 _BYTES = (tf.uint8, tf.int8)
-
-# Values: 8-bit numbers, their scale, their zero point or None; the axis of several
-Source = collections.namedtuple("Source", "numbers scale zero axis")
 
 
 def packed_parts(value, zero, weights=None):
@@ -57,7 +52,8 @@ def integers(a, a_zero, b, b_zero):
 def dequantised_product(a, b):
     """The float32 product of two dequantised Values, by their 8-bit numbers; None if it is none."""
     left, right = a.source, b.source
-    if left is None or right is None or a.dtype is not tf.float32 or b.dtype is not tf.float32 \
+    if not isinstance(left, Dequantised) or not isinstance(right, Dequantised) \
+            or a.dtype is not tf.float32 or b.dtype is not tf.float32 \
             or not _one(left.scale) or b.rank != 2:
         return None
     if not _one(right.scale) and (right.axis % 2 != 1 or right.scale.rank != 1):

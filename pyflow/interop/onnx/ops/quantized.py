@@ -5,9 +5,9 @@ Sums of 8-bit products are formed in int32 or float64, where they are exact."""
 import numpy as np
 
 import pyflow as tf
-from pyflow.interop.onnx.ops.common import Value, scalar, sequence, sizes
+from pyflow.interop.onnx.ops.common import Dequantised, Value, scalar, sequence, sizes
 from pyflow.interop.onnx.ops.conv import convolution
-from pyflow.interop.onnx.ops.integers import Source, integers
+from pyflow.interop.onnx.ops.integers import integers
 from pyflow.interop.onnx.ops.matmul import product
 from pyflow.interop.onnx.registry import converter
 
@@ -60,7 +60,8 @@ def dequantize_linear(node):
     if node.has(2):
         x = tf.cast(x, tf.int32) - tf.cast(along(node, node.x(2), 2, axis), tf.int32)
     made = Value(tf.cast(tf.cast(x, tf.float32) * scale, dtype))
-    made.source = Source(node.value(0), node.value(1), node.value(2) if node.has(2) else None, axis)
+    made.source = Dequantised(node.value(0), node.value(1),
+                              node.value(2) if node.has(2) else None, axis)
     return made
 
 
