@@ -178,6 +178,8 @@ OP_TYPES = {
         "CTCBeamSearchDecoder CTCGreedyDecoder CTCLoss",
     "rnn.gru_ops":
         "GRUBlockCell GRUBlockCellGrad",
+    "rnn.gru_steps_ops":
+        "_GRU",
     "rnn.lstm_ops":
         "BlockLSTM BlockLSTMGrad BlockLSTMGradV2 BlockLSTMV2 LSTMBlockCell LSTMBlockCellGrad",
     "rnn.lstm_quantized_ops":

@@ -100,7 +100,7 @@ add("open-voicefilter-lite==0.2.0",
      {"stacked_logmel": noise(1, 20, 512), "dvec": noise(1, 256, scale=0.06),
       "h0": full(0, 3, 1, 512), "c0": full(0, 3, 1, 512)}))
 
-# ------------------------------------------------------------------------------------ music, signals
+# ----------------------------------------------------------------------------------- music, signals
 add("basic-pitch==0.4.0",
     ("basic_pitch", "basic_pitch/saved_models/icassp_2022/nmp.onnx",
      {"serving_default_input_2:0": speech(1, 43844, 1, rate=22050, axis=1)}))

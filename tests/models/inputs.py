@@ -8,7 +8,8 @@ import numpy as np
 
 
 def speech(*shape, rate=16000, scale=1.0, axis=-1):
-    """A voice at `rate` samples a second along `axis`, the last but for ones, about -scale .. scale."""
+    """A voice at `rate` samples a second along `axis`, about -scale .. scale; no size behind it
+    is above 1."""
     def make(rng):
         count = shape[axis]
         lines = [_voice(rng, count, rate) for _ in range(int(np.prod(shape)) // count)]

@@ -207,7 +207,7 @@ def summary(rows):
             print(f"{threads} threads: {len(ratios)} models, geometric mean {mean:.3f}, worst "
                   f"{max(ratios):.2f}")
     bad = [row["model"] for row in rows if not agrees(row)]
-    print(f"{len(rows) - len(bad)} of {len(rows)} agree" + (f"; not {', '.join(bad)}" if bad else ""))
+    print(f"{len(rows) - len(bad)} of {len(rows)} agree", "; not" if bad else "", ", ".join(bad))
     return good and not bad
 
 

@@ -45,11 +45,13 @@ class Scope:
 class Importer:
     """Converts one model into the default graph."""
 
-    def __init__(self, model, folder, constants, shapes, weights=None, wide_halves=False):
+    def __init__(self, model, folder, constants, shapes, weights=None, wide_halves=False,
+                 only_run=False):
         """weights: a dict kept with the model, in which its imports share what it holds.
-        wide_halves: float16 is float32 but for the model's inputs and outputs."""
+        wide_halves: float16 is float32 but for the model's inputs and outputs; only_run: nobody
+        asks for gradients."""
         self.model, self.folder = model, folder
-        self.wide_halves = wide_halves
+        self.wide_halves, self.only_run = wide_halves, only_run
         self.constants, self.shapes = constants, shapes
         self._weights = {} if weights is None else weights
         self.opsets = _opsets(model.opset_import)

