@@ -9,7 +9,7 @@
 #              half an hour, MODELS="--check" the answers alone; make models-end-to-end: six of the packages as their users run them
 # make oracle  record TensorFlow's answers anew (downloads TensorFlow into .venv-tf)
 # make dev     an editable install for working on pyflow
-# make tables  after a change of ops or public names: op_types.py, _public.py and the .pyi files of pyflow, from its modules
+# make tables  after a change of ops or public names: op_types.py, op_families.py, _public.py and the .pyi files of pyflow, from its modules
 # make cuda    the CUDA plugin's library into build/cuda, where nvcc is (ARCHS=90 for one architecture)
 # make fuzz-graphs   random graphs against a naive interpreter (COUNT=100000; hours)
 # make fuzz          mutated graphs and checkpoints with libFuzzer, under ASan and UBSan (COUNT=1000000 each; needs clang)

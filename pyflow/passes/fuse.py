@@ -45,7 +45,8 @@ SUMS = frozenset(("Add", "AddV2", "BiasAdd", "BiasAddV1"))
 _KEPT = {"MatMul": ("transpose_a", "transpose_b", "T"),
          "Conv2D": ("T", "strides", "use_cudnn_on_gpu", "padding", "explicit_paddings",
                     "data_format", "dilations"),
-         "DepthwiseConv2dNative": ("T", "strides", "padding", "data_format", "dilations")}
+         "DepthwiseConv2dNative": ("T", "strides", "padding", "explicit_paddings", "data_format",
+                                   "dilations")}
 _FLOATS = frozenset((dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16))
 _FOLDED = frozenset((dtypes.float32, dtypes.float64))
 
@@ -111,10 +112,7 @@ class _Fusion:
 
     @staticmethod
     def _can_start(node):
-        if node.attrs.get("T") not in _FLOATS or len(node.inputs) != 2:
-            return False
-        explicit = text(node.attrs.get("padding", "")) == "EXPLICIT"
-        return not (explicit and node.op == "DepthwiseConv2dNative")
+        return node.attrs.get("T") in _FLOATS and len(node.inputs) == 2
 
     def _take_padding(self, conv):
         """Pad + Conv2D VALID: explicit padding."""
@@ -271,7 +269,7 @@ class _Chain:
         last, filter_ = self.nodes[-1], self.start.inputs[1][0]
         behind = self._consts + ([filter_] if filter_.op == "Const" else [])
         controls = dict.fromkeys(c for n in behind for c in n.controls)
-        return fuse_shapes.const(f"{last.name}/{name}", value.astype(dtype.as_numpy_dtype),
+        return fuse_shapes.const(f"{last.name}/{name}", value.astype(dtype.as_numpy_dtype, copy=False),
                                  last, controls)
 
     def filter_edge(self, made):

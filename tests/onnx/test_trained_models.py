@@ -14,7 +14,8 @@ def drawn(seed, *shape, scale=0.5):
 
 
 def made(nodes, inputs, outputs, arrays, opset=17, **domains):
-    return model(graph(nodes, inputs, [(name,) for name in outputs], arrays),
+    outputs = [(name,) if isinstance(name, str) else name for name in outputs]
+    return model(graph(nodes, inputs, outputs, arrays),
                  {"": opset, **domains})
 
 
@@ -138,7 +139,7 @@ def test_a_session_computes_halves_in_float32():
     session = InferenceSession(made(
         [node("Add", ["x", "c"], ["a"], {}), node("Sub", ["a", "one"], ["b"], {}),
          node("Cast", ["b"], ["d"], {"to": 10}), node("Mul", ["d", "k"], ["y"], {})],
-        [("x", np.float16, ["n"])], ["y"],
+        [("x", np.float16, ["n"])], [("y", np.float16, ["n"])],
         {"c": np.full(1, tiny), "one": np.ones(1, np.float16),
          "k": np.full(1, 1024, np.float16)}))
     [y] = session.run(None, {"x": np.ones(3, np.float16)})

@@ -138,24 +138,29 @@ class _FusedConv2D:
 
 @op("_FusedDepthwiseConv2dNative", inputs="input: T, filter: T, args: num_args * T",
     outputs="output: T", T=FLOATS,
-    attrs='T: type, num_args: int >= 0, strides: list(int), padding: {"SAME", "VALID"}, '
+    attrs='T: type, num_args: int >= 0, strides: list(int), '
+          'padding: {"SAME", "VALID", "EXPLICIT"}, explicit_paddings: list(int) = [], '
           + GEOMETRY + FUSED)
 class _FusedDepthwiseConv2dNative:
-    """DepthwiseConv2dNative, then what `fused_ops` lists. TF: _FusedDepthwiseConv2dNative."""
+    """DepthwiseConv2dNative, then what `fused_ops` lists. TF: _FusedDepthwiseConv2dNative, which
+    has no explicit paddings."""
     def shape(op):
         _check_fused(op, 2)
         return convolved_shape(op, depthwise=True)
     gradient = UNREGISTERED
 
-    def reference(input, filter, args, strides, padding, data_format, dilations, fused_ops, epsilon,
-                  leakyrelu_alpha):
-        y = raw_ops.DepthwiseConv2dNative.reference(input, filter, strides, padding, [],
-                                                    data_format, dilations)
+    def reference(input, filter, args, strides, padding, explicit_paddings, data_format, dilations,
+                  fused_ops, epsilon, leakyrelu_alpha):
+        y = raw_ops.DepthwiseConv2dNative.reference(input, filter, strides, padding,
+                                                    explicit_paddings, data_format, dilations)
         return apply_fused(y, args, fused_ops, epsilon, leakyrelu_alpha,
                            spatial_axes(data_format)[1])
     samples = [sample for shapes, bias, result, attrs in (
         (((2, 5, 4, 3), (3, 3, 3, 2)), (6,), (2, 5, 4, 6), dict(padding="SAME")),
         (((1, 3, 6, 6), (3, 3, 3, 1)), (3,), (1, 3, 2, 2), dict(
-            padding="VALID", data_format="NCHW", strides=[1, 1, 2, 2])))
+            padding="VALID", data_format="NCHW", strides=[1, 1, 2, 2])),
+        (((1, 5, 6, 3), (3, 3, 3, 1)), (3,), (1, 3, 3, 3), dict(
+            padding="EXPLICIT", explicit_paddings=[0, 0, 1, 1, 1, 0, 0, 0],
+            strides=[1, 2, 2, 1])))
         for sample in _samples(shapes, bias, result, types=SINGLE,
                                **{"strides": [1, 1, 1, 1], **attrs})]

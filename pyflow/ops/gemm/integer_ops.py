@@ -20,14 +20,32 @@ COLUMNS, DEPTH = 64, 4
 def packed(weights, zeros):
     """Arrays (packed weights, sums of columns, zero points) for weights [k, n] of int8 or uint8 and
     zero points that broadcast against a column each."""
+    return (packed_weights(weights), column_sums(weights),
+            column_zeros(zeros, weights.shape[1], weights.dtype))
+
+
+def packed_weights(weights):
+    """Packed weights, int8, of weights [k, n] of int8 or uint8."""
     k, n = weights.shape
-    zeros = np.broadcast_to(zeros, (n,)).astype(np.int32)
-    if weights.dtype == np.uint8:
-        weights, zeros = (weights ^ np.uint8(128)).view(np.int8), zeros - 128
     room = np.zeros((-(-k // DEPTH) * DEPTH, -(-n // COLUMNS) * COLUMNS), np.int8)
-    room[:k, :n] = weights
+    room[:k, :n] = _signed(weights)
     panels = room.reshape(-1, DEPTH, room.shape[1] // COLUMNS, COLUMNS).transpose(2, 0, 3, 1)
-    return np.ascontiguousarray(panels), weights.sum(0, dtype=np.int32), zeros
+    return np.ascontiguousarray(panels)
+
+
+def column_sums(weights):
+    """Sums of columns, int32, of the weights as int8."""
+    return _signed(weights).sum(0, dtype=np.int32)
+
+
+def column_zeros(zeros, n, dtype):
+    """Zero points of n columns, int32, of the weights of `dtype` as int8."""
+    return np.broadcast_to(zeros, (n,)).astype(np.int32) - (128 if dtype == np.uint8 else 0)
+
+
+def _signed(weights):
+    """uint8 weights less 128."""
+    return (weights ^ np.uint8(128)).view(np.int8) if weights.dtype == np.uint8 else weights
 
 
 def unpacked(panels, k, n):

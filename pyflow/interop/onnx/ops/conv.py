@@ -72,7 +72,7 @@ def _filters(w, group, wide, depth=None):
         return transpose(a, (2, 3, 1, 0))
     if w.is_array:
         made = w.form(("filters", group, depth),
-                      lambda array: np.ascontiguousarray(turned(array, np.reshape, np.transpose)))
+                      lambda array: turned(array, np.reshape, np.transpose))
     else:
         made = turned(w.plain, tf.reshape, tf.transpose)
     return (made if wide is None else tf.cast(made, wide)), depthwise

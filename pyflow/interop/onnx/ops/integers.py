@@ -8,7 +8,8 @@ import numpy as np
 import pyflow as tf
 from pyflow.framework.op import get_op
 from pyflow.interop.onnx.ops.common import Dequantised, scalar
-from pyflow.ops.gemm.integer_ops import packed
+from pyflow.interop.onnx.values import constant
+from pyflow.ops.gemm.integer_ops import column_sums, column_zeros, packed_weights
 
 _BYTES = (tf.uint8, tf.int8)
 
@@ -18,22 +19,21 @@ def packed_parts(value, zero, weights=None):
     point's, None for 0; weights: another matrix of the Value's array, (its key, function).
 
     None where they are not known while importing."""
-    key, pick = weights if weights is not None else (None, lambda array: array)
+    key, pick = weights if weights is not None else (None, _all_of)
     if not value.is_array or zero is not None and not zero.is_array \
             or value.array.dtype not in (np.int8, np.uint8) or weights is None and value.rank != 2:
         return None
+    columns, kind = pick(value.array).shape[1], value.array.dtype
     zeros = np.zeros(1, np.int32) if zero is None else zero.array.reshape(-1).astype(np.int32)
-    if weights is None and zeros.size not in (1, value.array.shape[1]):
+    if zeros.size not in (1, columns):
         return None
-    made = []
+    return [value.form(("packed bytes", key), lambda array: packed_weights(pick(array))),
+            value.form(("sums of bytes", key), lambda array: column_sums(pick(array))),
+            constant(column_zeros(zeros, columns, kind))]
 
-    def part(i):
-        def of(array):
-            if not made:
-                made.extend(packed(pick(array), zeros))
-            return made[i]
-        return of
-    return [value.form(("bytes", i, key, zeros.tobytes()), part(i)) for i in range(3)]
+
+def _all_of(array):
+    return array
 
 
 def integers(a, a_zero, b, b_zero):
