@@ -1,7 +1,7 @@
 """Trained models out of published packages: pyflow's answers and time beside onnxruntime's.
 
     python tests/models/run.py --ort ORT_PYTHON [--only NAME ...] [--threads 1 2] [--rounds 3]
-        [--seconds 0.3] [--check] [--json FILE] [--folder build/models]
+        [--seconds 0.3] [--check | --times] [--json FILE] [--folder build/models]
 
 ORT_PYTHON has onnxruntime and onnx.  Both systems run the same program (child.py), in pyflow's
 `import onnxruntime` finds pyflow.  Each round starts a fresh process of each per model; the two are
@@ -13,7 +13,7 @@ the root of the mean square of its outputs' differences, relative to the outputs
 inputs of each case.  pyflow's may be at most twice onnxruntime's, or FLOOR.  Whole numbers must be
 equal.
 
---check only compares; exits with 1 if a model does not run, differs, or is above WORST.
+Exits with 1 if a model does not run, differs, or is above WORST, or their mean above MEAN.
 """
 import argparse
 import json
@@ -147,68 +147,87 @@ def agrees(row):
     return noise and row["unequal"] <= 2 * row["unequal_ort"]
 
 
-# --------------------------------------------------------------------------------------------- time
-def run_model(model, path, threads, args):
-    """The row of a model on a number of threads."""
-    folder = path.parent
+def answers(model, path, args):
+    """{"model", "ours", "theirs", ...} of a model's answers on one thread."""
+    folder, row = path.parent, {"model": model.name}
     feeds = write_feeds(model, folder)
+    for system, python in (("pyflow", sys.executable), ("ort", args.ort)):
+        child = Child(python, system)
+        said = child.ask(load=str(path), threads=1, feeds=[str(f) for f in feeds],
+                         save=[str(folder / f"{system}{i}.npz") for i in range(len(feeds))])
+        child.close()
+        if "error" in said:
+            return {**row, "error": f"{system}: {said['error']}"}
+    saved, reason = reference(model, path, args.ort)
+    return {**row, **compare(model, folder, saved), **({"no_reference": reason} if reason else {})}
+
+
+# --------------------------------------------------------------------------------------------- time
+def times(model, path, threads, args):
+    """{"model", "threads", "pyflow", "ort", "ratio", load and peak of each} of the first case."""
+    feed = str(path.parent / "case0.npz")
+    write_feeds(model, path.parent)
     row = {"model": model.name, "threads": threads}
-    times = {"pyflow": [], "ort": []}
-    held = {"pyflow": [], "ort": []}
-    for _ in range(1 if args.check else args.rounds):
+    taken, opened = {"pyflow": [], "ort": []}, {"pyflow": [], "ort": []}
+    for _ in range(args.rounds):
         children = {"pyflow": Child(sys.executable, "pyflow"), "ort": Child(args.ort, "ort")}
         for system, child in children.items():
-            said = child.ask(load=str(path), threads=threads, feeds=[str(f) for f in feeds],
-                             save=[str(folder / f"{system}{i}.npz") for i in range(len(feeds))])
+            said = child.ask(load=str(path), threads=threads, feeds=[feed], save=[])
             if "error" in said:
                 return {**row, "error": f"{system}: {said['error']}"}
-            held[system].append(said)
-        for _ in range(0 if args.check else 2):
+            opened[system].append(said)
+        for _ in range(2):
             for system, child in children.items():
-                times[system].append(child.ask(seconds=args.seconds / 2))
+                taken[system].append(child.ask(seconds=args.seconds / 2))
         for child in children.values():
             child.close()
-    saved, reason = reference(model, path, args.ort)
-    row.update(compare(model, folder, saved), **({"no_reference": reason} if reason else {}))
-    for system, said in held.items():
+    for system, said in opened.items():
         for key in ("load", "first", "peak"):
             row[f"{key}_{system}"] = statistics.median(s[key] for s in said)
-    if not args.check:
-        row.update({s: statistics.median(t) for s, t in times.items()})
-        row["ratio"] = row["pyflow"] / row["ort"]
-    return row
+    row.update({s: statistics.median(t) for s, t in taken.items()})
+    return {**row, "ratio": row["pyflow"] / row["ort"]}
 
 
 # ------------------------------------------------------------------------------------------- report
 def show(row):
-    head = f"{row['model']:22} {row['threads']}"
+    head = f"{row['model']:22}"
     if "error" in row:
-        print(f"{head}  FAILS  {row['error'][:400]}", flush=True)
-        return
-    text = f"{head}  noise {row['ours']:.1e} of {row['theirs']:.1e}, apart {row['apart']:.1e}"
-    text += f", {row['unequal']} unequal" if row["unequal"] else ""
-    text += "" if agrees(row) else "  DIFFERS"
-    text += f" (no reference: {row['no_reference'][:300]})" if row.get("no_reference") else ""
-    if "ratio" in row:
-        text += f"   {row['pyflow'] * 1e3:9.3f} of {row['ort'] * 1e3:9.3f} ms, {row['ratio']:.2f}"
-        text += "  SLOW" if row["ratio"] > WORST else ""
-    opened = [row[f"load_{s}"] + row[f"first_{s}"] for s in ("pyflow", "ort")]
-    print(f"{text}   load {opened[0] / opened[1]:.1f}", flush=True)
+        text = f"{head} FAILS  {row['error'][:400]}"
+    elif "ratio" in row:
+        opened = [row[f"load_{s}"] + row[f"first_{s}"] for s in ("pyflow", "ort")]
+        text = f"{head} {row['threads']}  {row['pyflow'] * 1e3:9.3f} of {row['ort'] * 1e3:9.3f} " \
+               f"ms, {row['ratio']:.2f}{'  SLOW' if row['ratio'] > WORST else ''}   load and " \
+               f"first run {opened[0] / opened[1]:.1f}"
+    else:
+        text = f"{head} noise {row['ours']:.1e} of {row['theirs']:.1e}, apart {row['apart']:.1e}"
+        text += f", {row['unequal']} unequal" if row["unequal"] else ""
+        text += "" if agrees(row) else "  DIFFERS"
+        text += f" (no reference: {row['no_reference'][:300]})" if row.get("no_reference") else ""
+    print(text, flush=True)
 
 
 def summary(rows):
     """Prints the means; -> whether all is well."""
     good = True
-    for threads in sorted({row["threads"] for row in rows}):
-        ratios = [r["ratio"] for r in rows if r["threads"] == threads and "ratio" in r]
+    for threads in sorted({row["threads"] for row in rows["times"]}):
+        ratios = [r["ratio"] for r in rows["times"] if r["threads"] == threads and "ratio" in r]
         if ratios:
             mean = math.exp(statistics.fmean(map(math.log, ratios)))
             good &= mean <= MEAN and max(ratios) <= WORST
-            print(f"{threads} threads: {len(ratios)} models, geometric mean {mean:.3f}, worst "
-                  f"{max(ratios):.2f}")
-    bad = [row["model"] for row in rows if not agrees(row)]
-    print(f"{len(rows) - len(bad)} of {len(rows)} agree", "; not" if bad else "", ", ".join(bad))
-    return good and not bad
+            print(f"{threads} threads: {len(ratios)} models, geometric mean {mean:.3f}, "
+                  f"{sum(r > WORST for r in ratios)} above {WORST}, worst {max(ratios):.2f}")
+    bad = [row["model"] for row in rows["answers"] if not agrees(row)]
+    if rows["answers"]:
+        print(f"{len(rows['answers']) - len(bad)} of {len(rows['answers'])} agree",
+              "; not" if bad else "", ", ".join(bad))
+    return good and not bad and not any("error" in row for row in rows["times"])
+
+
+def kept(path):
+    """The rows of an earlier run's file, for those that are not run now."""
+    if path and pathlib.Path(path).exists():
+        return json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    return {"answers": [], "times": []}
 
 
 def main():
@@ -218,20 +237,27 @@ def main():
     parser.add_argument("--threads", nargs="*", type=int, default=[1, 2])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.3)
-    parser.add_argument("--check", action="store_true")
-    parser.add_argument("--json")
+    parser.add_argument("--check", action="store_true", help="the answers alone")
+    parser.add_argument("--times", action="store_true", help="the times alone")
+    parser.add_argument("--json", help="rows of models that are not run now stay in it")
     parser.add_argument("--folder", default=str(ROOT / "build" / "models"))
     args = parser.parse_args()
     models = [m for m in MODELS if not args.only or m.name in args.only]
-    paths = fetch(models, args.folder)
-    rows = []
+    paths, rows = fetch(models, args.folder), kept(args.json)
     for model in models:
-        for threads in args.threads[:1] if args.check else args.threads:
-            if model.name in paths:
-                rows.append(run_model(model, paths[model.name], threads, args))
-                show(rows[-1])
-    if args.json:
-        resultfile.write(args.json, rows)
+        made = {"answers": [], "times": []}
+        if model.name in paths and not args.times:
+            made["answers"].append(answers(model, paths[model.name], args))
+        if model.name in paths and not args.check:
+            made["times"] += [times(model, paths[model.name], n, args) for n in args.threads]
+        for kind, found in made.items():
+            done = {(row["model"], row.get("threads")) for row in found}
+            rows[kind] = [r for r in rows[kind] if (r["model"], r.get("threads")) not in done]
+            rows[kind] += found
+            for row in found:
+                show(row)
+        if args.json:
+            resultfile.write(args.json, rows)
     return 0 if summary(rows) else 1
 
 

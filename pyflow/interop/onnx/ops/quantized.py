@@ -57,8 +57,9 @@ def dequantize_linear(node):
     dtype = node.element_type("output_dtype", node.value(1).dtype)
     scale = tf.cast(along(node, node.x(1), 1, axis), tf.float32)
     x = node.x(0)
-    if node.has(2):
-        x = tf.cast(x, tf.int32) - tf.cast(along(node, node.x(2), 2, axis), tf.int32)
+    if node.has(2):             # differences of up to 16 bits are exact in float32
+        wide = tf.float32 if x.dtype.size <= 2 else tf.int32
+        x = tf.cast(x, wide) - tf.cast(along(node, node.x(2), 2, axis), wide)
     made = Value(tf.cast(tf.cast(x, tf.float32) * scale, dtype))
     made.source = Dequantised(node.value(0), node.value(1),
                               node.value(2) if node.has(2) else None, axis)
