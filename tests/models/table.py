@@ -18,17 +18,19 @@ def lines(results):
     """The table, a line a model."""
     said = {row["model"]: row for row in results["answers"]}
     taken = {(row["model"], row["threads"]): row for row in results["times"]}
-    yield "| package and file | 1 thread, ms | ratio | 2 threads | ratio | noise | its |"
-    yield "|---|---|---|---|---|---|---|"
+    counts = sorted({row["threads"] for row in results["times"]})
+    yield "| package and file | " + "".join(
+        f"{n} thread{'s' if n > 1 else ''}, ms | ratio | " for n in counts) + "noise | its |"
+    yield "|---" * (3 + 2 * len(counts)) + "|"
     package = None
     for model in MODELS:
         if model.name not in said:
             continue
         if model.package != package:
             package = model.package
-            yield f"| **{package.replace('npm:', '')}** | | | | | | |"
+            yield f"| **{package.replace('npm:', '')}** |" + " |" * (2 + 2 * len(counts))
         cells = [pathlib.PurePath(model.file).name]
-        for threads in (1, 2):
+        for threads in counts:
             row = taken.get((model.name, threads), {})
             cells += [f"{row['pyflow'] * 1e3:.3g}", f"{row['ratio']:.2f}"] if "ratio" in row else \
                 ["", ""]
@@ -37,7 +39,7 @@ def lines(results):
                   for who in ("ours", "theirs")]
         yield "| " + " | ".join(cells) + " |"
     means = []
-    for threads in (1, 2):
+    for threads in counts:
         ratios = [row["ratio"] for (_, n), row in taken.items() if n == threads and "ratio" in row]
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else math.nan
         means += ["", f"**{mean:.2f}**"]
