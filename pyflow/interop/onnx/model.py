@@ -71,16 +71,18 @@ def import_model(model, graph=None, name="", constants=None, shapes=None, folder
 
 
 def imported(proto, folder, graph=None, name="", constants=None, shapes=None, weights=None,
-             trainable=False):
+             trainable=False, wide_halves=False, only_run=False):
     """`import_model` of a message that was read.  weights: a dict that lives as long as the
-    message, in which all imports of it share what it holds."""
+    message, in which all imports of it share what it holds.  wide_halves: float16 is computed in
+    float32, as onnxruntime does on processors; the inputs and outputs stay float16.  only_run:
+    nobody asks for gradients, so ops without one may be used."""
     graph = graph if graph is not None else tf.get_default_graph()
     declared = {info.name: info for info in proto.graph.input} if proto.graph is not None else {}
     constants = {key: _bound(value, key, declared) for key, value in (constants or {}).items()}
     for key in shapes or {}:
         _declared_input("shapes", key, declared)
     importer = Importer(proto, folder, constants, dict(shapes or {}), weights,
-                        Chosen(trainable, proto))
+                        Chosen(trainable, proto), wide_halves, only_run)
     with graph.as_default(), tf.name_scope(name or None), _pause.collection_paused():
         try:
             inputs, outputs = importer.run()

@@ -89,10 +89,13 @@ class Value:
     """One ONNX value.  Give `array` (known now), `weight` (what the model holds) or `tensor` (and
     the order it lies in)."""
 
-    __slots__ = ("array", "_tensor", "order", "_made", "home", "small", "_weight")
+    __slots__ = ("array", "_tensor", "order", "_made", "home", "small", "_weight",
+                 "source")
 
     def __init__(self, tensor=None, order=None, array=None, weight=None):
         self._weight, self.small = weight, None     # small: see small_types.py
+        self.source = None          # what it was made of, for ops that do better with that:
+                                    # Dequantised or Stretched of ops/common.py
         self.array = array if weight is None else weight.array
         self._tensor = tensor
         self.order = tuple(order) if order is not None else None

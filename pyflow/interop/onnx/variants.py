@@ -36,11 +36,13 @@ class Variants:
     """The graphs of one model."""
 
     def __init__(self, model, folder=None, config=None, shapes=None, deterministic=False,
-                 bound=BOUND):
-        """model: our ModelProto; shapes: of inputs, in place of the file's, known in part.
+                 bound=BOUND, wide_halves=False):
+        """model: our ModelProto; shapes: of inputs, in place of the file's, known in part;
+        wide_halves: as `model.imported` has it.
 
         Raises OnnxError for what no shape would mend."""
         self.model, self._folder, self._bound = model, folder, bound
+        self._wide_halves = wide_halves
         self._session = {"config": config, "deterministic": deterministic}
         self._shapes = dict(shapes or {})
         self._weights, self._kept = {}, collections.OrderedDict()
@@ -102,7 +104,8 @@ class Variants:
         shapes = {name: sizes for name, sizes in {**self._shapes, **shapes}.items()
                   if name not in values}
         model = imported(self.model, self._folder, graph, constants=values, shapes=shapes,
-                         weights=self._weights)
+                         weights=self._weights, wide_halves=self._wide_halves,
+                         only_run=True)
         return Variant(model, tf.Session(graph=graph, **self._session),
                        _Constants(self._weights.values()))
 
@@ -137,12 +140,19 @@ class Variant:
         self.model, self._session, self._constants = model, session, constants
         self._steps, self._lock = {}, threading.Lock()
         model.graph.on_arrays_taken = constants.let_go
+        self._names = list(model.inputs)
+        self._plain = all(isinstance(made, tf.Tensor) for made in model.inputs.values())
+        # whether the outputs are arrays as they are
+        self.simple = not model.map_outputs and not model.small_outputs and all(
+            isinstance(made, tf.Tensor) and made.dtype is not tf.string
+            for made in model.outputs.values())
 
     def outputs(self, feeds, names=None):
         """Arrays of the outputs called `names`, by default all, for arrays by input name.
 
         Raises tf.errors of the step, KeyError for a name that there is not."""
-        return self.step(names)(*flat(feeds[name] for name in self.model.inputs))
+        arrays = [feeds[name] for name in self._names]
+        return self.step(names)(*(arrays if self._plain else flat(arrays)))
 
     def step(self, names=None):
         """What runs the outputs called `names`: it takes arrays in the order of `model.inputs`."""

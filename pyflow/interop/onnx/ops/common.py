@@ -3,6 +3,7 @@
     tensors, order = aligned(node.inputs);  Value(tf.add(*tensors), order)
 """
 
+import collections
 import copy
 
 import numpy as np
@@ -33,6 +34,12 @@ def widened(op_name, tensors, attr="T"):
     if wide is None:
         raise TypeError(f"{op_name} has no kernel for {dtype.name}, nor for a wider type")
     return [tf.cast(t, wide) if t.dtype.base_dtype is dtype else t for t in tensors], dtype
+
+
+# Values: 8-bit numbers, their scale, their zero point or None; the axis of several
+Dequantised = collections.namedtuple("Dequantised", "numbers scale zero axis")
+# the Value that Expand was given
+Stretched = collections.namedtuple("Stretched", "value")
 
 
 def call(op_name, *tensors, attr="T", **attrs):

@@ -256,17 +256,33 @@ def _backprop(size, w, x, strides, dilations):
 
 @converter("ConvInteger")
 def conv_integer(node):
-    """Products of 8-bit numbers less their zero points, exact in float64."""
-    x, w = _shifted(node, 0, 2), _shifted(node, 1, 3)
-    made = convolution(node, x, w)
+    """Products of 8-bit numbers less their zero points, exact in what they are summed in."""
+    w = whole_weights(node, 1, 3)
+    value = node.value(0)
+    x = tf.cast(value.tensor, w.dtype)
+    if node.has(2):
+        x = x - tf.cast(tf.reshape(node.x(2), []), w.dtype)
+    made = convolution(node, Value(x, value.order), w)
     return Value(tf.cast(made.tensor, tf.int32), made.order)
 
 
-def _shifted(node, i, zero):
-    x = tf.cast(node.x(i), tf.float64)
-    if node.has(zero):
-        point = tf.cast(node.x(zero), tf.float64)
-        if point.shape.ndims == 1 and i == 1:
-            point = tf.reshape(point, [-1] + [1] * (node.rank(1) - 1))
-        x = x - point
+def whole_weights(node, i, zero):
+    """Filters of 8 bits of input i less their zero points, a Value: of float32 where the sums of
+    their products with 8-bit numbers are exact in it, else of float64.  3x3 filters may be run by
+    fewer products (Winograd), which are not exact: float64, too."""
+    value, point = node.value(i), node.value(zero) if node.has(zero) else None
+    if value.is_array and (point is None or point.is_array):
+        made = value.array.astype(np.int64)
+        if point is not None:
+            less = point.array.astype(np.int64)
+            made = made - (less.reshape([-1] + [1] * (made.ndim - 1)) if less.size > 1
+                           else less.reshape([]))
+        most = abs(made).reshape(len(made), -1).sum(1).max(initial=0) * 255
+        exact = most < 1 << 24 and made.shape[2:] != (3, 3)
+        return Value(array=made.astype(np.float32 if exact else np.float64))
+    x = tf.cast(value.plain, tf.float64)
+    if point is not None:
+        less = tf.cast(point.plain, tf.float64)
+        x = x - (tf.reshape(less, [-1] + [1] * (node.rank(i) - 1))
+                 if less.shape.as_tuple() not in ((), (1,)) else tf.reshape(less, []))
     return Value(x)

@@ -4,12 +4,14 @@ import numpy as np
 
 import pyflow as tf
 from pyflow.interop.onnx.ops.common import Value, bias_add, call, scalar, sizes
+from pyflow.interop.onnx.ops.integers import dequantised_product
 from pyflow.interop.onnx.registry import converter
 
 
 @converter("MatMul")
 def matmul(node):
-    return product(node, node.x(0), node.x(1))
+    made = dequantised_product(node.value(0), node.value(1))
+    return product(node, node.x(0), node.x(1)) if made is None else made
 
 
 def product(node, a, b):

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 import pyflow as tf
-from pyflow.interop.onnx.ops.common import Value, ints, natural, sizes
+from pyflow.interop.onnx.ops.common import Stretched, Value, ints, natural, sizes
 from pyflow.interop.onnx.registry import converter
 
 _MAX_KNOWN = 1 << 27        # elements of a constant that is made while importing
@@ -261,9 +261,14 @@ def expand(node):
             shape = np.broadcast_shapes(have, tuple(int(d) for d in wanted))
         except ValueError:
             raise node.error(f"shape {have} does not broadcast to {wanted.tolist()}") from None
-        return node.value(0) if shape == have else tf.broadcast_to(x, ints(shape))
-    shape = tf.cast(node.sizes_from(1), tf.int64)
-    return tf.broadcast_to(x, tf.broadcast_dynamic_shape(sizes(x), shape))
+        if shape == have:
+            return node.value(0)
+        made = Value(tf.broadcast_to(x, ints(shape)))
+    else:
+        shape = tf.cast(node.sizes_from(1), tf.int64)
+        made = Value(tf.broadcast_to(x, tf.broadcast_dynamic_shape(sizes(x), shape)))
+    made.source = Stretched(node.value(0))
+    return made
 
 
 @converter("ConstantOfShape")
