@@ -333,7 +333,7 @@ def _import_options(kwargs):
 
 def _import_collection(graph, name, target, scope):
     kind = target.WhichOneof("kind")
-    if kind is None:
+    if kind in (None, "any_list"):              # of other messages: a SavedModel's assets
         return
     for value in getattr(target, kind).value:
         try:

@@ -20,6 +20,13 @@ typedef struct {
   int64_t dims_at;                     /* its first dimension in ck_index.dims */
   int64_t begin, end;
 } ck_tensor;
+typedef struct {                       /* what SaveV2 is given */
+  const char *name;
+  const DLTensor *t;
+  int32_t type;
+  uint32_t crc;
+  int64_t unit, bytes, begin;
+} ck_item;
 typedef struct {
   char *text;                          /* owns every name */
   ck_file *files;
@@ -42,6 +49,14 @@ void ck_index_free(ck_index *x);
 const ck_tensor *ck_index_find(const ck_index *x, const char *name, int64_t len);
 /* Writes the index of `x` to prefix.index: temporary file, fsync, rename, fsync of the folder. */
 pf_status ck_index_write(pf_ctx *c, const char *prefix, ck_index *x);
+
+/* PF_OK, or one message for all names of input 1 that are missing (type 0) or of another type than
+ * the outputs'; first: up to three names that are there. */
+pf_status ck_check_asked(pf_ctx *c, const char *prefix, const int32_t *types, int64_t n,
+                         int64_t n_tensors, const char *const *first);
+
+/* tf_save.c: `items`, by ascending names, as a checkpoint of TensorFlow's */
+pf_status tb_save(pf_ctx *c, const char *prefix, ck_item *items, int64_t n);
 
 /* input `prefix`, checked, into CK_PATH bytes */
 pf_status ck_prefix(pf_ctx *c, const DLTensor *t, char *out);
