@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pyflow.tools.files import UnreadableModel, read_graph
+from pyflow.tools.files import UnreadableModel, read_graph, read_meta_graph
 
 __all__ = ["Model", "UnreadableModel", "feeds_of", "load", "shapes_of", "tensor_name", "with_feeds"]
 

@@ -66,7 +66,12 @@ def _variable(target, known):
         return target
     if not isinstance(target, str):
         return None
-    return known.get(target) or _parts(target, known)
+    return _named(target, known)
+
+
+def _named(name, known):
+    """The variable of a name, or the parts of a partitioned one; None if there is neither."""
+    return known[name] if name in known else _parts(name, known)
 
 
 def _is_variable(value):
@@ -94,7 +99,7 @@ def _initialize_scope(target, reader, stored, known):
         rest = name[len(scope):]
         rest = rest if target == "/" else rest.removeprefix("/")
         key = rest if stored == "/" else stored + rest
-        _initialize(known.get(name) or _parts(name, known), reader, key.removesuffix("/"))
+        _initialize(_named(name, known), reader, key.removesuffix("/"))
 
 
 def _initialize(var, reader, key):

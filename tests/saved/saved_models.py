@@ -4,6 +4,7 @@ Each function writes a folder and returns {signature: ({input: array}, {output: 
 before the signature's name, "serve/name".
 """
 import os
+import pathlib
 
 import numpy as np
 import tensorflow as tf2
@@ -173,7 +174,7 @@ def record(data, shutil):
     for name, write in MODELS.items():
         path = data / name
         shutil.rmtree(path, ignore_errors=True)
-        work = data / "work"
+        work = pathlib.Path("/tmp/saved_models")     # the graphs keep the assets' paths
         work.mkdir(exist_ok=True)
         for key, (inputs, outputs) in write(path, work).items():
             for kind, arrays in (("in", inputs), ("out", outputs)):
