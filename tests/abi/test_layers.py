@@ -31,7 +31,8 @@ ALLOWED = {
     "train": LIB | {"gradients", "session", "_names"},
     "interop": SESSION | {"timeline"},      # profiles of a model
     "platform": SESSION,
-    "tools": SESSION | {"train", "interop", "timeline", "_names"},
+    "saved_model": SESSION | {"train", "interop"},
+    "tools": SESSION | {"train", "interop", "saved_model", "timeline", "_names"},
     "core": FRAMEWORK,                  # TensorFlow's module names for messages
     "python": SESSION | {"timeline", "train"},   # TensorFlow's module names for clients
     "__init__": {"_names"},
