@@ -15,7 +15,7 @@ if str(HERE) not in sys.path:
 import pyflow as tf  # noqa: E402
 import saved_values as values  # noqa: E402
 import tables  # noqa: E402
-from pyflow.tools import command  # noqa: E402
+from pyflow.tools import command, inspect_checkpoint  # noqa: E402
 
 DATA = HERE / "data"
 PREFIXES = ["ckpt_v2", "ckpt_sharded", "ckpt_v1"]
@@ -390,3 +390,20 @@ def test_crc_of_a_long_tensor(tmp_path):
     small = saved(tmp_path, {"v": value[:5000]}, format="tensorflow")
     entry = dict(tables.read(pathlib.Path(small + ".index").read_bytes()))[b"v"]
     assert struct.unpack("<I", tables.fields(entry)[6][0])[0] == tables.masked(tables.crc32c(part))
+
+
+def test_inspect_checkpoint(capsys):
+    """TensorFlow's lines."""
+    show = inspect_checkpoint.print_tensors_in_checkpoint_file
+    show(str(DATA / "ckpt_v1_pair-?????-of-00002"), None, True, count_exclude_pattern="own_")
+    assert capsys.readouterr().out == (
+        "tensor: own_0 (float32) [1]\n[1.5]\ntensor: own_1 (float32) [1]\n[2.5]\n"
+        "tensor: parted (float32) [5, 4]\n" + str(values.partitioned()) + "\n"
+        "# Excluding 2 tensors (2 params) that match own_ when counting.\n"
+        "# Total number of params: 20\n")
+    inspect_checkpoint.main(["--file_name", str(DATA / "ckpt_v2"), "--tensor_name", "scalar"])
+    assert capsys.readouterr().out.startswith("tensor: scalar (int64) []\n7\n# Total number of params: ")
+    show(str(DATA / "ckpt_v2"), "nothing", False)
+    assert capsys.readouterr().out == "Tensor nothing not found in checkpoint\n"
+    show(str(DATA / "ckpt_v2.index"), None, False)
+    assert "try --file_name=" + str(DATA / "ckpt_v2") in capsys.readouterr().out
