@@ -182,23 +182,18 @@ def _gather_of_constant(node, dtype):
 
 def _values(session, chosen):
     """Current values of the variables, read in one step."""
-    fetches = {}
+    fetches, readers = {}, {}
+    for op in session.graph.get_operations():
+        if op.type == "ReadVariableOp":
+            readers.setdefault(op.inputs[0].op.name, op)
     for node in chosen:
         if node.op == "VarHandleOp":
-            dtype = dtypes.as_dtype(node.attr["dtype"].type)
-            reader = next(
-                (
-                    op
-                    for op in session.graph.get_operations()
-                    if op.type == "ReadVariableOp" and op.inputs[0].op.name == node.name
-                ),
-                None,
-            )
-            if reader is None:
+            if node.name not in readers:
+                dtype = dtypes.as_dtype(node.attr["dtype"].type)
                 raise ValueError(
                     f"variable '{node.name}' ({dtype.name}) is never read in the session's graph"
                 )
-            fetches[node.name] = reader.outputs[0]
+            fetches[node.name] = readers[node.name].outputs[0]
         else:
             fetches[node.name] = session.graph.get_tensor_by_name(node.name + ":0")
     return session.run(fetches) if fetches else {}
@@ -227,7 +222,11 @@ def convert_variables_to_constants(
         and (variable_names_whitelist is None or node.name in variable_names_whitelist)
         and node.name not in (variable_names_blacklist or ())
     ]
-    values = _values(sess, chosen)
+    return _like(graph_def, _with_constants(graph_def, nodes, _values(sess, chosen)))
+
+
+def _with_constants(graph_def, nodes, values):
+    """The nodes, variables that have values being constants, and their readers readers of these."""
     made = []
 
     def handle_of(text):
@@ -250,7 +249,7 @@ def convert_variables_to_constants(
             made.extend(_of_constant(node, dtype))
         else:
             made.append(node)
-    return _like(graph_def, made)
+    return made
 
 
 def tensor_shape_from_node_def_name(graph, input_name):

@@ -72,7 +72,8 @@ def _parsed(path, data):
         return protos.SavedModel.FromString(data)
     except (message.DecodeError, text_format.ParseError, UnicodeDecodeError) as e:
         line = (str(e).splitlines() or ["malformed"])[0][:200]
-        raise IOError(f"Cannot parse file {path}: {line}. It is no SavedModel, or damaged") from None
+        raise IOError(f"Cannot parse file {path}: {line}. It is no SavedModel, or damaged"
+                      ) from None
 
 
 def tag_sets(message):

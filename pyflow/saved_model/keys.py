@@ -1,5 +1,5 @@
-"""Names that a SavedModel consists of: files, tags, keys of collections and signatures, as in TF 1.15
-(python/saved_model/constants.py, tag_constants.py, signature_constants.py)."""
+"""Names that a SavedModel consists of: files, tags, keys of collections and signatures, as in
+TF 1.15 (python/saved_model/constants.py, tag_constants.py, signature_constants.py)."""
 
 ASSETS_DIRECTORY = "assets"
 ASSETS_KEY = "saved_model_assets"

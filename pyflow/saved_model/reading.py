@@ -1,8 +1,9 @@
 """tf.saved_model.loader.load: a SavedModel's graph into a session, its variables restored, its
 tables and assets initialised.
 
-Models of TensorFlow 1's builder and of TensorFlow 2 (tf.saved_model.save, Keras) are read alike: the
-functions of the latter are inlined as any GraphDef's, its signatures are tensors of the MetaGraph.
+Models of TensorFlow 1's builder and of TensorFlow 2 (tf.saved_model.save, Keras) are read alike:
+the functions of the latter are inlined as any GraphDef's, its signatures are tensors of the
+MetaGraph.
 
 Invariants
     1. The variables come from the folder's checkpoint through the MetaGraph's own restore op; then
@@ -52,7 +53,8 @@ def load(sess, tags, export_dir, import_scope=None, **saver_kwargs):
 
 
 def import_into(graph, meta_graph, import_scope, export_dir, **saver_kwargs):
-    """Adds the MetaGraph's nodes to `graph`; returns the function that gives a session its state."""
+    """Adds the MetaGraph's nodes to `graph`; returns the function that gives a session its
+    state."""
     with graph.as_default():
         saver = meta_graph_lib.import_meta_graph(meta_graph, import_scope=import_scope,
                                                  **saver_kwargs)

@@ -1,5 +1,5 @@
-"""tf.saved_model.Builder and simple_save: graphs, signatures, variables and assets into a folder that
-TensorFlow, TF Serving and pyflow read.
+"""tf.saved_model.Builder and simple_save: graphs, signatures, variables and assets into a folder
+that TensorFlow, TF Serving and pyflow read.
 
 Invariants
     1. Variables are saved once, with the first MetaGraph, in TensorFlow's V2 format.
@@ -69,7 +69,8 @@ class SavedModelBuilder:
             saver = _saver(saver)
             path = folders.variables_path(self._export_dir)
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            saver.save(sess, path, write_meta_graph=False, write_state=False)
+            if saver.save(sess, path, write_meta_graph=False, write_state=False):
+                saver_lib.rewrite(path, "tensorflow")       # one of the caller's has its own format
             self._add(saver, described, clear_devices, strip_default_attrs)
         self._has_saved_variables = True
 
@@ -170,11 +171,10 @@ def _free_name(name, path, taken):
 
 
 def _saver(saver):
-    """A Saver whose checkpoints TensorFlow reads: of all variables, or the one given."""
-    if saver is None:
-        return saver_lib.Saver(saver_lib.all_saveables(), allow_empty=True, format="tensorflow")
-    saver_lib.write_nodes_as(graph_lib.get_default_graph(), saver.saver_def, "tensorflow")
-    return saver
+    """The one given, or one of all variables."""
+    if saver is not None:
+        return saver
+    return saver_lib.Saver(saver_lib.all_saveables(), allow_empty=True, format="tensorflow")
 
 
 def simple_save(session, export_dir, inputs, outputs, legacy_init_op=None):

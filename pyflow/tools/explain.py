@@ -43,12 +43,11 @@ CODES = {
 }
 
 
-def main(argv):
-    """Prints FILE readably.  Returns 1 if it is nothing known."""
+def _parser():
     parser = argparse.ArgumentParser(prog="python -m pyflow explain", description=__doc__)
     parser.add_argument(
-        "file", nargs="?", help="GraphDef (.pb, .pbtxt), .meta, SavedModel folder, checkpoint prefix or"
-                                " folder (pyflow's or TensorFlow's), or an error code"
+        "file", nargs="?", help="GraphDef (.pb, .pbtxt), .meta, SavedModel folder, checkpoint"
+                                " prefix or folder (pyflow's or TensorFlow's), or an error code"
     )
     parser.add_argument("--tags", default="", help="of a SavedModel's graph; default: serve")
     parser.add_argument("--dot", action="store_true", help="the graph in DOT, for graphviz")
@@ -65,6 +64,12 @@ def main(argv):
     parser.add_argument("--passes", action="store_true",
                         help="the passes between a graph and its plan, in order, and the options"
                              " of RewriterConfig that they follow")
+    return parser
+
+
+def main(argv):
+    """Prints FILE readably.  Returns 1 if it is nothing known."""
+    parser = _parser()
     args = parser.parse_args(argv)
     if args.passes:
         from pyflow.passes import pipeline

@@ -2,8 +2,8 @@
 
     python -m pyflow.tools.inspect_checkpoint --file_name=/tmp/model-10 --all_tensors
 
-Lines and their order are those of TensorFlow's; any checkpoint that pyflow reads will do.  `python -m
-pyflow explain` says more about each tensor.  Threads: functions without state.
+Lines and their order are those of TensorFlow's; any checkpoint that pyflow reads will do.
+`python -m pyflow explain` says more about each tensor.  Threads: functions without state.
 """
 import argparse
 import math
@@ -57,8 +57,9 @@ def _count(reader, exclude):
     sizes = {name: math.prod(shape) for name, shape in reader.get_variable_to_shape_map().items()}
     if exclude:
         left_out = [name for name in sizes if re.search(exclude, name)]
-        print(f"# Excluding {len(left_out)} tensors ({sum(sizes[n] for n in left_out)} params) that "
-              f"match {exclude} when counting.")
+        params = sum(sizes[name] for name in left_out)
+        print(f"# Excluding {len(left_out)} tensors ({params} params) that match {exclude} when "
+              f"counting.")
         for name in left_out:
             del sizes[name]
     return sum(sizes.values())

@@ -1,7 +1,7 @@
 """python -m pyflow run MODEL --input x.npy: runs a frozen graph, an ONNX model or a SavedModel.
 
 MODEL is a GraphDef (.pb, .pbtxt), a .meta file, an ONNX model (.onnx) or a SavedModel's folder, of
-which --tags and --signature choose what is run: names of its inputs and outputs are the signature's.
+which --tags and --signature choose what is run: its inputs' and outputs' names are the signature's.
 Inputs are given by
 position (--input, in the order in which the model declares them) or by name (--feed x:0=x.npy);
 sizes that the file leaves open are those of what is fed, or given by --shape.

@@ -83,18 +83,20 @@ def write_as(save, file_format):
         save._set_attr("_format", "tensorflow")
 
 
-def write_nodes_as(graph, saver_def, file_format):
-    """The same for the SaveV2 nodes of a saver that is built already."""
-    stack, seen = [graph.get_tensor_by_name(saver_def.save_tensor_name).op], set()
-    while stack:
-        op = stack.pop()
-        if op in seen:
-            continue
-        seen.add(op)
-        if op.type == "SaveV2":
-            write_as(op, file_format)
-        else:
-            stack.extend([*op.control_inputs, *(t.op for t in op.inputs)])
+def rewrite(prefix, file_format):
+    """Writes the checkpoint `prefix` again, in the other format, unless it has it already."""
+    reader = checkpoint.CheckpointReader(prefix)
+    if reader.format.lower().startswith(file_format):
+        return
+    from pyflow.session import Session
+    values = {name: reader.get_tensor(name) for name in reader.entries()}
+    with graph_lib.Graph().as_default() as graph:
+        given = [identity_functions.placeholder(reader.entries()[name].dtype) for name in values]
+        save = io_ops.SaveV2(prefix=prefix, tensor_names=list(values),
+                             shape_and_slices=[""] * len(values), tensors=given)
+        write_as(save, file_format)
+    with Session(graph=graph) as sess:
+        sess.run(save, dict(zip(given, values.values())))
 
 
 def all_saveables():

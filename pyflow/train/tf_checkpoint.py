@@ -33,6 +33,8 @@ def format_of(prefix):
     index = prefix + ".index"
     if os.path.isfile(index):
         return "V2" if _is_table(index) else None
+    if prefix.endswith(".index"):                # V2's, which is a table, too
+        return None
     return "V1" if any(_is_table(path) for path in v1_files(prefix)[:1]) else None
 
 

@@ -24,8 +24,8 @@ def init_from_checkpoint(ckpt_dir_or_file, assignment_map):
     TensorFlow's.
 
     ckpt_dir_or_file: a prefix, or a folder, whose newest checkpoint is taken.
-    assignment_map: {what is in the checkpoint: what is here}, or pairs of these: a tensor's name to a
-        variable, a list of a partitioned variable's parts, or a variable's name; "scope/" to
+    assignment_map: {what is in the checkpoint: what is here}, or pairs of these: a tensor's name to
+        a variable, a list of a partitioned variable's parts, or a variable's name; "scope/" to
         "scope/", "/" being all.
     Raises ValueError for a tensor that is not there or has another shape. TF:
     tf.train.init_from_checkpoint.

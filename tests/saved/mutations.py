@@ -3,9 +3,9 @@
     PYTHONSAFEPATH=1 python tests/saved/mutations.py --count 100000 --seed 1
 
 Bytes of index and data files are changed as they are, and entries of tables with CRCs put right
-again, so that what lies behind a CRC is reached; of saved_model.pb bytes and fields.  Counts what came
-of it, and fails for an error of another type, for a case of over TIME_LIMIT seconds, and for memory
-beyond MEMORY_LIMIT.
+again, so that what lies behind a CRC is reached; of saved_model.pb bytes and fields.  Counts what
+came of it, and fails for an error of another type, for a case of over TIME_LIMIT seconds, and for
+memory beyond MEMORY_LIMIT.
 """
 import argparse
 import collections
@@ -28,12 +28,12 @@ from pyflow.framework import protos  # noqa: E402
 from pyflow.ops.checkpoint import io_ops  # noqa: E402
 
 DATA = HERE / "data"
-logging.getLogger("pyflow").setLevel(logging.CRITICAL)      # what is left out of a graph is warned of
+logging.getLogger("pyflow").setLevel(logging.CRITICAL)      # what is left out is warned of
 TIME_LIMIT = 2.0
 MEMORY_LIMIT = 2 << 30
-WANTED = {"plain/float32": tf.float32, "texts": tf.string, "parted": tf.float32, "one_text": tf.string,
-          "plain/complex64": tf.complex64, "plain/bool": tf.bool, "empty": tf.float32,
-          "plain/float16": tf.float16, "scalar": tf.int64}
+WANTED = {"plain/float32": tf.float32, "texts": tf.string, "parted": tf.float32,
+          "one_text": tf.string, "plain/complex64": tf.complex64, "plain/bool": tf.bool,
+          "empty": tf.float32, "plain/float16": tf.float16, "scalar": tf.int64}
 
 
 def damaged(data, rng):

@@ -1,4 +1,4 @@
-"""TensorFlow reads what written.py had pyflow write, in both of its ways, and gives the same answers.
+"""TensorFlow reads what written.py had pyflow write, in both of its ways: the same answers.
 
     python tests/saved/read_by_tensorflow.py FOLDER         # with TensorFlow 2.21
 """
@@ -37,7 +37,8 @@ def main(folder):
         with tf.Graph().as_default(), tf.Session() as sess:
             graph = tf.saved_model.loader.load(sess, tags, str(folder / "model"))
             signature = graph.signature_def[key]
-            found = sess.run(signature.outputs["y"].name, {signature.inputs["x"].name: answers["x"]})
+            found = sess.run(signature.outputs["y"].name,
+                             {signature.inputs["x"].name: answers["x"]})
             np.testing.assert_allclose(found, answers["y"], rtol=1e-6)
     print(f"TensorFlow {tf2.__version__} reads {len(values.tensors()) + 1} tensors and 3 signatures"
           " that pyflow wrote")

@@ -31,7 +31,8 @@ def _constants(found):
 def _parts():
     """(names, slices, values) of the partitioned variable."""
     whole = values.partitioned()
-    slices = [f"{values.ROWS} {values.COLUMNS} {at},{n}:0,{values.COLUMNS}" for at, n in values.PARTS]
+    slices = [f"{values.ROWS} {values.COLUMNS} {at},{n}:0,{values.COLUMNS}"
+              for at, n in values.PARTS]
     return ["parted"] * 2, slices, [tf2.constant(whole[at:at + n]) for at, n in values.PARTS]
 
 
@@ -55,8 +56,8 @@ def record_checkpoints():
     for i, part in enumerate((slice(0, half), slice(half, None))):
         raw.SaveV2(prefix=shards[i], tensor_names=names[part], shape_and_slices=slices[part],
                    tensors=given[part])
-    raw.MergeV2Checkpoints(checkpoint_prefixes=shards, destination_prefix=str(DATA / "ckpt_sharded"),
-                           delete_old_dirs=False)
+    raw.MergeV2Checkpoints(checkpoint_prefixes=shards,
+                           destination_prefix=str(DATA / "ckpt_sharded"), delete_old_dirs=False)
     # V1 has no tensors of types that came after it
     kept = [i for i, t in enumerate(given) if t.dtype not in (tf2.uint32, tf2.uint64, tf2.bfloat16)]
     raw.SaveSlices(filename=str(DATA / "ckpt_v1"), tensor_names=[names[i] for i in kept],

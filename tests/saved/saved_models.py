@@ -84,8 +84,8 @@ def legacy(path, folder):
         x = tf.placeholder(tf.float32, [None], name="x")
         n = tf.placeholder(tf.int32, [], name="n")
         total = tf.Variable(0.0, name="total", use_resource=False)
-        local = tf.get_variable("local", initializer=0.0, collections=[tf.GraphKeys.LOCAL_VARIABLES],
-                                use_resource=False)
+        local = tf.get_variable("local", initializer=0.0, use_resource=False,
+                                collections=[tf.GraphKeys.LOCAL_VARIABLES])
         start = local.assign(2.5)
         _, y = tf.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, y * 1.5 + total),
                              [0, x + local])

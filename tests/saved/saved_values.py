@@ -15,14 +15,15 @@ def tensors():
         info = np.iinfo(name)
         found[f"plain/{name}"] = np.array([info.min, 0, 1, info.max], name)
     found["plain/bool"] = np.array([[True, False, True]])
-    found["plain/complex64"] = (rng.standard_normal(3) + 1j * rng.standard_normal(3)).astype("complex64")
+    found["plain/complex64"] = np.complex64(rng.standard_normal(3) + 1j * rng.standard_normal(3))
     found["plain/complex128"] = rng.standard_normal(2) + 1j * rng.standard_normal(2)
     found["empty"] = np.zeros((0, 3), np.float32)
     found["scalar"] = np.array(7, np.int64)
     found["texts"] = np.array([[b"a", b""], [b"\x00\xff" * 3, b"x" * 300]], object)
     found["one_text"] = np.array(b"one", object)
     for i in range(40):             # several blocks in the index
-        found[f"layer_{i:03d}/a_rather_long_name_of_a_variable/kernel"] = np.full(i % 4, i, np.float32)
+        name = f"layer_{i:03d}/a_rather_long_name_of_a_variable/kernel"
+        found[name] = np.full(i % 4, i, np.float32)
     return found
 
 

@@ -38,7 +38,8 @@ def copied(tmp_path, name="ckpt_v2"):
 def rewritten(tmp_path, change, name="ckpt_v2.index", **how):
     """The prefix of a checkpoint whose table has the entries that `change` makes of it."""
     copied(tmp_path)
-    (tmp_path / name).write_bytes(tables.write(change(tables.read((DATA / name).read_bytes())), **how))
+    entries = change(tables.read((DATA / name).read_bytes()))
+    (tmp_path / name).write_bytes(tables.write(entries, **how))
     return tmp_path / name.removesuffix(".index")
 
 
@@ -87,14 +88,15 @@ def test_slices(name, spec, rows, columns):
 
 
 def test_a_slice_of_another_shape():
-    with pytest.raises(tf.errors.InvalidArgumentError, match="'5 4 0,6:-': no slice of tensor 'parted'"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="'5 4 0,6:-': no slice of tensor"):
         restored(DATA / "ckpt_v2", "parted", tf.float32, "5 4 0,6:-")
 
 
 def test_ops_of_old_graphs():
     with tf.Graph().as_default(), tf.Session() as sess:
-        whole = tf.raw_ops.Restore(file_pattern=str(DATA / "ckpt_v1"), tensor_name="scalar", dt=tf.int64)
-        part = tf.raw_ops.RestoreSlice(file_pattern=str(DATA / "ckpt_v1"), tensor_name="parted",
+        path = str(DATA / "ckpt_v1")
+        whole = tf.raw_ops.Restore(file_pattern=path, tensor_name="scalar", dt=tf.int64)
+        part = tf.raw_ops.RestoreSlice(file_pattern=path, tensor_name="parted",
                                        shape_and_slice="5 4 4,1:-", dt=tf.float32)
         assert sess.run(whole) == 7
         np.testing.assert_array_equal(sess.run(part), values.partitioned()[4:])
@@ -116,6 +118,18 @@ def test_saver_restores(name):
         np.testing.assert_array_equal(sess.run(b), wanted["plain/int64"])
         np.testing.assert_array_equal(sess.run(tf.convert_to_tensor(parts)), values.partitioned())
         np.testing.assert_array_equal(sess.run(other), wanted["plain/float64"])
+
+
+def test_the_index_is_no_prefix():
+    """Though it is a table, as V1's files are."""
+    path = str(DATA / "ckpt_v2.index")
+    assert not tf.train.checkpoint_exists(path)
+    with tf.Graph().as_default(), tf.Session() as sess:
+        saver = tf.train.Saver([tf.Variable(0.0)])
+        with pytest.raises(ValueError, match="prefix without its ending is: '.*/ckpt_v2'"):
+            saver.restore(sess, path)
+    with pytest.raises(tf.errors.NotFoundError, match="no checkpoint at"):
+        restored(path, "scalar", tf.int64)
 
 
 def test_what_does_not_fit_is_told_at_once():
@@ -177,7 +191,7 @@ def test_a_flipped_bit_of_the_index(tmp_path):
     raw = bytearray(index.read_bytes())
     raw[100] ^= 1
     index.write_bytes(raw)
-    with pytest.raises(tf.errors.DataLossError, match=r"ckpt_v2.index is damaged: .* CRC .* expected"):
+    with pytest.raises(tf.errors.DataLossError, match=r"ckpt_v2.index is damaged: .* CRC .* expec"):
         tf.train.load_checkpoint(prefix)
 
 
@@ -200,7 +214,8 @@ def _entry_of(entries, name, change):
 @pytest.mark.parametrize("name, value, message", [
     (b"scalar", b"\x08\x09\x12\x00\x28\x07", "int64 of shape .* needs 8 bytes, the index says 7"),
     (b"scalar", b"\x08\x09\x12\x04\x12\x02\x08\x7f\x28\x08", "needs 1016 bytes"),
-    (b"scalar", b"\x08\x09\x12\x0d\x12\x0b\x08" + b"\xff" * 9 + b"\x01\x28\x08", "its shape is malformed"),
+    (b"scalar", b"\x08\x09\x12\x0d\x12\x0b\x08" + b"\xff" * 9 + b"\x01\x28\x08",
+     "its shape is malformed"),
     (b"scalar", b"\x08\x09\x18\x05\x28\x08", "its entry in the index is malformed"),
     (b"", b"\x08\x01\x10\x01", "big-endian"),
     (b"", b"\x08\x01\x1a\x02\x10\x02", "newer reader"),
@@ -213,8 +228,9 @@ def test_entries_that_cannot_be(tmp_path, name, value, message):
 
 
 def test_a_part_that_is_missing(tmp_path):
-    prefix = rewritten(tmp_path, lambda e: [(k, v) for k, v in e if not (k[:1] == b"\0" and b"\x83" in k)])
-    with pytest.raises(tf.errors.DataLossError, match="tensor 'parted': one of its slices is missing"):
+    prefix = rewritten(tmp_path, lambda entries: [
+        (k, v) for k, v in entries if not (k[:1] == b"\0" and b"\x83" in k)])
+    with pytest.raises(tf.errors.DataLossError, match="'parted': one of its slices is missing"):
         tf.train.load_variable(prefix, "parted")
 
 
@@ -353,7 +369,8 @@ def test_init_from_checkpoint():
         with tf.variable_scope("there"):
             c = tf.get_variable("int64", [4], tf.int64)
         tf.train.init_from_checkpoint(str(DATA / "ckpt_v2"), {
-            "plain/float32": a, "plain/float64": "here/float64", "parted": parts, "plain/": "there/"})
+            "plain/float32": a, "plain/float64": "here/float64", "parted": parts,
+            "plain/": "there/"})
         sess.run(tf.global_variables_initializer())
         np.testing.assert_array_equal(sess.run(a), wanted["plain/float32"])
         np.testing.assert_array_equal(sess.run(b), wanted["plain/float64"])
@@ -402,8 +419,64 @@ def test_inspect_checkpoint(capsys):
         "# Excluding 2 tensors (2 params) that match own_ when counting.\n"
         "# Total number of params: 20\n")
     inspect_checkpoint.main(["--file_name", str(DATA / "ckpt_v2"), "--tensor_name", "scalar"])
-    assert capsys.readouterr().out.startswith("tensor: scalar (int64) []\n7\n# Total number of params: ")
+    assert capsys.readouterr().out.startswith("tensor: scalar (int64) []\n7\n# Total number of p")
     show(str(DATA / "ckpt_v2"), "nothing", False)
     assert capsys.readouterr().out == "Tensor nothing not found in checkpoint\n"
     show(str(DATA / "ckpt_v2.index"), None, False)
     assert "try --file_name=" + str(DATA / "ckpt_v2") in capsys.readouterr().out
+
+
+# ---------------------------------------------------------------- graphs that save and restore slices
+
+@pytest.mark.parametrize("form", ["", "tensorflow"])
+def test_slices_are_saved_joined(tmp_path, form):
+    """As graphs of TensorFlow's with partitioned variables have them."""
+    whole, words = values.partitioned(), values.tensors()["texts"]
+    prefix = str(tmp_path / "joined")
+    with tf.Graph().as_default(), tf.Session() as sess:
+        save = tf.raw_ops.SaveV2(
+            prefix=prefix, tensor_names=["p", "other", "p", "words", "words", "p"],
+            shape_and_slices=["5 4 3,2:-", "", "5 4 0,3:0,1", "2 2 -:1,1", "2 2 -:0,1", "5 4 0,3:1,3"],
+            tensors=[tf.constant(whole[3:]), tf.constant(7), tf.constant(whole[:3, :1]),
+                     tf.constant(words[:, 1:]), tf.constant(words[:, :1]), tf.constant(whole[:3, 1:])])
+        if form:
+            save._set_attr("_format", form)
+        sess.run(save)
+    reader = tf.train.load_checkpoint(prefix)
+    assert reader.get_variable_to_shape_map() == {"other": [], "p": [5, 4], "words": [2, 2]}
+    np.testing.assert_array_equal(reader.get_tensor("p"), whole)
+    np.testing.assert_array_equal(reader.get_tensor("words"), words)
+    np.testing.assert_array_equal(restored(prefix, "p", tf.float32, "5 4 2,2:1,2"), whole[2:4, 1:3])
+    np.testing.assert_array_equal(restored(prefix, "words", tf.string, "2 2 1,1:-"), words[1:])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="no slice of tensor 'p'"):
+        restored(prefix, "p", tf.float32, "5 5 -:-")
+
+
+@pytest.mark.parametrize("names, slices, message", [
+    (["p"], ["5 4 0,3:-"], "the slices of tensor 'p' have 12 elements, the whole has 20"),
+    (["p", "p"], ["5 4 0,3:-", ""], "given twice"), (["p"], ["5 4 0,2:-"], "is no slice"),
+    (["p", "p"], ["5 4 0,3:-", "6 4 3,3:-"], "is no slice"), (["p"], ["5 4"], "is no slice")])
+def test_slices_that_do_not_fit(tmp_path, names, slices, message):
+    with tf.Graph().as_default(), tf.Session() as sess:
+        save = tf.raw_ops.SaveV2(prefix=str(tmp_path / "x"), tensor_names=names,
+                                 shape_and_slices=slices, tensors=[tf.zeros([3, 4])] * len(names))
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            sess.run(save)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_graph_of_tensorflows_saves(tmp_path):
+    """Its saver has slices and merges shards: pyflow's checkpoint of it is restored by it."""
+    folder = str(DATA / "graph")
+    with tf.Session(graph=tf.Graph()) as sess:
+        graph = tf.saved_model.load(sess, ["serve"], folder)
+        saver = tf.train.Saver.from_proto(graph.saver_def)
+        before = sess.run({v.name: v for v in tf.global_variables()})
+        path = saver.save(sess, str(tmp_path / "again"), write_meta_graph=False)
+        assert tf.train.load_checkpoint(path).get_variable_to_shape_map()["embedding"] == [5, 3]
+        sess.run([v.assign(tf.zeros_like(v)) for v in tf.global_variables()])
+        saver.restore(sess, path)
+        after = sess.run({v.name: v for v in tf.global_variables()})
+    for name, value in before.items():
+        np.testing.assert_array_equal(after[name], value)
+    assert not [p for p in tmp_path.iterdir() if p.is_dir()]        # the shards' folder is gone

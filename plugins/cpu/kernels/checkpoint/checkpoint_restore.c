@@ -1,5 +1,5 @@
-/* checkpoint_restore.c - RestoreV2, Restore, RestoreSlice: of pyflow's checkpoints; tf_restore.c has
- * TensorFlow's.
+/* checkpoint_restore.c - RestoreV2, Restore, RestoreSlice: of pyflow's checkpoints; those of
+ * TensorFlow: tf_restore.c.
  *
  * Invariants
  *   1. Files are untrusted: every size is checked against the file's real length before memory is
@@ -174,15 +174,9 @@ static pf_status set_strings(pf_ctx *c, DLTensor *out, int64_t n, const char *by
   return pf_failf(c, PF_DATA_LOSS, "strings of tensor '%s' in '%s' do not add up", t->name, path);
 }
 
-static pf_status restore_one(pf_ctx *c, restoring *s, int64_t i) {
-  const ck_tensor *t = s->want[i];
-  char path[CK_PATH];
-  int64_t count = 0;
-  PF_TRY(ck_path(c, path, s->folder, s->x.files[t->file].name));
-  PF_TRY(open_file(c, s, t->file, path));
-  PF_TRY(check_tensor(c, s, t, path, &count));
-  DLTensor *out = c->host->output(c, (int32_t)i, s->x.dims + t->dims_at, t->ndim);
-  PF_EXHAUSTED(out);
+/* The whole tensor, checked, into `out`. */
+static pf_status read_into(pf_ctx *c, restoring *s, const ck_tensor *t, const char *path,
+                           int64_t count, DLTensor *out) {
   if (t->type != PF_STRING) return read_checked(c, s, t, path, PF_DATA(char, out));
   char *bytes = malloc((size_t)(t->end - t->begin) + 1);
   if (!bytes) return pf_failf(c, PF_RESOURCE_EXHAUSTED, "no memory for tensor '%s'", t->name);
@@ -190,6 +184,48 @@ static pf_status restore_one(pf_ctx *c, restoring *s, int64_t i) {
   if (r == PF_OK) r = set_strings(c, out, count, bytes, t->end - t->begin, t, path);
   free(bytes);
   return r;
+}
+
+/* Output i = the slice of the tensor that `text` names. */
+static pf_status restore_slice(pf_ctx *c, restoring *s, int64_t i, const char *path, int64_t count,
+                               pf_str text) {
+  const ck_tensor *t = s->want[i];
+  const int64_t *dims = s->x.dims + t->dims_at;
+  ck_slice all, asked;
+  int64_t sizes[PF_MAX_DIMS];
+  if (!ck_slice_parse(text, t->ndim, &asked) || !pf_same_dims(asked.dims, t->ndim, dims, t->ndim))
+    return PF_INVALID(c, "shape_and_slices[%" PRId64 "] is '%.*s': no slice of tensor '%s' of "
+                      "shape %s in checkpoint '%s'", i, (int)PF_MIN(text.len, 200), text.data,
+                      t->name, pf_shape_text(dims, t->ndim).s, s->prefix);
+  for (int32_t d = 0; d < t->ndim; d++) sizes[d] = asked.place[2 * d + 1];
+  DLTensor *out = c->host->output(c, (int32_t)i, sizes, t->ndim);
+  PF_EXHAUSTED(out);
+  if (!pf_numel(out)) return PF_OK;
+  DLManagedTensorVersioned *whole =
+      c->host->tensor_new(c->host, NULL, PF_MEM_HOST, t->type, dims, t->ndim);
+  if (!whole) return pf_failf(c, PF_RESOURCE_EXHAUSTED, "no memory for tensor '%s'", t->name);
+  ck_slice_all(dims, t->ndim, &all);
+  pf_status r = read_into(c, s, t, path, count, &whole->dl_tensor);
+  ck_source from = {PF_DATA(const char, &whole->dl_tensor), NULL, &whole->dl_tensor};
+  if (r == PF_OK)
+    r = ck_copy_common(c, t->type, t->ndim, out, asked.place, &from, all.place, asked.place);
+  whole->deleter(whole);
+  return r;
+}
+
+static pf_status restore_one(pf_ctx *c, restoring *s, int64_t i) {
+  const ck_tensor *t = s->want[i];
+  char path[CK_PATH];
+  int64_t count = 0;
+  pf_str slice = {NULL, 0};
+  PF_TRY(ck_path(c, path, s->folder, s->x.files[t->file].name));
+  PF_TRY(open_file(c, s, t->file, path));
+  PF_TRY(check_tensor(c, s, t, path, &count));
+  if (c->n_in > 2) PF_TRY(c->host->str_get(c->in[2], i, &slice));
+  if (slice.len) return restore_slice(c, s, i, path, count, slice);
+  DLTensor *out = c->host->output(c, (int32_t)i, s->x.dims + t->dims_at, t->ndim);
+  PF_EXHAUSTED(out);
+  return read_into(c, s, t, path, count, out);
 }
 
 /* Opens every file that is wanted: PF_NOT_FOUND if one went away since the index was read. */
@@ -223,14 +259,6 @@ static pf_status restore_steps(pf_ctx *c, restoring *s) {
   PF_TRY(ck_prefix(c, c->in[0], s->prefix));
   if (tb_kind_of(s->prefix)) return tb_restore(c, s->prefix, s->n);
   ck_folder(s->prefix, s->folder);
-  for (int64_t i = 0; c->n_in > 2 && i < s->n; i++) {
-    pf_str slice;
-    PF_TRY(c->host->str_get(c->in[2], i, &slice));
-    if (slice.len)
-      return pf_failf(c, PF_UNIMPLEMENTED,
-                      "partitioned variables are not restored in version 1 of the "
-                      "checkpoint format");
-  }
   pf_status r = open_wanted(c, s);
   if (r == PF_NOT_FOUND && s->fd) {      /* a file went away: saved over meanwhile? */
     close_all(s);

@@ -27,7 +27,9 @@ static int index_exists(const char *prefix, char *path) {
 
 tb_kind tb_kind_of(const char *prefix) {
   char path[CK_PATH];
+  size_t n = strlen(prefix);
   if (index_exists(prefix, path)) return tt_is_table(path) ? TB_V2 : TB_NONE;
+  if (n > 6 && !strcmp(prefix + n - 6, ".index")) return TB_NONE;     /* V2's is a table, too */
   if (tt_is_table(prefix)) return TB_V1;
   if (!strpbrk(prefix, "?*[")) return TB_NONE;
   glob_t found;
@@ -179,7 +181,8 @@ static pf_status read_header(tb_bundle *b, pf_str value) {
   }
   if (r.bad || shards < 1 || shards > TB_FILES)
     return malformed(b, NULL, "its index has a header that is none");
-  if (endian) return malformed(b, NULL, "it was written on a big-endian machine, which is not read");
+  if (endian)
+    return malformed(b, NULL, "it was written on a big-endian machine, which is not read");
   if (needed > 1)
     return malformed(b, NULL, "its index needs a newer reader of TensorFlow's bundles");
   b->shards = (int32_t)shards;
@@ -320,7 +323,7 @@ static pf_status take_file(pf_ctx *c, tb_bundle *b, const char *path, int64_t fi
   pb_field f;
   all = (pf_str){NULL, 0};
   while (pb_next(&r, &f)) if (f.number == 1 && f.wire == 2) all = f.bytes;
-  if (r.bad) return malformed(b, NULL, "its list of tensors is malformed");
+  if (r.bad || !all.data) return malformed(b, NULL, "its list of tensors is malformed");
   for (r = pb_of(all); pb_next(&r, &f);)
     if (f.number == 1 && f.wire == 2) PF_TRY(take_meta(b, f.bytes, file));
   return r.bad ? malformed(b, NULL, "its list of tensors is malformed") : PF_OK;

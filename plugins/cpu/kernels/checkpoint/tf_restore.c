@@ -1,4 +1,4 @@
-/* tf_restore.c - RestoreV2, Restore and RestoreSlice of TensorFlow's checkpoints; _CheckpointEntries.
+/* tf_restore.c - RestoreV2, Restore, RestoreSlice of TensorFlow's checkpoints; _CheckpointEntries.
  *
  * A tensor is read into its output in one go where it is stored whole and asked for whole; else
  * each stored part that overlaps the slice asked for is read and copied.
@@ -16,50 +16,18 @@
 
 enum { STEP = 1 << 20 };               /* read and checksummed while it is in the cache */
 
-/* Start and size of each dimension: of what is asked for, of a part. */
-typedef struct { int64_t place[2 * PF_MAX_DIMS]; int whole; } region;
-
 typedef struct { char *data; pf_str *strings; char *owned; } piece;
 
 /* ---------------------------------------------------------------- the slice that is asked for */
-static int natural(const char **s, const char *end, int64_t *out) {
-  int64_t x = 0;
-  int digits = 0;
-  while (*s < end && **s >= '0' && **s <= '9' && digits++ < 18) x = x * 10 + (*(*s)++ - '0');
-  *out = x;
-  return digits > 0 && digits < 19;
-}
-
-/* "20 30 0,10:-": the whole shape, then start and size, or -, of each dimension. */
-static int parse_slice(pf_str text, const int64_t *dims, int32_t ndim, region *r) {
-  const char *s = text.data, *end = s + text.len;
-  for (int32_t d = 0; d < ndim; d++) {
-    int64_t x;
-    if (!natural(&s, end, &x) || x != dims[d] || s == end || *s++ != ' ') return 0;
-  }
-  for (int32_t d = 0; d < ndim; d++) {
-    int64_t *at = r->place + 2 * d;
-    if (s < end && *s == '-') {
-      at[0] = 0, at[1] = dims[d], s++;
-    } else {
-      if (!natural(&s, end, &at[0]) || s == end || *s++ != ',' || !natural(&s, end, &at[1]))
-        return 0;
-      if (at[0] > dims[d] || at[1] > dims[d] - at[0]) return 0;
-      r->whole &= at[0] == 0 && at[1] == dims[d];
-    }
-    if (d + 1 < ndim && (s == end || *s++ != ':')) return 0;
-  }
-  return s == end;
-}
-
 static pf_status region_of(pf_ctx *c, const tb_bundle *b, const tb_entry *e, int64_t i,
-                           region *r) {
+                           ck_slice *r) {
   pf_str text = {NULL, 0};
   const int64_t *dims = tb_dims(b, e);
-  r->whole = 1;
-  for (int32_t d = 0; d < e->ndim; d++) r->place[2 * d] = 0, r->place[2 * d + 1] = dims[d];
+  ck_slice_all(dims, e->ndim, r);
   if (c->n_in > 2) PF_TRY(c->host->str_get(c->in[2], i, &text));
-  if (!text.len || parse_slice(text, dims, e->ndim, r)) return PF_OK;
+  if (!text.len ||
+      (ck_slice_parse(text, e->ndim, r) && pf_same_dims(r->dims, e->ndim, dims, e->ndim)))
+    return PF_OK;
   return PF_INVALID(c, "shape_and_slices[%" PRId64 "] is '%.*s': no slice of tensor '%s' of shape "
                     "%s in checkpoint '%s'", i, (int)PF_MIN(text.len, 200), text.data, e->key,
                     pf_shape_text(dims, e->ndim).s, b->prefix);
@@ -280,57 +248,19 @@ static pf_status read_piece(pf_ctx *c, tb_bundle *b, const tb_entry *e, const in
   return read_plain(c, b, whole, e->key, p->data);
 }
 
-static int64_t overlap(int32_t ndim, const int64_t *a, const int64_t *b, int64_t *place) {
-  int64_t n = 1;
-  for (int32_t d = 0; d < ndim; d++) {
-    int64_t lo = PF_MAX(a[2 * d], b[2 * d]);
-    int64_t hi = PF_MIN(a[2 * d] + a[2 * d + 1], b[2 * d] + b[2 * d + 1]);
-    place[2 * d] = lo;
-    place[2 * d + 1] = PF_MAX(hi - lo, 0);
-    n *= place[2 * d + 1];
-  }
-  return n;
-}
-
-/* Row-major index, within a region, of a point given by its coordinates in the whole tensor. */
-static int64_t index_in(int32_t ndim, const int64_t *region, const int64_t *point) {
-  int64_t x = 0;
-  for (int32_t d = 0; d < ndim; d++) x = x * region[2 * d + 1] + point[d] - region[2 * d];
-  return x;
-}
-
-static pf_status copy_piece(pf_ctx *c, DLTensor *out, const tb_entry *e, const piece *p,
-                            const int64_t *part, const int64_t *asked, const int64_t *common) {
-  int64_t point[PF_MAX_DIMS], run = e->ndim ? common[2 * e->ndim - 1] : 1;
-  int64_t unit = pf_type_size(e->type);
-  for (int32_t d = 0; d < e->ndim; d++) point[d] = common[2 * d];
-  for (;;) {
-    int64_t from = index_in(e->ndim, part, point), to = index_in(e->ndim, asked, point);
-    if (e->type != PF_STRING)
-      memcpy(PF_DATA(char, out) + to * unit, p->data + from * unit, (size_t)(run * unit));
-    for (int64_t i = 0; i < run && e->type == PF_STRING; i++)
-      PF_TRY(c->host->str_set(out, to + i, p->strings[from + i]));
-    int32_t d = e->ndim - 2;
-    for (; d >= 0; d--) {
-      if (++point[d] < common[2 * d] + common[2 * d + 1]) break;
-      point[d] = common[2 * d];
-    }
-    if (d < 0) return PF_OK;
-  }
-}
-
 static pf_status restore_part(pf_ctx *c, tb_bundle *b, const tb_entry *e, const int64_t *part,
-                              const region *asked, DLTensor *out, int64_t *written) {
+                              const ck_slice *asked, DLTensor *out, int64_t *written) {
   int64_t common[2 * PF_MAX_DIMS], n = 1;
-  int64_t shared = overlap(e->ndim, part + TB_PLACE, asked->place, common);
+  int64_t shared = ck_overlap(e->ndim, part + TB_PLACE, asked->place, common);
   piece p = {NULL, NULL, NULL};
   if (!shared) return PF_OK;
   for (int32_t d = 0; d < e->ndim; d++) n *= part[TB_PLACE + 2 * d + 1];
   int same = !memcmp(part + TB_PLACE, asked->place, 16 * (size_t)e->ndim);
   if (same && e->type != PF_STRING) p.data = PF_DATA(char, out);
   pf_status r = read_piece(c, b, e, part, n, &p);
+  ck_source from = {p.data, p.strings, NULL};
   if (r == PF_OK && p.data != PF_DATA(char, out))
-    r = copy_piece(c, out, e, &p, part + TB_PLACE, asked->place, common);
+    r = ck_copy_common(c, e->type, e->ndim, out, asked->place, &from, part + TB_PLACE, common);
   free(p.owned);
   free(p.strings);
   *written += shared;
@@ -357,7 +287,7 @@ static pf_status check_room(pf_ctx *c, tb_bundle *b, const tb_entry *e, int64_t 
 }
 
 static pf_status restore_one(pf_ctx *c, tb_bundle *b, const tb_entry *e, int64_t i) {
-  region asked;
+  ck_slice asked;
   int64_t dims[PF_MAX_DIMS], n = 1, written = 0;
   PF_TRY(region_of(c, b, e, i, &asked));
   for (int32_t d = 0; d < e->ndim; d++) dims[d] = asked.place[2 * d + 1], n *= dims[d];
