@@ -218,11 +218,14 @@ def _say_where(graph, path):
         op.origin = (place, 0)
 
 
-def tensor_name(model, name):
-    """`y` is a signature's name, or short for `y:0` where y has an output."""
-    if name in model.names:
-        return model.names[name]
-    op = model.graph._nodes_by_name.get(name)
+def tensor_of(model, name):
+    """The tensor's name that `name` means: a signature's, or as `tensor_name` says."""
+    return model.names.get(name) or tensor_name(model.graph, name)
+
+
+def tensor_name(graph, name):
+    """`y` is short for `y:0` where y has an output."""
+    op = graph._nodes_by_name.get(name)
     return f"{name}:0" if op is not None and op.outputs else name
 
 

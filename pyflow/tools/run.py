@@ -24,7 +24,7 @@ def main(argv):
     try:
         model, feeds = models.with_feeds(args.model, models.shapes_of(args.shape), args.input,
                                          args.feed, files.tags_of(args.tags), args.signature)
-        fetches = ([models.tensor_name(model, n) for n in args.fetch]
+        fetches = ([models.tensor_of(model, n) for n in args.fetch]
                    or models.harmless_outputs(model))
         config = tf.ConfigProto(intra_op_parallelism_threads=args.threads or 0,
                                 inter_op_parallelism_threads=args.threads or 0)
