@@ -22,7 +22,7 @@ MORE = {"error": set("GRUBlockCell IRFFT3D LSTMBlockCell Lu MaxPoolGradGradV2 "
 # call.  None at all would train on without a word.
 LESS = {"EagerPyFunc", "SparseSparseMaximum", "SparseSparseMinimum", "StatelessWhile", "While"}
 OURS = {"_FusedElementwise", "_FusedLayerNorm", "_FusedMoments", "_TreeEnsemble",
-        "_TreeEnsembleClassifier"}
+        "_TreeEnsembleClassifier", "_CheckpointEntries"}
 
 
 def kind_of(name):

@@ -12,7 +12,8 @@ from pyflow.framework.tensor_shape import TensorShape
 
 RECORD = json.loads((pathlib.Path(__file__).parent / "tf_opdefs.json").read_text())
 # Ops TF 2.21 does not have under this name; ours alone.
-OURS = {"_FusedElementwise", "_FusedLayerNorm", "_FusedMoments", "_TreeEnsemble", "_TreeEnsembleClassifier"}
+OURS = {"_FusedElementwise", "_FusedLayerNorm", "_FusedMoments", "_TreeEnsemble",
+        "_TreeEnsembleClassifier", "_CheckpointEntries"}
 
 
 def plain(value):
