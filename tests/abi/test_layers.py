@@ -29,10 +29,11 @@ ALLOWED = {
     "session": LIB | {"passes", "plugins", "_executor"},
     "timeline": set(),                  # reads StepStats messages and nothing else
     "train": LIB | {"gradients", "session", "_names"},
-    "interop": SESSION | {"timeline"},      # profiles of a model
+    "interop": SESSION | {"timeline", "_names", "python", "train", "examples"},   # profiles of a model; TF's paths
     "platform": SESSION,
     "saved_model": SESSION | {"train", "interop"},
     "tools": SESSION | {"train", "interop", "saved_model", "timeline", "_names"},
+    "examples": FRAMEWORK,              # TensorFlow's module names for tutorials
     "core": FRAMEWORK,                  # TensorFlow's module names for messages
     "python": SESSION | {"timeline", "train"},   # TensorFlow's module names for clients
     "__init__": {"_names"},
