@@ -21,6 +21,7 @@
 # make test-matrix   the wheel with the oldest and newest NumPy, protobuf and cffi, for each Python here (MATRIX="--python 3.11")
 # make sanitize      random graphs under TSan and ASan/UBSan (COUNT=10000)
 # make fuzz-ops      bad calls of every op, plain and under ASan and UBSan (COUNT=10000 of each; hours)
+# make fuzz-saved    damaged checkpoints of TensorFlow's and SavedModels (COUNT=100000; minutes)
 # make soak          1,000,000 mixed steps (minutes); memory, threads and handles stay flat
 PYTHON ?= python3
 BIN := .venv/bin
@@ -40,7 +41,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
 
 PARTS := test-system test-ops test-graphs test-others
 MORE := test-baseline test-avx2 test-cuda
-.PHONY: demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops sanitize soak compile-all test-matrix clean
+.PHONY: demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved sanitize soak compile-all test-matrix clean
 
 demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
@@ -100,6 +101,9 @@ oracle: .venv/installed .venv-tf/ready
 	$(BIN)/python -P tests/oracle/export.py .venv-tf/ours.npz
 	.venv-tf/bin/python tests/oracle/record.py --ours .venv-tf/ours.npz
 	.venv-tf/bin/python tests/frozen/record.py
+	.venv-tf/bin/python tests/saved/record.py
+	$(BIN)/python -P tests/saved/written.py .venv-tf/written
+	.venv-tf/bin/python tests/saved/read_by_tensorflow.py .venv-tf/written
 	$(BIN)/python -P tests/shapes/export_nodes.py .venv-tf/nodes.pkl
 	.venv-tf/bin/python tests/shapes/record_nodes.py .venv-tf/nodes.pkl
 	.venv-tf/bin/python tests/shapes/record_functions.py
@@ -162,6 +166,9 @@ fuzz: .venv/installed-tests
 	$(FUZZ) build-fuzz/fuzz_checkpoint build-fuzz/corpus/checkpoint build-fuzz/seeds/checkpoint $(FUZZ_FLAGS) \
 	  -artifact_prefix=build-fuzz/checkpoint-
 	$(BIN)/python tests/fuzz_format/import_path.py --runs 10000
+
+fuzz-saved: .venv/installed-tests
+	PYTHONSAFEPATH=1 $(BIN)/python tests/saved/mutations.py --count $(or $(COUNT),100000)
 
 fuzz-types: .venv/installed-tests
 	$(BIN)/python tests/fuzz_format/typed.py build-fuzz/types --count $(or $(COUNT),1000000)

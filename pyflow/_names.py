@@ -110,7 +110,7 @@ LAZY.update({f"version.{name}": ("pyflow.platform.version", name)
              for name in f"VERSION PYFLOW_VERSION {_VERSIONS}".split()})
 ELSEWHERE = {**RENAMED, **LAZY}
 HOMES = {name: module for module, names in _public.PUBLIC.items() for name in names.split()}
-PACKAGES = {"pyflow.train"}             # namespaces that have a folder
+PACKAGES = {"pyflow.train", "pyflow.saved_model"}             # namespaces that have a folder
 NAMESPACES = sorted({path for name in [*HOMES, *ELSEWHERE]                # outer ones first
                      for path in itertools.accumulate(name.split(".")[:-1], "{}.{}".format)})
 
@@ -130,7 +130,6 @@ NOT_HERE = {                            # well-known names that pyflow does not 
     "data": "not in this version; feed batches through placeholders",
     "distribute": "not in this version, which runs in one process",
     "lite": "not in this version; a frozen graph runs without Python through libpyflow_rt",
-    "saved_model": "not in this version; use tf.train.Saver, or tf.graph_util to freeze a graph",
     "train.Supervisor": _LOOP, "train.MonitoredTrainingSession": _LOOP,
     "train.MonitoredSession": _LOOP, "train.SingularMonitoredSession": _LOOP,
     "train.SessionManager": _LOOP, "train.Scaffold": _LOOP,

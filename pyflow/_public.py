@@ -509,4 +509,53 @@ PUBLIC = {
         "train.replica_device_setter",
     "pyflow.train.saver":
         "train.Saver train.SaverDef train.export_meta_graph train.import_meta_graph",
+    "pyflow.train.warm_start":
+        "train.init_from_checkpoint",
+    "pyflow.saved_model.folders":
+        "saved_model.contains_saved_model saved_model.loader.maybe_saved_model_directory "
+        "saved_model.maybe_saved_model_directory",
+    "pyflow.saved_model.keys":
+        "saved_model.ASSETS_DIRECTORY saved_model.ASSETS_KEY saved_model.CLASSIFY_INPUTS "
+        "saved_model.CLASSIFY_METHOD_NAME saved_model.CLASSIFY_OUTPUT_CLASSES "
+        "saved_model.CLASSIFY_OUTPUT_SCORES saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY "
+        "saved_model.EVAL saved_model.GPU saved_model.LEGACY_INIT_OP_KEY saved_model.MAIN_OP_KEY "
+        "saved_model.PREDICT_INPUTS saved_model.PREDICT_METHOD_NAME saved_model.PREDICT_OUTPUTS "
+        "saved_model.REGRESS_INPUTS saved_model.REGRESS_METHOD_NAME saved_model.REGRESS_OUTPUTS "
+        "saved_model.SAVED_MODEL_FILENAME_PB saved_model.SAVED_MODEL_FILENAME_PBTXT "
+        "saved_model.SAVED_MODEL_SCHEMA_VERSION saved_model.SERVING saved_model.TPU "
+        "saved_model.TRAINING saved_model.VARIABLES_DIRECTORY saved_model.VARIABLES_FILENAME "
+        "saved_model.constants.ASSETS_DIRECTORY saved_model.constants.ASSETS_KEY "
+        "saved_model.constants.LEGACY_INIT_OP_KEY saved_model.constants.MAIN_OP_KEY "
+        "saved_model.constants.SAVED_MODEL_FILENAME_PB "
+        "saved_model.constants.SAVED_MODEL_FILENAME_PBTXT "
+        "saved_model.constants.SAVED_MODEL_SCHEMA_VERSION "
+        "saved_model.constants.VARIABLES_DIRECTORY saved_model.constants.VARIABLES_FILENAME "
+        "saved_model.signature_constants.CLASSIFY_INPUTS "
+        "saved_model.signature_constants.CLASSIFY_METHOD_NAME "
+        "saved_model.signature_constants.CLASSIFY_OUTPUT_CLASSES "
+        "saved_model.signature_constants.CLASSIFY_OUTPUT_SCORES "
+        "saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY "
+        "saved_model.signature_constants.PREDICT_INPUTS "
+        "saved_model.signature_constants.PREDICT_METHOD_NAME "
+        "saved_model.signature_constants.PREDICT_OUTPUTS "
+        "saved_model.signature_constants.REGRESS_INPUTS "
+        "saved_model.signature_constants.REGRESS_METHOD_NAME "
+        "saved_model.signature_constants.REGRESS_OUTPUTS saved_model.tag_constants.EVAL "
+        "saved_model.tag_constants.GPU saved_model.tag_constants.SERVING "
+        "saved_model.tag_constants.TPU saved_model.tag_constants.TRAINING",
+    "pyflow.saved_model.reading":
+        "saved_model.load saved_model.loader.load saved_model.main_op.main_op "
+        "saved_model.main_op.main_op_with_restore saved_model.main_op_with_restore",
+    "pyflow.saved_model.signatures":
+        "saved_model.build_signature_def saved_model.build_tensor_info "
+        "saved_model.classification_signature_def saved_model.get_tensor_from_tensor_info "
+        "saved_model.is_valid_signature saved_model.predict_signature_def "
+        "saved_model.regression_signature_def saved_model.signature_def_utils.build_signature_def "
+        "saved_model.signature_def_utils.classification_signature_def "
+        "saved_model.signature_def_utils.is_valid_signature "
+        "saved_model.signature_def_utils.predict_signature_def "
+        "saved_model.signature_def_utils.regression_signature_def "
+        "saved_model.utils.build_tensor_info saved_model.utils.get_tensor_from_tensor_info",
+    "pyflow.saved_model.writing":
+        "saved_model.Builder saved_model.builder.SavedModelBuilder saved_model.simple_save",
 }

@@ -20,4 +20,5 @@ MODULES = (
     "checkpoint_state",
     "device_setter",
     "saver",
+    "warm_start",
 )

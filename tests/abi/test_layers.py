@@ -31,7 +31,8 @@ ALLOWED = {
     "train": LIB | {"gradients", "session", "_names"},
     "interop": SESSION | {"timeline", "_names", "python", "train", "examples"},   # profiles of a model; TF's paths
     "platform": SESSION,
-    "tools": SESSION | {"train", "interop", "timeline", "_names"},
+    "saved_model": SESSION | {"train", "interop"},
+    "tools": SESSION | {"train", "interop", "saved_model", "timeline", "_names"},
     "examples": FRAMEWORK,              # TensorFlow's module names for tutorials
     "core": FRAMEWORK,                  # TensorFlow's module names for messages
     "python": SESSION | {"timeline", "train"},   # TensorFlow's module names for clients
