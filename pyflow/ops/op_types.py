@@ -5,7 +5,8 @@ Written by `make tables` (pyflow/tools/tables.py); do not edit.
 
 OP_TYPES = {
     "checkpoint.io_ops":
-        "MergeV2Checkpoints RestoreV2 SaveV2 ShardedFilename ShardedFilespec",
+        "MergeV2Checkpoints Restore RestoreSlice RestoreV2 Save SaveSlices SaveV2 ShardedFilename "
+        "ShardedFilespec _CheckpointEntries",
     "control.control_flow_ops":
         "ControlTrigger Enter Exit LoopCond Merge NextIteration NoOp RefEnter RefExit RefIdentity "
         "RefMerge RefNextIteration RefSelect RefSwitch Switch _SwitchN",
@@ -210,10 +211,10 @@ OP_TYPES = {
         "LookupTableSizeV2 MutableHashTableV2",
     "state.resource_handles":
         "AssignAddVariableOp AssignSubVariableOp AssignVariableOp DestroyResourceOp "
-        "ReadVariableOp ResourceCountUpTo ResourceGather ResourceGatherNd ResourceScatterAdd "
-        "ResourceScatterDiv ResourceScatterMax ResourceScatterMin ResourceScatterMul "
-        "ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdUpdate ResourceScatterSub "
-        "ResourceScatterUpdate VarHandleOp VarIsInitializedOp VariableShape",
+        "DisableCopyOnRead ReadVariableOp ResourceCountUpTo ResourceGather ResourceGatherNd "
+        "ResourceScatterAdd ResourceScatterDiv ResourceScatterMax ResourceScatterMin "
+        "ResourceScatterMul ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdUpdate "
+        "ResourceScatterSub ResourceScatterUpdate VarHandleOp VarIsInitializedOp VariableShape",
     "state.state_ops":
         "Assign AssignAdd AssignSub CountUpTo DestroyTemporaryVariable IsVariableInitialized "
         "ResourceStridedSliceAssign ScatterAdd ScatterDiv ScatterMax ScatterMin ScatterMul "
