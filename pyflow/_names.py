@@ -138,7 +138,7 @@ NOT_HERE = {                            # well-known names that pyflow does not 
         "train.shuffle_batch_join", "train.maybe_batch", "train.input_producer",
         "train.string_input_producer", "train.range_input_producer",
         "train.slice_input_producer", "train.match_filenames_once", "train.limit_epochs",
-        "QueueBase", "FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "RandomShuffleQueue",
+        
         "ReaderBase", "TFRecordReader", "TextLineReader", "WholeFileReader",
         "FixedLengthRecordReader", "IdentityReader", "LMDBReader"), _QUEUES),
     **dict.fromkeys((

@@ -144,6 +144,12 @@ OP_TYPES = {
         "MaxPoolGradGrad MaxPoolGradGradV2 MaxPoolGradGradWithArgmax MaxPoolGradV2 MaxPoolV2",
     "pool.pool_ops":
         "AvgPool AvgPoolGrad MaxPool MaxPoolGrad MaxPoolGradWithArgmax MaxPoolWithArgmax",
+    "queue.queue_ops":
+        "FIFOQueue FIFOQueueV2 PaddingFIFOQueue PaddingFIFOQueueV2 PriorityQueue PriorityQueueV2 "
+        "QueueClose QueueCloseV2 QueueDequeue QueueDequeueMany QueueDequeueManyV2 "
+        "QueueDequeueUpTo QueueDequeueUpToV2 QueueDequeueV2 QueueEnqueue QueueEnqueueMany "
+        "QueueEnqueueManyV2 QueueEnqueueV2 QueueIsClosed QueueIsClosedV2 QueueSize QueueSizeV2 "
+        "RandomShuffleQueue RandomShuffleQueueV2",
     "random.candidate_sampling_ops":
         "AllCandidateSampler ComputeAccidentalHits FixedUnigramCandidateSampler "
         "LearnedUnigramCandidateSampler LogUniformCandidateSampler "
