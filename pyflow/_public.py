@@ -440,4 +440,18 @@ PUBLIC = {
         "train.replica_device_setter",
     "pyflow.train.saver":
         "train.Saver train.SaverDef train.export_meta_graph train.import_meta_graph",
+    "pyflow.train.coordinator":
+        "train.Coordinator train.LooperThread",
+    "pyflow.train.queue_runners":
+        "train.QueueRunner train.add_queue_runner train.queue_runner.QueueRunner "
+        "train.queue_runner.add_queue_runner train.queue_runner.start_queue_runners "
+        "train.start_queue_runners",
+    "pyflow.train.input":
+        "io.match_filenames_once train.batch train.batch_join train.input_producer "
+        "train.limit_epochs train.match_filenames_once train.maybe_batch train.maybe_batch_join "
+        "train.maybe_shuffle_batch train.maybe_shuffle_batch_join train.range_input_producer "
+        "train.shuffle_batch train.shuffle_batch_join train.slice_input_producer "
+        "train.string_input_producer",
+    "pyflow.train.bucketing":
+        "contrib.training.bucket contrib.training.bucket_by_sequence_length",
 }
