@@ -268,9 +268,14 @@ PUBLIC = {
         "nn.with_space_to_batch",
     "pyflow.lib.nn.weighted_functions":
         "nn.compute_average_loss nn.scale_regularization_loss nn.silu nn.weighted_moments",
+    "pyflow.lib.queue.accumulators":
+        "ConditionalAccumulator ConditionalAccumulatorBase SparseConditionalAccumulator "
+        "sparse.SparseConditionalAccumulator",
     "pyflow.lib.queue.queues":
         "FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue queue.FIFOQueue "
         "queue.PaddingFIFOQueue queue.PriorityQueue queue.QueueBase queue.RandomShuffleQueue",
+    "pyflow.lib.queue.staging":
+        "contrib.staging.MapStagingArea contrib.staging.StagingArea",
     "pyflow.lib.random.random_functions":
         "image.random_crop multinomial random.categorical random.multinomial random.normal "
         "random.shuffle random.truncated_normal random.uniform random_crop random_normal "

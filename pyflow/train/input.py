@@ -49,7 +49,7 @@ def input_producer(input_tensor, element_shape=None, num_epochs=None, shuffle=Tr
     element_shape: of a row, where the tensor's is not known (ValueError without it). num_epochs:
     then OutOfRangeError (see limit_epochs). shuffle: the rows anew in each epoch, by `seed`.
     capacity, shared_name: the queue's. cancel_op: the runner's."""
-    with graph.name_scope(name, "input_producer", [input_tensor]) as scope:
+    with graph.name_scope(name, "input_producer", [input_tensor]):
         input_tensor = graph.convert_to_tensor(input_tensor, name="input_tensor")
         element_shape = input_tensor.shape.with_rank_at_least(1)[1:].merge_with(element_shape)
         if not element_shape.is_fully_defined():
@@ -59,7 +59,7 @@ def input_producer(input_tensor, element_shape=None, num_epochs=None, shuffle=Tr
             input_tensor = random_functions.random_shuffle(input_tensor, seed=seed)
         input_tensor = limit_epochs(input_tensor, num_epochs)
         queue = queues.FIFOQueue(capacity=capacity, dtypes=[input_tensor.dtype.base_dtype],
-                                 shapes=[element_shape], shared_name=shared_name, name=scope)
+                                 shapes=[element_shape], shared_name=shared_name, name=name)
         add_queue_runner(QueueRunner(queue, [queue.enqueue_many([input_tensor])],
                                      cancel_op=cancel_op))
         return queue

@@ -26,7 +26,7 @@ def as_shapes(shapes, types, unknown_dims=False, unknown_ranks=False):
     if not isinstance(shapes, (tuple, list)):
         raise TypeError("shapes must be a TensorShape or a list or tuple of TensorShapes, got "
                         f"{type(shapes)}.")
-    if all(shape is None or isinstance(shape, int) for shape in shapes):
+    if all(isinstance(shape, int) for shape in shapes):
         shapes = [shapes]           # one shape, with number of dimensions
     shapes = [TensorShape(shape) for shape in shapes]
     if not unknown_dims and any(not shape.is_fully_defined() for shape in shapes):

@@ -7,7 +7,7 @@ enum { SLACK = 1024 };
 pf_chunk *pf_chunk_of_inputs(pf_ctx *c, int32_t first, int32_t n, int64_t rows) {
   pf_chunk *k = malloc(sizeof *k + sizeof(pf_tensor *) * (size_t)n);
   if (!k) return (void)pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a queue's element"), NULL;
-  *k = (pf_chunk){rows < 0 ? 1 : (int32_t)rows, 0, rows, NULL, NULL};
+  *k = (pf_chunk){.refs = rows < 0 ? 1 : (int32_t)rows, .rows = rows};
   for (; k->n < n; k->n++)
     if (!(k->part[k->n] = c->host->retain(c, first + k->n)))
       return pf_chunk_drop(k, k->refs), NULL;
@@ -24,7 +24,7 @@ void pf_chunk_drop(pf_chunk *k, int64_t refs) {
 /* ---------------------------------------------------------------- the store */
 static pf_element *place(pf_queue *q, int64_t i) { return &q->at[(q->head + i) & (q->room - 1)]; }
 /* room for `more` elements; 0: no memory */
-static int make_room(pf_queue *q, int64_t more) {
+int pf_queue_room(pf_queue *q, int64_t more) {
   if (q->n + more <= q->room) return 1;
   int64_t room = PF_MAX(q->room, 16);
   while (room < q->n + more) room *= 2;
@@ -85,11 +85,35 @@ const pf_queue_kind pf_queue_kinds[] = {
   [PF_RANDOM_SHUFFLE] = {"RandomShuffleQueue", take_any, put_last, put_last, .scattered = 1},
   [PF_PRIORITY] = {"PriorityQueue", take_least, put_by_key, heap_up, .keyed = 1, .scattered = 1}};
 
+/* The components: `leading` scalars first.  Shapes, their sizes, types and the name lie in one piece
+ * of memory. */
+int pf_queue_set_parts(pf_queue *q, const int32_t *leading, int32_t n_leading, const pf_list *types, const pf_list *shapes,
+                       pf_str name) {
+  const pf_shape *given = shapes->items;
+  int64_t n = n_leading + types->n, dims = 0;
+  for (int64_t i = 0; i < shapes->n; i++) dims += PF_MAX(given[i].ndim, 0);
+  char *memory = calloc(1, (size_t)(n * (int64_t)(sizeof(pf_shape) + sizeof(int32_t)) + dims * 8 + name.len + 1));
+  if (!memory) return 0;
+  q->n_parts = (int32_t)n;
+  q->shapes = (pf_shape *)memory;
+  int64_t *size = (int64_t *)(q->shapes + n);
+  for (int64_t i = n_leading; i < n; i++) {
+    pf_shape s = shapes->n ? given[i - n_leading] : (pf_shape){NULL, 0, 0};
+    q->shapes[i] = (pf_shape){size, s.ndim, 0};
+    for (int32_t k = 0; k < s.ndim; k++) *size++ = s.dims[k];
+  }
+  q->types = (int32_t *)size;
+  for (int64_t i = 0; i < n; i++)
+    q->types[i] = i < n_leading ? leading[i] : ((const int32_t *)types->items)[i - n_leading];
+  q->name = (char *)(q->types + n);
+  if (name.len) memcpy(q->name, name.data, (size_t)name.len);
+  return 1;
+}
 void pf_queue_free(pf_waited *w) {
   pf_queue *q = (pf_queue *)w;
   for (int64_t i = 0; i < q->n; i++) pf_chunk_drop(place(q, i)->chunk, 1);
   free(q->at);
-  free(q->shapes);                      /* one piece of memory: see queue_ops.c */
+  free(q->shapes);                      /* and what lies with them */
   free(q);
 }
 
@@ -159,7 +183,7 @@ static int enqueue_run(pf_attempt *a) {
   if (n <= 0) return PF_WAITS;
   if (q->kind->scattered && __atomic_load_n(&q->held, __ATOMIC_RELAXED) > 2 * q->n + e->left + SLACK)
     compact(q);
-  if (!make_room(q, n)) return fails(a, PF_RESOURCE_EXHAUSTED);
+  if (!pf_queue_room(q, n)) return fails(a, PF_RESOURCE_EXHAUSTED);
   for (int64_t i = 0; i < n; i++)
     q->kind->put(q, (pf_element){e->chunk, e->chunk->rows < 0 ? -1 : e->row++, 0, 0});
   return (e->left -= n) ? PF_MOVED : PF_OVER;
@@ -222,7 +246,7 @@ static int got_more(pf_dequeue *d, int64_t more) {
 static void dequeue_undo(pf_attempt *a) {
   pf_dequeue *d = (pf_dequeue *)a;
   pf_queue *q = queue_of(a);
-  if (!make_room(q, d->n)) return;      /* they go with the attempt */
+  if (!pf_queue_room(q, d->n)) return;      /* they go with the attempt */
   d->left += d->n;
   while (d->n) q->kind->put_back(q, got_of(d)[--d->n]);
 }
@@ -238,6 +262,7 @@ static int dequeue_run(pf_attempt *a) {
   }
   int64_t n = PF_MIN(d->left, q->n - (q->closed ? 0 : q->min_after));
   if (n <= 0) return PF_WAITS;
+  if (n < d->left && q->kind->keyed && d->left <= q->capacity) return PF_WAITS;  /* lesser ones may come */
   if (!got_more(d, n)) return dequeue_undo(a), fails(a, PF_RESOURCE_EXHAUSTED);
   for (int64_t i = 0; i < n; i++) got_of(d)[d->n++] = q->kind->take(q);
   return (d->left -= n) ? PF_MOVED : PF_OVER;

@@ -85,4 +85,8 @@ typedef struct { pf_attempt base; } pf_close;
 extern const pf_attempt_kind pf_enqueue_kind, pf_dequeue_kind, pf_close_kind;
 pf_status pf_queue_close(pf_ctx *c, pf_queue *q, int32_t cancel_pending);
 void pf_queue_free(pf_waited *w);
+/* 0: no memory */
+int pf_queue_set_parts(pf_queue *q, const int32_t *leading, int32_t n_leading, const pf_list *types,
+                       const pf_list *shapes, pf_str name);
+int pf_queue_room(pf_queue *q, int64_t more); /* for as many elements more */
 #endif

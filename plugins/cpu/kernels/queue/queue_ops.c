@@ -18,30 +18,6 @@ typedef struct {
 
 static const pf_type queue_type = {sizeof(pf_type), 0, "pyflow.Queue", pf_waited_unref, pf_waited_abort};
 
-/* bytes of what follows a queue's shapes in memory: dims, types, name */
-static int64_t shapes_bytes(const make_state *s, int64_t parts, int64_t name) {
-  int64_t dims = 0;
-  for (int64_t i = 0; i < s->shapes.n; i++) dims += PF_MAX(((const pf_shape *)s->shapes.items)[i].ndim, 0);
-  return parts * (int64_t)(sizeof(pf_shape) + sizeof(int32_t)) + dims * 8 + name + 1;
-}
-static void set_parts(pf_queue *q, const make_state *s, pf_str name, char *memory) {
-  int32_t first = q->n_parts - (int32_t)s->component_types.n;      /* 1: the key */
-  pf_shape *shapes = (pf_shape *)memory;
-  int64_t *dims = (int64_t *)(shapes + q->n_parts);
-  for (int32_t i = 0; i < q->n_parts; i++) {
-    pf_shape given = {NULL, 0, 0};
-    if (i >= first && s->shapes.n) given = ((const pf_shape *)s->shapes.items)[i - first];
-    shapes[i] = (pf_shape){dims, given.ndim, 0};
-    for (int32_t k = 0; k < given.ndim; k++) *dims++ = given.dims[k];
-  }
-  q->types = (int32_t *)dims;
-  for (int32_t i = 0; i < q->n_parts; i++)
-    q->types[i] = i < first ? PF_INT64 : ((const int32_t *)s->component_types.items)[i - first];
-  q->name = (char *)(q->types + q->n_parts);
-  memcpy(q->name, name.data, (size_t)name.len);
-  q->name[name.len] = 0;
-  q->shapes = shapes;
-}
 static int32_t queues_made;             /* of the process: TF numbers unnamed resources */
 static pf_status make_queue(pf_ctx *c, void *arg, void **obj) {
   const make_state *s = arg;
@@ -52,15 +28,14 @@ static pf_status make_queue(pf_ctx *c, void *arg, void **obj) {
                      (int)PF_MIN(node.len, 350), node.data);
     name = (pf_str){text, n};
   }
-  int64_t parts = s->component_types.n + (s->kind == PF_PRIORITY);
   pf_queue *q = calloc(1, sizeof *q);
-  char *memory = malloc((size_t)shapes_bytes(s, parts, name.len));
-  if (!q || !memory) return free(q), free(memory), pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a queue");
+  static const int32_t leading[] = {PF_INT64};
+  if (!q) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a queue");
   pf_waited_init(&q->base, pf_queue_free);
   q->kind = &pf_queue_kinds[s->kind];
   q->host = c->host;
-  q->n_parts = (int32_t)parts;
-  set_parts(q, s, name, memory);
+  if (!pf_queue_set_parts(q, leading, s->kind == PF_PRIORITY, &s->component_types, &s->shapes, name))
+    return free(q), pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a queue");
   q->unspecified = s->shapes.n == 0 && s->component_types.n > 0;
   q->capacity = s->capacity < 0 ? INT32_MAX : s->capacity;
   q->min_after = s->min_after_dequeue;
@@ -68,7 +43,8 @@ static pf_status make_queue(pf_ctx *c, void *arg, void **obj) {
   uint64_t key[2], counter[2];
   if (s->seed || s->seed2) q->random = (pf_philox){.key = (uint64_t)s->seed, .hi = (uint64_t)s->seed2};
   else if (q->kind->op == pf_queue_kinds[PF_RANDOM_SHUFFLE].op) {
-    PF_TRY(c->host->rng(c, 1, key, counter));
+    pf_status st = c->host->rng(c, 1, key, counter);
+    if (st) return pf_waited_unref(q), st;
     q->random = (pf_philox){.key = key[0], .lo = counter[0], .hi = counter[1]};
   }
   *obj = q;
@@ -79,10 +55,10 @@ static pf_status make_queue(pf_ctx *c, void *arg, void **obj) {
 typedef struct { char s[400]; } list_text;
 static list_text types_text(const int32_t *types, int64_t n) {
   list_text t;
-  size_t at = (size_t)snprintf(t.s, sizeof t.s, "[");
+  size_t at = 0;
+  t.s[0] = 0;
   for (int64_t i = 0; i < n && at + 32 < sizeof t.s; i++)
     at += (size_t)snprintf(t.s + at, sizeof t.s - at, "%s%s", i ? ", " : "", pf_type_name(types[i]));
-  snprintf(t.s + at, sizeof t.s - at, "]");
   return t;
 }
 static pf_text shape_text(const pf_shape *s) {
@@ -112,7 +88,7 @@ static pf_status fits_node(pf_ctx *c, const pf_queue *q, const make_state *s) {
   if (q->capacity != capacity)
     return PF_INVALID(c, "Shared queue '%s' has capacity %" PRId64 " but requested capacity was %" PRId64, q->name,
                       q->capacity, capacity);
-  if (more != (s->kind == PF_PRIORITY) || memcmp(q->types + more, s->component_types.items, (size_t)n * 4))
+  if (more != (s->kind == PF_PRIORITY) || (n && memcmp(q->types + more, s->component_types.items, (size_t)n * 4)))
     return PF_INVALID(c, "Shared queue '%s' has component types %s but requested component types were %s", q->name,
                       types_text(q->types, q->n_parts).s, types_text(s->component_types.items, n).s);
   int same = q->unspecified == (s->shapes.n == 0 && n > 0);
@@ -189,7 +165,8 @@ static pf_status check_shapes(pf_ctx *c, const pf_queue *q, int32_t many) {
   int64_t dims[PF_MAX_DIMS + 1] = {many ? c->in[1]->shape[0] : 0};
   for (int32_t i = 0; i < q->n_parts; i++) {
     const pf_shape *s = &q->shapes[i];
-    if ((q->unspecified && !(q->kind->keyed && i == 0)) || fits(s, c->in[1 + i], many)) continue;
+    int32_t rows = !many || c->in[1 + i]->shape[0] == dims[0];
+    if ((q->unspecified && !(q->kind->keyed && i == 0)) || (rows && fits(s, c->in[1 + i], many))) continue;
     memcpy(dims + many, s->dims, (size_t)s->ndim * sizeof *dims);
     pf_shape want = {dims, s->ndim + many, 0};
     return PF_INVALID(c, "Shape mismatch in tuple component %d. Expected %s, got %s", i, shape_text(&want).s,
@@ -202,7 +179,7 @@ static pf_status check_rows(pf_ctx *c, const pf_queue *q) {
     const DLTensor *t = c->in[1 + i];
     if (t->ndim < 1)
       return PF_INVALID(c, "component %d of an enqueue_many is a scalar, expected a dimension of elements first", i);
-    if (t->shape[0] != c->in[1]->shape[0])
+    if (t->shape[0] != c->in[1]->shape[0] && q->unspecified)
       return PF_INVALID(c, "All input tensors must have the same size in the 0th dimension. Component %d has %" PRId64
                         ", and should have %" PRId64, i, t->shape[0], c->in[1]->shape[0]);
   }
