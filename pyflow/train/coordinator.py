@@ -16,14 +16,15 @@ Source: TF 1.15 `tf.train.Coordinator`, `tf.train.LooperThread`.
 Example:  `with coord.stop_on_exception(): ...`;  `coord.request_stop();  coord.join(threads)`
 """
 import contextlib
+import logging
 import sys
 import threading
 import time
 
 from pyflow.framework import errors
-from pyflow.platform import tf_logging as logging
 from pyflow.session import stuck
 
+_log = logging.getLogger("pyflow")
 _TURN = 0.1         # seconds between looks at the threads
 
 
@@ -73,10 +74,10 @@ class Coordinator:
 
     def _keep(self, ex):
         if not isinstance(ex, tuple):
-            logging.info("Error reported to Coordinator: %s, %s", type(ex), ex)
+            _log.info("Error reported to Coordinator: %s, %s", type(ex), ex)
             ex = (type(ex), ex, ex.__traceback__)
         elif len(ex) == 3 and ex[0] and ex[1]:
-            logging.info("Error reported to Coordinator: %s", ex[1])
+            _log.info("Error reported to Coordinator: %s", ex[1])
         else:
             ex = (ValueError, ValueError("ex must be a tuple or sys.exc_info must return the current"
                                          f" exception: {ex}"), None)
@@ -132,7 +133,7 @@ class Coordinator:
             if self._exc_info_to_raise:
                 raise self._exc_info_to_raise[1]
         if stragglers and ignore_live_threads:
-            logging.info("%s", text)
+            _log.info("%s", text)
         elif stragglers:
             raise RuntimeError(text)
 

@@ -10,11 +10,13 @@ Invariant: a session has each runner's threads once; asking again while they run
 Threads: `_lock` guards the counts.  Who calls it: train/input, users, sessions' life.
 Source: TF 1.15 `tf.train.QueueRunner`.
 """
+import logging
 import threading
 import weakref
 
 from pyflow.framework import errors, graph
-from pyflow.platform import tf_logging as logging
+
+_log = logging.getLogger("pyflow")
 
 
 class QueueRunner:
@@ -95,7 +97,7 @@ class QueueRunner:
             if coord:
                 coord.request_stop(e)
             else:
-                logging.error("Exception in QueueRunner: %s", str(e))
+                _log.error("Exception in QueueRunner: %s", str(e))
                 with self._lock:
                     self._exceptions_raised.append(e)
                 raise
@@ -117,7 +119,7 @@ class QueueRunner:
         try:
             sess.run(op)
         except Exception as e:              # closed already, the session too perhaps
-            logging.vlog(1, "Ignored exception: %s", str(e))
+            _log.debug("Ignored exception: %s", str(e))
 
     def _close_on_stop(self, sess, cancel_op, coord):
         coord.wait_for_stop()
@@ -196,7 +198,7 @@ def start_queue_runners(sess=None, coord=None, daemon=True, start=True,
     with sess.graph.as_default():
         runners = graph.get_collection(collection)
         if not runners:
-            logging.warning("`tf.train.start_queue_runners()` was called when no queue runners "
+            _log.warning("`tf.train.start_queue_runners()` was called when no queue runners "
                             "were defined. You can safely remove the call to this deprecated "
                             "function.")
         return [thread for qr in runners

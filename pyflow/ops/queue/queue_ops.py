@@ -31,8 +31,9 @@ def _nothing(op):
     return []
 
 
-def _block(name, doc, shape_of, resource_only=None, **schema):
-    """The op `name`, a reference's, and its V2, a resource's."""
+def _block(name, doc, shape_of, **schema):
+    """The op `name`, a reference's, and its V2, a resource's.  TF declares the first ones, but for
+    QueueIsClosed, not differentiable; of the others it says nothing."""
     made = []
     for suffix, handle in (("", "handle: Ref(string)"), ("V2", "handle: resource")):
         given = {key: value.replace("HANDLE", handle) if isinstance(value, str) else value
@@ -40,10 +41,12 @@ def _block(name, doc, shape_of, resource_only=None, **schema):
         if suffix:
             given["stateful"] = True
 
+        said = UNREGISTERED if suffix or name == "QueueIsClosed" else None
+
         @op(name + suffix, doc=f"{doc} TF: {name}{suffix}.", **given)
         class Block:
             shape = shape_of
-            gradient = UNREGISTERED
+            gradient = said
             reference = None
             samples = None
         made.append(Block)
