@@ -25,7 +25,7 @@ OP_TYPES = {
     "data.audio_ops":
         "DecodeWav EncodeWav",
     "data.data_flow_ops":
-        "StackCloseV2 StackPopV2 StackPushV2 StackV2",
+        "Stack StackClose StackCloseV2 StackPop StackPopV2 StackPush StackPushV2 StackV2",
     "data.file_ops":
         "MatchingFiles ReadFile WriteFile",
     "data.list_ops":

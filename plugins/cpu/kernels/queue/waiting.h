@@ -1,7 +1,8 @@
 /* waiting.h - calls that wait on an object without holding a thread: queues, staging areas,
  * accumulators, barriers.
  *
- * A call is an ATTEMPT.  It is tried at once, on its caller's stack; one that cannot be completed is
+ * A call is an ATTEMPT.  It is tried at once, on its caller's stack; one that cannot be completed
+ * is
  * moved to the heap, deferred, and put at the end of one of the object's two lists.  Whatever
  * changes the object SETTLES it: the first attempts of both lists are tried in turn until none gets
  * on.
