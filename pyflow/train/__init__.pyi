@@ -61,5 +61,6 @@ shuffle_batch_join = _train.shuffle_batch_join
 slice_input_producer = _train.slice_input_producer
 start_queue_runners = _train.start_queue_runners
 string_input_producer = _train.string_input_producer
+summary_iterator = _train.summary_iterator
 update_checkpoint_state = _train.update_checkpoint_state
 write_graph = _train.write_graph
