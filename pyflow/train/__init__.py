@@ -21,4 +21,8 @@ MODULES = (
     "device_setter",
     "saver",
     "warm_start",
+    "coordinator",
+    "queue_runners",
+    "input",
+    "bucketing",
 )

@@ -66,7 +66,7 @@ python.ops.losses.losses: losses
 python.ops.losses.losses_impl: losses
 python.ops.losses.util: losses
 python.ops.clip_ops: .
-python.ops.data_flow_ops: . pyflow:lib.queue.queues
+python.ops.data_flow_ops: . contrib.staging pyflow:lib.queue.queues pyflow:lib.queue.barriers pyflow:lib.queue.staging
 python.ops.io_ops: . io
 python.ops.image_ops: image
 python.ops.image_ops_impl: image
