@@ -86,7 +86,7 @@ class Body:
     def __init__(self, names, outer=None, turns=None):
         self.names, self.outer, self.turns = names, outer, turns
         self.nodes, self.values = [], {}
-        self.made = set()               # names that nodes of this body give
+        self.made = {}                  # names that nodes of this body give: the node
         self._outputs = set()
 
     def find(self, tensor):
@@ -118,7 +118,7 @@ class Body:
     def take(self, other):
         """Appends the nodes of a body that was written apart."""
         self.nodes.extend(other.nodes)
-        self.made |= other.made
+        self.made.update(other.made)
 
     def emit(self, op, inputs, wanted, outputs=1, domain="", **attrs):
         """Adds a node; returns the name of its output, or a list where there are several.
@@ -138,7 +138,7 @@ class Body:
         node.attribute = [writing.attribute(key, value, type_of_array)
                           for key, value in sorted(attrs.items()) if value is not None]
         self.nodes.append(node)
-        self.made.update(outputs)
+        self.made.update(dict.fromkeys(outputs, node))
         return outputs[0] if count == 1 else list(outputs)
 
 

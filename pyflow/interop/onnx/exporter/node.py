@@ -43,6 +43,11 @@ class Node:
         """Input `i` as an array if it is known while the model is written, else None."""
         return self.exporter.array_of(self.op.inputs[i], self.body)
 
+    def is_only_reader(self, i):
+        """Whether nothing else reads input `i`, nor is it an output."""
+        tensor = self.op.inputs[i]
+        return len(tensor.consumers()) == 1 and tensor not in self.exporter.walk.asked
+
     def need(self, i, what):
         """Input `i` as an array; UnsupportedError if only the step will know it."""
         array = self.known(i)

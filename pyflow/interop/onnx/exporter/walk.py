@@ -61,7 +61,7 @@ class Walk:
     branches: Branch by Merge."""
 
     def __init__(self, outputs, inputs):
-        self.given = set(inputs)
+        self.given, self.asked = set(inputs), set(outputs)
         self.needed = self._ordered(outputs, controls=False)
         self.guards = {}
         self.loops, self.branches = {}, {}

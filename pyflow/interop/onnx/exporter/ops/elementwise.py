@@ -244,6 +244,12 @@ def special(node):
 def bias_add(node):
     """The bias broadcast along the channels, in whatever order the input lies."""
     value, bias, rank = node.value(0), node.value(1), node.rank(0)
+    made = node.body.made.get(value.named()) if value.array is None else None
+    if made is not None and made.op_type in ("Conv", "ConvTranspose") and len(made.input) == 2 \
+            and bias.array is not None and "Conv" in node.op.inputs[0].op.type \
+            and node.is_only_reader(0):
+        made.input.append(bias.plain)
+        return value
     if node.attr("data_format", "NHWC") == "NHWC" or rank < 3:
         order = value.order or tuple(range(rank))
         return node.ordered(node.compute("Add", node.dtype(), value.named(),

@@ -1,7 +1,9 @@
 """Ops that move elements without computing: reshapes, joins, pieces, pads, blocks."""
 
 from pyflow.interop.onnx.exporter.ops.common import Value, converts, dtypes, lying, np
+from pyflow.interop.onnx.ops.shape import groups_of, together
 
+_UNKNOWN = 1_000_003        # a prime in place of a size that is not known, before and after
 _LAST = (1 << 63) - 1       # an end beyond every axis
 _FIRST = -_LAST             # before every axis, where steps go backwards
 
@@ -17,8 +19,33 @@ def reshape(node):
     sizes = np.asarray(sizes, np.int64).reshape(-1)
     if not sizes.size and node.dims(0) == ():
         return node.value(0)
+    made = _regrouped(node, node.value(0), node.out_dims())
+    if made is not None:
+        return made
     return node.emit("Reshape", node.x(0), sizes,
                      allowzero=1 if 0 in sizes and node.opset >= 14 else None)
+
+
+def _regrouped(node, value, wanted):
+    """The value in the order it lies in where its axes are only split and joined, else None."""
+    have = value.shape
+    if value.order is None or have is None or wanted is None or have.count(None) > 1 \
+            or wanted.count(None) != have.count(None) or 0 in have or 0 in wanted:
+        return None
+    have = [_UNKNOWN if d is None else d for d in have]
+    wanted = [_UNKNOWN if d is None else d for d in wanted]
+    groups = groups_of(have, wanted) if np.prod(have, dtype=object) == np.prod(
+        wanted, dtype=object) else None
+    if groups is None:
+        return None
+    order = together(value.order, have, [old for old, _ in groups])
+    if order == tuple(range(len(have))):
+        return None
+    first = {old[0]: new for old, new in groups if old}
+    new_order = [axis for old in order if old in first for axis in first[old]]
+    new_order += [axis for old, new in groups if not old for axis in new]
+    sizes = [-1 if wanted[a] == _UNKNOWN else wanted[a] for a in new_order]
+    return node.ordered(node.reshape(value.ordered(order), sizes), new_order)
 
 
 def _told(dims):
