@@ -167,7 +167,7 @@ class _Writer:
                          self.exporter.type_of(out), self.outer)
         else:
             given = self.outer.find(self.loop.variables[i][0].inputs[0])
-            made = given.collected_as(name, self.outer, self._element[i]) if i in self._element \
+            made = given.collected_as(name, self.outer, self._written[i]) if i in self._written \
                 else given.stacked_as(name, self.outer, None)
         self.outer.values[leave.outputs[0]] = made
 
@@ -196,7 +196,7 @@ class _Writer:
         turn, going = names.unique(f"{self.loop.name}/turn"), names.unique(f"{self.loop.name}/going")
         inputs = [(turn, dtypes.int64, ()), (going, dtypes.bool, ())]
         body.values[self.loop.test] = Value(going, None, (), dtypes.bool, body)
-        self._element, counters = {}, self._counters()
+        self._written, counters = {}, self._counters()
         for i in range(len(self.kinds)):
             inputs += self._bind_in(body, i, i in counters)
         nexts = [next(t.op for t in merge.inputs if t.op.type == "NextIteration").inputs[0]
@@ -215,9 +215,9 @@ class _Writer:
             outputs.append(self._state_out(body, i, results[i]))
         for i, kind in enumerate(self.kinds):
             if kind == "list":
-                element = lists.collected(results[i], i)
-                if element is not None:
-                    self._element[i] = element
+                written = lists.collected(results[i], i)
+                if written is not None:
+                    self._written[i], element = written, written.element
                     collected.append(i)
                     outputs.append((body.own(element.plain, f"{self.loop.name}/element"),
                                     element.dtype, element.shape))

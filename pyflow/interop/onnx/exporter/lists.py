@@ -49,10 +49,14 @@ class List:
         return List(self.dtype, self.element_shape,
                     stack=Value(name, None, shape, self.dtype, body))
 
-    def collected_as(self, name, body, element):
+    def collected_as(self, name, body, written):
         """The list of the elements that a loop collected, called `name`; filled up with zeros to the
-        size that was reserved."""
-        if self.padded:
+        size that was reserved, or the last one alone."""
+        element = written.element
+        if written.last:
+            last, end = np.array([-1], np.int64), np.array([(1 << 63) - 1], np.int64)
+            name = body.emit("Slice", [name, last, end, np.array([0], np.int64)], f"{name}/last")
+        elif self.padded:
             size = self.size
             sizes = size.reshape(1) if isinstance(size, np.ndarray) else body.emit(
                 "Reshape", [size, np.array([1], np.int64)], f"{name}/size")
@@ -93,21 +97,21 @@ class Open(List):
 
 
 class Written(List):
-    """A loop's list after it."""
+    """A loop's list after it.  last: each turn writes the only element anew."""
 
-    def __init__(self, opened, element):
+    def __init__(self, opened, element, last=False):
         super().__init__(opened.dtype, opened.element_shape, opened.size)
-        self.variable, self.element = opened.variable, element
+        self.variable, self.element, self.last = opened.variable, element, last
 
     dense = Open.dense
     plain = Open.plain
 
 
 def collected(result, variable):
-    """The Value of the element a turn adds to the list, None: it adds none.  NotCollected if the
-    list becomes another."""
+    """The Written of a turn that adds an element to the list, None: it adds none.  NotCollected if
+    the list becomes another."""
     if isinstance(result, Written) and result.variable == variable:
-        return result.element
+        return result
     if isinstance(result, Open) and result.variable == variable:
         return None
     raise NotCollected("a list becomes another one in a turn", variable)
@@ -126,6 +130,9 @@ def write(node, given, index, element):
     if isinstance(given, Written):
         raise NotCollected("two elements are written in a turn", given.variable)
     if isinstance(given, Open):
+        if index is not None and index.array is not None and index.array == 0 \
+                and isinstance(given.size, np.ndarray) and given.size == 1:
+            return Written(given, element, last=True)
         if index is not None and not is_turn(node.body, index):
             raise NotCollected("an element is not written at the turn's number", given.variable)
         return Written(given, element)

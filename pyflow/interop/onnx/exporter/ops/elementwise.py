@@ -31,6 +31,10 @@ def same(node):
             raise node.unsupported("strings")
         node.since(20, "joining strings")
         return pointwise(node, "StringConcat")
+    if node.dtype().is_unsigned and op in ("Relu", "Neg"):
+        value = node.value(0)
+        return value if op == "Relu" else node.ordered(
+            node.emit("Sub", number(node, 0), value.named()), value.order)
     return pointwise(node, _SAME[op])
 
 
@@ -156,7 +160,13 @@ def with_zero(node):
 
 @converts("Div", "TruncateDiv")
 def truncate_div(node):
-    return pointwise(node, "Div")
+    if not node.dtype().is_floating or node.op.type == "Div":
+        return pointwise(node, "Div")
+    (x, y), order = aligned(node)
+    dtype = node.dtype()
+    made = node.compute("Div", dtype, x, y)
+    size = node.compute("Floor", dtype, node.compute("Abs", dtype, made))
+    return node.ordered(node.compute("Mul", dtype, node.compute("Sign", dtype, made), size), order)
 
 
 @converts("FloorDiv")

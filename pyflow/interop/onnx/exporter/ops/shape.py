@@ -114,8 +114,9 @@ def concat(node):
 
 @converts("Pack")
 def pack(node):
-    axis, rank = int(node.attr("axis", 0)), node.rank(0)
-    axis = node.axis(axis, rank + 1)
+    axis = int(node.attr("axis", 0))
+    if axis < 0:
+        axis = node.axis(axis, node.rank(0) + 1)
     names = [node.unsqueeze(name, axis) for name in node.xs()]
     return names[0] if len(names) == 1 else node.emit("Concat", *names, axis=axis)
 
@@ -297,6 +298,8 @@ def _pads(node, order):
 @converts("Pad", "PadV2")
 def pad(node):
     value = node.value(0)
+    if value.rank == 0:
+        return value
     order = value.order if node.known(1) is not None else None
     name = value.ordered(order) if order is not None else value.plain
     pads = _pads(node, order)
@@ -353,9 +356,36 @@ def blocks(node):
     if data_format not in ("NHWC", "NCHW"):
         raise node.unsupported(f"data_format {data_format}")
     order = (0, 3, 1, 2) if data_format == "NHWC" else (0, 1, 2, 3)
+    if node.dtype() in _IN_STEPS:
+        return _blocks_in_steps(node, order)
     name = node.compute(node.op.type, node.dtype(), node.value(0).ordered(order),
                         blocksize=int(node.attr("block_size")))
     return node.ordered(name, order)
+
+
+# Types without a kernel of onnxruntime's and without a wider one that has.
+_IN_STEPS = (dtypes.int32, dtypes.int64, dtypes.uint32, dtypes.uint64)
+
+
+def _blocks_in_steps(node, order):
+    """A reshape, a transpose and a reshape."""
+    b, dims = int(node.attr("block_size")), node.shape(0)
+    dims = [dims[a] for a in order]
+    name = node.value(0).ordered(order)
+    sizes = _Sizes(node, name, dims)
+    n, block = sizes.part(0), np.array([b], np.int64)
+    if node.op.type == "SpaceToDepth":
+        rows, columns, channels = (sizes.scaled(2, b, "Div"), sizes.scaled(3, b, "Div"),
+                                   sizes.part(1))
+        split = node.concat(n, channels, rows, block, columns, block)
+        whole, perm = [n, sizes.scaled(1, b * b, "Mul"), rows, columns], [0, 3, 5, 1, 2, 4]
+    else:
+        channels = sizes.scaled(1, b * b, "Div")
+        split = node.concat(n, block, block, channels, sizes.part(2), sizes.part(3))
+        whole, perm = [n, channels, sizes.scaled(2, b, "Mul"), sizes.scaled(3, b, "Mul")], \
+            [0, 3, 4, 1, 5, 2]
+    turned = node.emit("Transpose", node.reshape(name, split), perm=perm)
+    return node.ordered(node.reshape(turned, node.concat(*whole)), order)
 
 
 class _Sizes:
@@ -474,7 +504,8 @@ def roll(node):
         if size is not None:
             at = np.array([-shift % size], np.int64)
         else:
-            at = node.emit("Mod", np.array([-shift], np.int64), node.size_of(name, axis))
+            length = node.emit("Max", node.size_of(name, axis), np.array([1], np.int64))
+            at = node.emit("Mod", np.array([-shift], np.int64), length)
         tail, head = node.slice(name, at, [_LAST], [axis]), node.slice(name, [0], at, [axis])
         name = node.emit("Concat", tail, head, axis=axis)
     return name
