@@ -149,7 +149,8 @@ class Exporter:
             if result is not None:
                 body.values[tensor] = result if isinstance(result, (Value, lists.List)) else \
                     node.as_value(result, i)
-        missing = [t.name for t in op.outputs[len(results):] if t.consumers()]
+        missing = [t.name for t in op.outputs[len(results):]
+                   if any(user in self.walk.within for user in t.consumers())]
         if missing:
             raise UnsupportedError(f"output {missing[0]} is not written")
 

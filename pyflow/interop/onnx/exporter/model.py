@@ -12,7 +12,7 @@ from pyflow.framework import default_graph, dtypes
 from pyflow.framework.function_library import is_call
 from pyflow.framework.tensor import Tensor
 from pyflow.interop.onnx.errors import OnnxError
-from pyflow.interop.onnx.exporter import exporter as exporter_lib, tidy, variables, writing
+from pyflow.interop.onnx.exporter import exporter as exporter_lib, loop_shapes, tidy, variables, writing
 from pyflow.interop.onnx.exporter.body import onnx_type
 from pyflow.interop.onnx.messages import CLASSES
 
@@ -85,6 +85,7 @@ def export_graph_def(graph_def, outputs=None, inputs=None, path=None, opset=18, 
         raise OnnxError(f"not a GraphDef, or a damaged one: {error}") from None
     with tf.Graph().as_default() as graph:
         tf.import_graph_def(message, name="")
+        loop_shapes.refine(graph)
         if outputs is None:
             outputs = [t for op in graph.get_operations() for t in op.outputs
                        if not t.consumers() and not op.control_outputs
@@ -147,6 +148,7 @@ def _flat(graph, outputs, inputs):
     import pyflow as tf
     with tf.Graph().as_default() as flat:
         tf.import_graph_def(graph.as_graph_def(), name="")
+    loop_shapes.refine(flat)
     return flat, *({key: flat.get_tensor_by_name(t.name) for key, t in group.items()}
                    if group is not None else None for group in (outputs, inputs))
 

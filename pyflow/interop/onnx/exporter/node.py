@@ -46,7 +46,9 @@ class Node:
     def is_only_reader(self, i):
         """Whether nothing else reads input `i`, nor is it an output."""
         tensor = self.op.inputs[i]
-        return len(tensor.consumers()) == 1 and tensor not in self.exporter.walk.asked
+        walk = self.exporter.walk
+        return sum(user in walk.within for user in tensor.consumers()) == 1 and \
+            tensor not in walk.asked
 
     def need(self, i, what):
         """Input `i` as an array; UnsupportedError if only the step will know it."""

@@ -63,6 +63,7 @@ class Walk:
     def __init__(self, outputs, inputs):
         self.given, self.asked = set(inputs), set(outputs)
         self.needed = self._ordered(outputs, controls=False)
+        self.within = frozenset(self.needed)    # gradients may read more of an operation
         self.guards = {}
         self.loops, self.branches = {}, {}
         if any(op.type in _MERGES for op in self.needed):
