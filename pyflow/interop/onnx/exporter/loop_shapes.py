@@ -36,7 +36,9 @@ def refine(graph):
 
 
 def _entering(header):
-    return next(t for t in header.inputs if t.op.type not in ("NextIteration", "RefNextIteration"))
+    """What goes in; an Enter of a variable says nothing of its shape itself."""
+    found = next(t for t in header.inputs if t.op.type not in ("NextIteration", "RefNextIteration"))
+    return found.op.inputs[0] if found.op.type in ("Enter", "RefEnter") else found
 
 
 def _returning(header):

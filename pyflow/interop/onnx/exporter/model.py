@@ -18,6 +18,7 @@ from pyflow.interop.onnx.messages import CLASSES
 
 OPSETS = range(13, 24)          # that can be written
 _PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
+_NO_RESULTS = frozenset((*_PLACEHOLDERS, "Const", "Switch", "_SwitchN", "Merge", "Exit"))
 _IR_VERSIONS = {13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11}
 
 
@@ -50,9 +51,15 @@ def export(outputs, inputs=None, path=None, session=None, opset=18, name="pyflow
             sess.run(tf.global_variables_initializer())
             onnx.export(y, path="model.onnx", session=sess)
     """
+    graph = _graph_of(outputs, session)
+    return _exported(graph, outputs, inputs, path, session, opset, name, external_data, metadata)
+
+
+def _exported(graph, outputs, inputs, path, session, opset=18, name="pyflow", external_data=None,
+              metadata=None, lines=True):
+    """`export`.  lines: whether errors name the lines that made the nodes."""
     if opset not in OPSETS:
         raise OnnxError(f"opset {opset!r}: expected one of {OPSETS.start} to {OPSETS.stop - 1}")
-    graph = _graph_of(outputs, session)
     outputs, inputs = _named(outputs, graph, "outputs"), _named(inputs, graph, "inputs")
     if not outputs:
         raise OnnxError("outputs: expected at least one tensor")
@@ -66,7 +73,7 @@ def export(outputs, inputs=None, path=None, session=None, opset=18, name="pyflow
                         f"dict of tensors by other names")
     arrays = held.arrays(outputs.values(), inputs.values())
     made, values = exporter_lib.written(outputs, {t: key for key, t in inputs.items()}, arrays,
-                                        opset)
+                                        opset, lines)
     proto = _model(made, outputs, inputs, values, opset, name, metadata)
     return _bytes(proto, path, external_data)
 
@@ -87,11 +94,23 @@ def export_graph_def(graph_def, outputs=None, inputs=None, path=None, opset=18, 
         tf.import_graph_def(message, name="")
         loop_shapes.refine(graph)
         if outputs is None:
-            outputs = [t for op in graph.get_operations() for t in op.outputs
-                       if not t.consumers() and not op.control_outputs
-                       and op.type not in _PLACEHOLDERS and op.type != "Const"
-                       and onnx_type(t.dtype) is not None]
-        return export(outputs, inputs, path, None, opset, **options)
+            outputs = _unread(graph)
+        return _exported(graph, outputs, inputs, path, None, opset, lines=False, **options)
+
+
+def _unread(graph):
+    """The tensors that nothing reads or waits for, but those in loops and of control flow."""
+    inside = [op for op in graph.get_operations() if op.type in ("Enter", "RefEnter")]
+    looped = set(inside)
+    while inside:
+        for tensor in inside.pop().outputs:
+            for reader in tensor.consumers():
+                if reader.type not in ("Exit", "RefExit") and reader not in looped:
+                    looped.add(reader)
+                    inside.append(reader)
+    return [t for op in graph.get_operations() for t in op.outputs
+            if not t.consumers() and not op.control_outputs and op not in looped
+            and op.type not in _NO_RESULTS and onnx_type(t.dtype) is not None]
 
 
 # What is asked for
