@@ -118,11 +118,19 @@ def collected(result, variable):
 
 
 def is_turn(body, index):
-    """Whether a Value is the number of the turn of the innermost loop."""
-    while body is not None and body.turns is None:
+    """Whether a Value is the number of the turn of the innermost loop, or a Cast of it."""
+    if index.array is not None or index.order is not None:
+        return False
+    name = index.named()
+    while body is not None:
+        made = body.made.get(name)
+        while made is not None and made.op_type == "Cast":
+            name = made.input[0]
+            made = body.made.get(name)
+        if body.turns is not None:
+            return name in body.turns
         body = body.outer
-    return body is not None and index.array is None and index.order is None and \
-        index.named() in body.turns
+    return False
 
 
 def write(node, given, index, element):
