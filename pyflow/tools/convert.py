@@ -7,9 +7,11 @@
 import argparse
 import importlib
 import os
+import re
 import sys
 
 KINDS = (".onnx", ".pb")
+_NODE_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./-]*")
 
 
 def main(argv):
@@ -114,5 +116,22 @@ def _onnx(args, inputs, outputs):
             raise ValueError(f"{name!r} is a sequence or a map, which no GraphDef has")
     kept = [t.op.name for t in [*asked.values(), *fed.values()]]
     frozen = graph_util.extract_sub_graph(graph.as_graph_def(), list(dict.fromkeys(kept)))
-    return frozen, {key: t.name for key, t in fed.items()}, {key: t.name for key, t in
-                                                             asked.items()}
+    names = _called(frozen, {key: t.op.name for key, t in asked.items()})
+    return frozen, {key: t.name for key, t in fed.items()}, names
+
+
+def _called(graph_def, outputs):
+    """Gives the nodes of the outputs the outputs' names, where no other node has them.
+
+    outputs: {name: node}.  Returns {name: name of its tensor}."""
+    taken, renamed = {node.name for node in graph_def.node}, {}
+    for name, node in outputs.items():
+        if name not in taken and _NODE_NAME.fullmatch(name):
+            renamed[node] = name
+    for node in graph_def.node:
+        node.name = renamed.get(node.name, node.name)
+        for i, text in enumerate(node.input):
+            mark, source = ("^", text[1:]) if text.startswith("^") else ("", text)
+            base, colon, index = source.partition(":")
+            node.input[i] = f"{mark}{renamed.get(base, base)}{colon}{index}"
+    return {name: f"{renamed.get(node, node)}:0" for name, node in outputs.items()}

@@ -215,6 +215,9 @@ def test_command_there_and_back(tmp_path, monkeypatch, capsys):
     run("convert", "a.onnx", "-o", "b.pb")
     run("convert", "b.pb", "-o", "c.onnx", "--inputs", "x,lengths")
     assert "nothing is missing" in run("check", "c.onnx")
+    with open("c.onnx", "rb") as file:
+        graph = messages.read(file.read()).graph
+    assert [o.name for o in graph.output] == ["out0", "out1", "out2"]
     found = onnx.prepare(str(tmp_path / "c.onnx")).run(frozen_models.feeds("lstm"))
     for index, array in enumerate(found):
         ANSWERS[0].check(array, "lstm", index)
