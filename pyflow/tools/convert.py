@@ -1,4 +1,4 @@
-"""python -m pyflow convert MODEL -o FILE: a frozen graph or SavedModel to ONNX, ONNX to a frozen graph.
+"""python -m pyflow convert MODEL -o FILE: frozen graphs and SavedModels to ONNX, and ONNX back.
 
     python -m pyflow convert model.pb -o model.onnx --outputs logits
     python -m pyflow convert saved_model/ -o model.onnx
@@ -18,8 +18,8 @@ def main(argv):
     """Writes the file and says what it holds.  Returns 0, or 1 where that cannot be done."""
     parser = argparse.ArgumentParser(prog="python -m pyflow convert", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", help="GraphDef (.pb, .pbtxt), .meta file, ONNX model or SavedModel "
-                                      "folder")
+    parser.add_argument("model", help="GraphDef (.pb, .pbtxt), .meta file, ONNX model or "
+                                      "SavedModel folder")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="a .onnx or .pb file")
     parser.add_argument("--inputs", metavar="NAME,...", help="tensors the result is fed")
     parser.add_argument("--outputs", metavar="NAME,...", help="tensors the result gives")
@@ -79,8 +79,8 @@ def _read(args):
     message, _ = files.read_graph(args.model)
     if args.output.endswith(".pb"):
         if given[1] is None:
-            raise ValueError(f"{args.model} is a GraphDef already; with --outputs the part of it is "
-                             f"written that they need, -o model.onnx writes an ONNX model")
+            raise ValueError(f"{args.model} is a GraphDef already; with --outputs the part of it "
+                             f"is written that they need, -o model.onnx writes an ONNX model")
         message = graph_util.extract_sub_graph(message, [n.partition(":")[0] for n in given[1]])
     return message, *given
 

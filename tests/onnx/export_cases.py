@@ -1,7 +1,7 @@
 """One-op graphs for the ONNX exporter, from the samples of the `@op` blocks.
 
-A case's inputs are placeholders: of the sample's sizes, or of unknown ones.  Where the exporter asks
-for a constant, all inputs but the first (or the last) become constants.
+A case's inputs are placeholders: of the sample's sizes, or of unknown ones.  Where the exporter
+asks for a constant, all inputs but the first (or the last) become constants.
 
     for case in cases(): made = build(case, unknown=False)
 """
@@ -57,7 +57,8 @@ def build(case, unknown=False, run=True):
 def _build(case, unknown, way, run):
     feeds, flat = {}, case.feeds()
     data = [i for i, arg in enumerate(case.op.inputs) if i == 0 or arg.type_attr in derive.PRIMARY]
-    fed = {"data": data if len(flat) == len(case.op.inputs) else range(len(flat)), "fed": range(len(flat)), "first": [0], "last": [len(flat) - 1]}[way]
+    fed = {"data": data if len(flat) == len(case.op.inputs) else range(len(flat)),
+           "fed": range(len(flat)), "first": [0], "last": [len(flat) - 1]}[way]
     count = iter(range(len(flat)))
 
     def make(array):

@@ -1,4 +1,4 @@
-"""Graphs written as ONNX models: read back they give pyflow's numbers, and those onnxruntime gave."""
+"""Graphs written as ONNX models: read back they give pyflow's numbers; onnxruntime gave the same."""
 import collections
 import pathlib
 import sys
@@ -194,7 +194,7 @@ def test_written_messages_are_read():
     made = messages.CLASSES["NodeProto"](op_type="Some", input=["a", ""], output=["b"], attribute=[
         writing.attribute("i", -3, None), writing.attribute("f", 0.5, None),
         writing.attribute("s", "text", None), writing.attribute("ints", [1, -2], None),
-        writing.attribute("floats", [1.5, 2.0], None), writing.attribute("names", ["x", "y"], None)])
+        writing.attribute("floats", [1.5, 2.0], None), writing.attribute("n", ["x", "y"], None)])
     back = messages.read(writing.write(made), "NodeProto")
     from pyflow.interop.onnx.node import native
     assert list(back.input) == ["a", ""]
@@ -211,7 +211,8 @@ def test_command_there_and_back(tmp_path, monkeypatch, capsys):
         assert status == 0, err
         return out
     frozen = HERE.parent / "frozen" / "lstm.pb"
-    assert "inputs x, lengths" in run("convert", frozen, "-o", "a.onnx", "--outputs", "out0,out1,out2")
+    outputs = "out0,out1,out2"
+    assert "inputs x, lengths" in run("convert", frozen, "-o", "a.onnx", "--outputs", outputs)
     run("convert", "a.onnx", "-o", "b.pb")
     run("convert", "b.pb", "-o", "c.onnx", "--inputs", "x,lengths")
     assert "nothing is missing" in run("check", "c.onnx")

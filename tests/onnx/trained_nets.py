@@ -2,8 +2,8 @@
 
     for net in NETS: graph, inputs, outputs, feeds, session = net()     # NETS: functions
 
-A dense network and a convolutional one on the digits, an LSTM over their rows, an autoencoder, and a
-transformer block over their rows.
+A dense network and a convolutional one on the digits, an LSTM over their rows, an autoencoder, and
+a transformer block over their rows.
 """
 import csv
 import gzip

@@ -2,8 +2,8 @@
 in.
 
 Invariants:
-1. `Value.order[i]` is the axis, as pyflow counts, that lies at axis i of the ONNX value.  Transposes
-   are written when somebody needs another order, where the value is made and once per order, so
+1. `Value.order[i]` is the axis, as pyflow counts, that lies at axis i of the ONNX value.
+   Transposes are written when somebody needs another order, where the value is made and once per order, so
    those between two layers that agree never exist: channels-last networks are NCHW in the file.
 2. A known array becomes an initializer of the outermost graph when it is asked for by name; the
    same small array is held once.
@@ -100,7 +100,7 @@ class Body:
         return None
 
     def name_of(self, item, wanted="const"):
-        """A name for an input of a node: a name, an array, a Value (as it lies in pyflow) or None."""
+        """A name for an input of a node: a name, an array, a Value (in pyflow's order) or None."""
         if item is None or isinstance(item, str):
             return item or ""
         if isinstance(item, Value):
@@ -108,8 +108,8 @@ class Body:
         return self.names.constant(item, wanted)
 
     def own(self, name, wanted):
-        """A name that a node of this body gives and that no other output has: `name`, or an identity
-        of it."""
+        """A name that a node of this body gives and that no other output has: `name`, or an
+        identity of it."""
         if name not in self.made or name in self._outputs:
             name = self.emit("Identity", [name], wanted)
         self._outputs.add(name)

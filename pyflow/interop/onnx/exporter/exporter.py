@@ -53,7 +53,8 @@ class Exporter:
         """The Value of a tensor that was written."""
         found = body.find(tensor)
         if isinstance(found, lists.List):
-            raise UnsupportedError(f"{tensor.name} is a TensorArray or TensorList, and used otherwise")
+            raise UnsupportedError(f"{tensor.name} is a TensorArray or TensorList, and used "
+                                   f"otherwise")
         if found is None:
             raise UnsupportedError(f"{tensor.name} has no value here")
         return found
@@ -216,8 +217,8 @@ def unsupported(problems, lines=True):
                           for op in ops[:3])
         more = f", ... ({len(ops)} nodes)" if len(ops) > 3 else ""
         texts.append(f"{kind}: {message}: {shown}{more}")
-    error = UnsupportedError(f"the graph cannot be written as ONNX; {len(problems)} of its nodes:\n  "
-                             + "\n  ".join(texts))
+    head = f"the graph cannot be written as ONNX; {len(problems)} of its nodes:"
+    error = UnsupportedError("\n  ".join([head, *texts]))
     error.operations = list(problems)
     return error
 

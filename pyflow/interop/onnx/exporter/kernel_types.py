@@ -1,7 +1,7 @@
 """Which element types onnxruntime's CPU kernels lack, where ONNX has the op for them.
 
-Source: onnxruntime 1.32, asked for each op and type at opset 18.  A value of such a type is computed
-in a wider one that holds all of its numbers and cast back (`wider`); float64, which has no wider
+Source: onnxruntime 1.32, asked for each op and type at opset 18.  A value of such a type is
+computed in a wider one that holds all of its numbers and cast back (`wider`); float64, which has no wider
 one, is written as it is: the model is right, another runtime may have the kernel.
 """
 

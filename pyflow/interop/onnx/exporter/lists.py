@@ -5,8 +5,8 @@ Invariants:
    open: a loop's variable, of which elements are collected.
 2. Elements have one shape.  Elements that were never written are zeros, as of TensorLists.
 
-A flow (of a TensorArray) and a handle (of a TensorList) are bound to a `List` where a tensor is bound
-to a Value.  One model is written by one thread.
+A flow (of a TensorArray) and a handle (of a TensorList) are bound to a `List` where a tensor is
+bound to a Value.  One model is written by one thread.
 """
 
 import numpy as np
@@ -50,8 +50,8 @@ class List:
                     stack=Value(name, None, shape, self.dtype, body))
 
     def collected_as(self, name, body, written):
-        """The list of the elements that a loop collected, called `name`; filled up with zeros to the
-        size that was reserved, or the last one alone."""
+        """The list of the elements that a loop collected, called `name`; filled up with zeros to
+        the size that was reserved, or the last one alone."""
         element = written.element
         if written.last:
             last, end = np.array([-1], np.int64), np.array([(1 << 63) - 1], np.int64)

@@ -12,7 +12,8 @@ from pyflow.framework import default_graph, dtypes
 from pyflow.framework.function_library import is_call
 from pyflow.framework.tensor import Tensor
 from pyflow.interop.onnx.errors import OnnxError
-from pyflow.interop.onnx.exporter import exporter as exporter_lib, loop_shapes, tidy, variables, writing
+from pyflow.interop.onnx.exporter import exporter as exporter_lib
+from pyflow.interop.onnx.exporter import loop_shapes, tidy, variables, writing
 from pyflow.interop.onnx.exporter.body import onnx_type
 from pyflow.interop.onnx.messages import CLASSES
 
@@ -39,7 +40,7 @@ def export(outputs, inputs=None, path=None, session=None, opset=18, name="pyflow
     which protobuf does not read.  metadata: {str: str}, the model's properties.
 
     Loops and conditionals become Loop and If, TensorArrays and TensorLists the tensors they hold;
-    channels-last convolutions are written as ONNX's, in whose order values stay as long as they can.
+    channels-last convolutions are written as ONNX's, in whose order values stay while they can.
     Assertions and prints, which nothing but control inputs need, are left out.
 
     Raises UnsupportedError, once for all nodes that cannot be written, with their ops and your
@@ -81,8 +82,8 @@ def _exported(graph, outputs, inputs, path, session, opset=18, name="pyflow", ex
 def export_graph_def(graph_def, outputs=None, inputs=None, path=None, opset=18, **options):
     """The same of a frozen GraphDef (a message, of pyflow's or TensorFlow's, or its bytes).
 
-    outputs, inputs: names of tensors; by default the tensors that nothing reads and the placeholders
-    that are read.  options: as `export` takes them."""
+    outputs, inputs: names of tensors; by default the tensors that nothing reads and the
+    placeholders that are read.  options: as `export` takes them."""
     import pyflow as tf
     data = graph_def if isinstance(graph_def, (bytes, bytearray, memoryview)) else \
         graph_def.SerializeToString()
@@ -182,8 +183,8 @@ def _inputs(graph, outputs, inputs):
     missing = [op.name for op in needed if op.outputs[0] not in inputs.values()]
     if missing:
         raise OnnxError(f"the outputs need the placeholders {', '.join(missing)}, which are not "
-                        f"among the inputs {list(inputs)}: add them, or ask for outputs that do not "
-                        f"need them")
+                        f"among the inputs {list(inputs)}: add them, or ask for outputs that do "
+                        f"not need them")
     return inputs
 
 

@@ -80,8 +80,8 @@ class Node:
         """The same; UnsupportedError if the rank is unknown."""
         dims = self.dims(i)
         if dims is None:
-            raise self.unsupported(f"the rank of input {i} ({self.op.inputs[i].name}) must be known; "
-                                   f"say it with set_shape or in the placeholder")
+            raise self.unsupported(f"the rank of input {i} ({self.op.inputs[i].name}) must be "
+                                   f"known; say it with set_shape or in the placeholder")
         return dims
 
     def rank(self, i):

@@ -1,4 +1,4 @@
-"""Convolutions: ONNX's, channels first; their filters are turned round while the model is written."""
+"""Convolutions: ONNX's, channels first; filters are turned round while the model is written."""
 
 from pyflow.interop.onnx.exporter.ops.common import channels_first, converts, dtypes, np
 

@@ -113,7 +113,7 @@ def invert_permutation(node):
 # Diagonals
 
 def _eye(node, rows, columns):
-    """Whether row and column are equal: [rows, columns]; arguments are arrays or names of scalars."""
+    """Whether row and column are equal: [rows, columns]; arguments: ints or names of scalars."""
     zero, one = np.array(0, np.int64), np.array(1, np.int64)
     if isinstance(rows, int) and isinstance(columns, int):
         return np.eye(rows, columns, dtype=bool)
@@ -232,7 +232,8 @@ def dynamic_partition(node):
         rest = node.slice(node.sizes_of(data), [rank], [_LAST], [0])
         data = node.reshape(data, node.concat(np.array([-1], np.int64), rest))
         parts = node.reshape(parts, [-1])
-    return [node.compute("Compress", node.dtype(), data, node.emit("Equal", parts, np.array(i, np.int32)), axis=0, at=(0,))
+    return [node.compute("Compress", node.dtype(), data, node.emit(
+        "Equal", parts, np.array(i, np.int32)), axis=0, at=(0,))
             for i in range(int(node.attr("num_partitions")))]
 
 

@@ -235,7 +235,8 @@ def resize(node):
                           node.like_scalar(size))
         made.padded = True
         return made
-    return found.stacked_as(lists.resized(node.body, found.stack.plain, size, _row(found)), node.body, None)
+    made = lists.resized(node.body, found.stack.plain, size, _row(found))
+    return found.stacked_as(made, node.body, None)
 
 
 def _row(found):
@@ -243,5 +244,6 @@ def _row(found):
     return Value("?", None, None if shape is None else shape[1:], found.dtype, None)
 
 
-refuse("lists of elements of several shapes", "TensorListSplit", "TensorListConcatLists", "TensorListScatter", "TensorListScatterV2",
+refuse("lists of elements of several shapes", "TensorListSplit", "TensorListConcatLists",
+       "TensorListScatter", "TensorListScatterV2",
        "TensorListScatterIntoExistingList")

@@ -126,7 +126,8 @@ def unpack(node):
     value, count = node.value(0), int(node.attr("num"))
     axis = node.axis(int(node.attr("axis", 0)), node.rank(0))
     name = value.plain
-    return [node.squeeze(part, axis) for part in node.split(name, [1] * count, axis)] if count else []
+    parts = node.split(name, [1] * count, axis) if count else []
+    return [node.squeeze(part, axis) for part in parts]
 
 
 @converts("Split", "SplitV")
@@ -189,7 +190,8 @@ def slice_(node):
 
 
 class _Index:
-    """What one StridedSlice does: numbers of the specification by axis, what shrinks, what is new."""
+    """What one StridedSlice does: which of its numbers are which axes', what shrinks, what is
+    new."""
 
     def __init__(self, node, count):
         mask = {name: int(node.attr(f"{name}_mask", 0)) for name in
