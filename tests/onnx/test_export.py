@@ -241,3 +241,38 @@ def test_all_converters_are_of_ops():
     from pyflow.framework.op import registered_ops
     unknown = [name for name in registry.names() if name not in registered_ops()]
     assert set(unknown) <= {"Const", "ResourceGather", "RefIdentity"}, unknown
+
+
+def _control_flow():
+    """Loops and branches of a program, nested; {name: tensor}, inputs."""
+    x, n = tf.placeholder(tf.float32, [None], name="x"), tf.placeholder(tf.int32, [], name="n")
+    total = tf.reduce_sum(x)
+    scale = tf.constant(2.0)
+    grown, shrunk = tf.cond(total > 0, lambda: (x * scale, total), lambda: (x - 1.0, -total))
+    case = tf.case([(tf.equal(n, 1), lambda: x + 1), (tf.equal(n, 2), lambda: x + 2)],
+                   default=lambda: x + 3)
+
+    def turn(i, a):
+        def inner(j, b):
+            return j + 1, b + tf.cond(tf.equal(j, 1), lambda: x * 10, lambda: x)
+        return i + 1, tf.while_loop(lambda j, b: j < i, inner, [tf.constant(0), a])[1]
+    _, looped = tf.while_loop(lambda i, a: i < n, turn, [tf.constant(0), x])
+    rows = tf.map_fn(lambda v: v * v + total, x)
+    sums = tf.scan(lambda a, v: a + v, x)
+    unused = tf.while_loop(lambda i: i < 0, lambda i: i + 1, [n])
+    return {"grown": grown, "shrunk": shrunk, "case": case, "looped": looped, "rows": rows,
+            "sums": sums, "unused": unused}, [x, n]
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 4])
+def test_control_flow_of_a_program(n):
+    with tf.Graph().as_default():
+        outputs, inputs = _control_flow()
+        data = onnx.export(outputs, inputs)
+        x = np.float32([1, -2, 3.5] if n % 2 else [-1, -2, 0.5])
+        with tf.Session() as session:
+            wanted = session.run(list(outputs.values()), dict(zip(inputs, (x, n))))
+    ops = ops_of(data)
+    assert ops["Loop"] >= 4 and ops["If"] >= 3
+    for name, found, want in zip(outputs, onnx.prepare(data).run([x, np.int32(n)]), wanted):
+        np.testing.assert_allclose(found, want, rtol=1e-6, err_msg=name)
