@@ -6,6 +6,8 @@
 #              an hour, BENCH=--quick a third of it
 # make ab OLD=old.whl   this tree beside another wheel on 40 fixed rows: did a change cost speed?  (15 minutes)
 # make oracle  record TensorFlow's answers anew (downloads TensorFlow into .venv-tf)
+# make programs     public TensorFlow 1.x programs, fetched into build/programs, beside TensorFlow's recorded end values (MNIST in the
+#              folder PYFLOW_DATA; FROM=FOLDER where repositories are copied already, ONLY=REGEX some of them)
 # make dev     an editable install for working on pyflow
 # make tables  after a change of ops or public names: op_types.py, _public.py and the .pyi files of pyflow, from its modules
 # make cuda    the CUDA plugin's library into build/cuda, where nvcc is (ARCHS=90 for one architecture)
@@ -35,7 +37,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
 
 PARTS := test-system test-ops test-graphs test-others
 MORE := test-baseline test-avx2 test-cuda
-.PHONY: demo test test-all $(PARTS) $(MORE) bench ab oracle dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops sanitize soak compile-all test-matrix clean
+.PHONY: demo test test-all $(PARTS) $(MORE) bench ab oracle programs dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops sanitize soak compile-all test-matrix clean
 
 demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
@@ -91,6 +93,15 @@ oracle: .venv/installed .venv-tf/ready
 	$(BIN)/python -P tests/shapes/export_nodes.py .venv-tf/nodes.pkl
 	.venv-tf/bin/python tests/shapes/record_nodes.py .venv-tf/nodes.pkl
 	.venv-tf/bin/python tests/shapes/record_functions.py
+
+PROGRAM_NEEDS := "numpy==2.0.*" matplotlib scikit-learn scipy pandas six  # what the programs themselves import
+programs: .venv/installed .venv-programs/ready
+	$(BIN)/python tests/programs/run.py --python .venv-programs/bin/python $(if $(FROM),--from $(FROM)) $(if $(ONLY),--only "$(ONLY)")
+
+.venv-programs/ready: .venv/installed
+	$(PYTHON) -m venv --clear .venv-programs && .venv-programs/bin/python -m pip --disable-pip-version-check -q install \
+	  dist/pyflow_dataflow-*.whl $(PROGRAM_NEEDS)
+	@touch $@
 
 dev: .venv/build-needs
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) install --no-build-isolation -e ".[test]"

@@ -36,6 +36,9 @@ VARIABLES = {v.name: v for v in (
     Variable("PYFLOW_DEBUG", "int", 0, 0, 5, _LADDER),
     Variable("PYFLOW_DUMP", "path", None, 0, 0,
              "A folder: the graph is written there after each pass, 01-built, 02-pruned, ..."),
+    Variable("PYFLOW_DATA", "path", None, 0, 0,
+             "A folder with data sets: read_data_sets looks for MNIST in it, and in mnist below it, "
+             "where the program's own folder lacks the files."),
     Variable("PYFLOW_THREADS", "int", None, 1, 4096,
              "Threads of the one pool; Session(threads=n) wins over it. Default: the CPUs this "
              "process may use (affinity and cgroup quota)."),

@@ -1,4 +1,5 @@
-"""python -m pyflow devices | op NAME | explain FILE | check MODEL | run MODEL | convert MODEL -o FILE | exec SCRIPT | bench | trace FILE
+"""python -m pyflow devices | op NAME | explain FILE | check MODEL | run MODEL | convert MODEL -o FILE
+| exec SCRIPT | coverage [FILE ...] | bench | trace FILE
 
 Installed, it is the command `pyflow`, too; --version says which one it is.
 Each command is a module of this package with `main(argv)`, imported only when it is asked for.
@@ -13,7 +14,8 @@ COMMANDS = {
     "check": "what a model needs and this installation lacks",
     "run": "runs a frozen graph or an ONNX model: --input x.npy --profile",
     "convert": "a frozen graph or SavedModel to ONNX, or an ONNX model to a frozen graph",
-    "exec": "runs a program that imports onnxruntime: --onnxruntime SCRIPT [ARGUMENT ...]",
+    "exec": "runs a program that imports tensorflow (--onnxruntime: onnxruntime): SCRIPT [ARGUMENT ...]",
+    "coverage": "what of TensorFlow 1.x is here, or is missing for FILE ...; --rewrite moves programs over",
     "trace": "top costs and the critical path of a trace or a RunMetadata",
     "bench": "times one-op steps, chains and matrix products here",
 }
@@ -23,7 +25,7 @@ def main(argv=None):
     """Runs one command.  Returns the exit status."""
     argv = sys.argv[1:] if argv is None else argv
     if not argv or argv[0] in ("-h", "--help", "help"):
-        print(__doc__.split("\n")[0] + "\n")
+        print(__doc__.split("\n\n")[0] + "\n")
         for name, text in COMMANDS.items():
             print(f"  {name:9}{text}")
         return 0

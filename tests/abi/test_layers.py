@@ -29,9 +29,10 @@ ALLOWED = {
     "session": LIB | {"passes", "plugins", "_executor"},
     "timeline": set(),                  # reads StepStats messages and nothing else
     "train": LIB | {"gradients", "session", "_names"},
-    "interop": SESSION | {"timeline"},      # profiles of a model
+    "interop": SESSION | {"timeline", "_names", "python", "train", "examples"},   # profiles of a model; TF's paths
     "platform": SESSION,
     "tools": SESSION | {"train", "interop", "timeline", "_names"},
+    "examples": FRAMEWORK,              # TensorFlow's module names for tutorials
     "core": FRAMEWORK,                  # TensorFlow's module names for messages
     "python": SESSION | {"timeline", "train"},   # TensorFlow's module names for clients
     "__init__": {"_names"},

@@ -10,7 +10,8 @@
 Opsets 1 and later of ai.onnx, ai.onnx.ml and many ops of com.microsoft; the `onnx` package is not
 needed.  Models
 from elsewhere are untrusted: what is malformed raises `OnnxError`, which names node, op and opset;
-what pyflow does not have raises `UnsupportedError`.  Not here: training.  float8, int4 and the like
+what pyflow does not have raises `UnsupportedError`.  Not here: ONNX's training ops; to train a
+model, import it with `trainable=True`.  float8, int4 and the like
 are cast, quantised and moved; sequences are lists whose length is known while the graph is built.
 
     onnx.export(y, path="mine.onnx", session=sess)          # and the other way

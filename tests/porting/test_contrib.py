@@ -1,0 +1,241 @@
+"""Small parts of tf.contrib: values by enumeration, by formula, or as TensorFlow 1.15's documentation gives them."""
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import pyflow as tf
+
+
+@pytest.fixture(autouse=True)
+def graph():
+    with tf.Graph().as_default():
+        yield
+
+
+def value(x):
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        return sess.run(x)
+
+
+# ---------------------------------------------------------------- crf
+
+LENGTHS = [4, 2, 1, 0]
+
+
+def chains():
+    rng = np.random.default_rng(0)
+    return (rng.normal(size=(4, 4, 3)).astype(np.float32), rng.normal(size=(3, 3)).astype(np.float32),
+            rng.integers(0, 3, (4, 4)))
+
+
+def score(inputs, transitions, tags):
+    return (sum(inputs[t, tag] for t, tag in enumerate(tags)) +
+            sum(transitions[a, b] for a, b in zip(tags, tags[1:])))
+
+
+def test_crf_beside_all_tags_written_out():
+    inputs, transitions, tags = chains()
+    held = tf.placeholder_with_default(inputs, [None, None, 3])
+    likelihood, params = tf.contrib.crf.crf_log_likelihood(held, tags, LENGTHS, transition_params=transitions)
+    norms = tf.contrib.crf.crf_log_norm(held, LENGTHS, transitions)
+    decoded, best = tf.contrib.crf.crf_decode(held, transitions, LENGTHS)
+    found = value([likelihood, norms, decoded, best])
+    assert params is transitions
+    for row, n in enumerate(LENGTHS):
+        if n == 0:
+            assert found[0][row] == found[1][row] == found[3][row] == 0 and not found[2][row].any()
+            continue
+        scores = {each: score(inputs[row], transitions, each) for each in itertools.product(range(3), repeat=n)}
+        norm = np.log(sum(np.exp(s) for s in scores.values()))
+        top = max(scores, key=scores.get)
+        np.testing.assert_allclose(found[1][row], norm, rtol=1e-5)
+        np.testing.assert_allclose(found[0][row], scores[tuple(tags[row, :n])] - norm, rtol=1e-4, atol=1e-5)
+        assert tuple(found[2][row]) == top + (0,) * (4 - n)
+        np.testing.assert_allclose(found[3][row], scores[top], rtol=1e-5)
+        again, its_score = tf.contrib.crf.viterbi_decode(inputs[row, :n], transitions)
+        assert tuple(again) == top and np.isclose(its_score, scores[top])
+
+
+def test_crf_learns_its_transitions():
+    inputs, _, tags = chains()
+    likelihood, transitions = tf.contrib.crf.crf_log_likelihood(tf.constant(inputs), tags, LENGTHS)
+    assert transitions.op.name == "transitions" and transitions.shape == [3, 3]
+    step = tf.train.GradientDescentOptimizer(0.5).minimize(-tf.reduce_sum(likelihood))
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        before = sess.run(likelihood)
+        for _ in range(20):
+            sess.run(step)
+        assert sess.run(likelihood).sum() > before.sum() + 0.5
+
+
+# ---------------------------------------------------------------- distributions
+
+def test_normal():
+    d = tf.distributions.Normal(loc=[0., 1.], scale=2., validate_args=True)
+    x = np.array([0.5, 3.0])
+    z = (x - [0, 1]) / 2
+    np.testing.assert_allclose(value(d.log_prob(x)), -z * z / 2 - math.log(2 * math.sqrt(2 * math.pi)), rtol=1e-5)
+    np.testing.assert_allclose(value(d.prob(x)), np.exp(-z * z / 2) / (2 * math.sqrt(2 * math.pi)), rtol=1e-5)
+    cdf = [(1 + math.erf(v / math.sqrt(2))) / 2 for v in z]
+    np.testing.assert_allclose(value(d.cdf(x)), cdf, rtol=1e-5)
+    np.testing.assert_allclose(value(d.quantile(np.float32(cdf))), x, rtol=1e-4)
+    np.testing.assert_allclose(value(d.entropy()), [0.5 * math.log(2 * math.pi * math.e * 4)] * 2, rtol=1e-5)
+    other = tf.contrib.distributions.Normal(1., [1., 4.])
+    kl = np.log(np.array([1, 4]) / 2) + (4 + np.array([1, 0.])) / (2 * np.array([1., 16])) - 0.5
+    np.testing.assert_allclose(value(tf.distributions.kl_divergence(d, other)), kl, rtol=1e-5)
+    drawn = value(d.sample([20000], seed=1))
+    assert drawn.shape == (20000, 2) and d.batch_shape == [2] and d.event_shape == []
+    np.testing.assert_allclose(drawn.mean(0), [0, 1], atol=0.05)
+    np.testing.assert_allclose(drawn.std(0), value(d.stddev()), atol=0.05)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        value(tf.distributions.Normal(tf.constant(0.), tf.placeholder_with_default(-1., []), validate_args=True).sample())
+
+
+def test_uniform():
+    d = tf.distributions.Uniform(low=[1., 2.], high=3.)
+    assert value(d.prob(2.5)).tolist() == [0.5, 1.0] and value(d.prob([3., 1.])).tolist() == [0, 0]
+    np.testing.assert_allclose(value([d.cdf(1.5), d.mean(), d.variance()]),
+                               [[.25, 0], [2, 2.5], [4 / 12, 1 / 12]], rtol=1e-6)
+    np.testing.assert_allclose(value(d.entropy()), [math.log(2), 0], atol=1e-6)
+    drawn = value(d.sample(1000, seed=2))
+    assert drawn.min(0)[0] >= 1 and drawn.max() < 3 and 1.9 < drawn.mean(0)[0] < 2.1
+    wider = tf.distributions.Uniform(0., 4.)
+    np.testing.assert_allclose(value(d.kl_divergence(wider)), [math.log(2), math.log(4)], rtol=1e-6)
+    assert value(wider.kl_divergence(d)).tolist() == [math.inf] * 2
+
+
+def test_bernoulli():
+    d = tf.distributions.Bernoulli(probs=[0.2, 0.5])
+    p = np.array([.2, .5])
+    np.testing.assert_allclose(value(d.log_prob([[1, 0], [0, 1]])), [np.log([.2, .5]), np.log([.8, .5])], rtol=1e-5)
+    np.testing.assert_allclose(value(d.entropy()), -p * np.log(p) - (1 - p) * np.log(1 - p), rtol=1e-5)
+    np.testing.assert_allclose(value(tf.distributions.Bernoulli(logits=0.).kl_divergence(d)),
+                               [.5 * math.log(.5 / .2) + .5 * math.log(.5 / .8), 0], rtol=1e-4, atol=1e-6)
+    drawn = value(d.sample(5000, seed=3))
+    assert drawn.dtype == np.int32 and set(np.unique(drawn)) == {0, 1}
+    np.testing.assert_allclose(drawn.mean(0), p, atol=0.03)
+    with pytest.raises(ValueError, match="probs or logits, but not both"):
+        tf.distributions.Bernoulli(logits=0., probs=0.5)
+
+
+def test_categorical():
+    p = np.array([[.1, .2, .7], [.3, .3, .4]], np.float32)
+    d = tf.distributions.Categorical(probs=p)
+    np.testing.assert_allclose(value(d.prob([[2, 0], [0, 1]])), [[.7, .3], [.1, .3]], rtol=1e-5)
+    np.testing.assert_allclose(value(d.entropy()), -(p * np.log(p)).sum(1), rtol=1e-5)
+    assert value(d.mode()).tolist() == [2, 2] and d.batch_shape == [2]
+    drawn = value(d.sample([40, 100], seed=4))
+    assert drawn.shape == (40, 100, 2)
+    for row in range(2):
+        np.testing.assert_allclose(np.bincount(drawn[..., row].ravel(), minlength=3) / 4000, p[row], atol=0.03)
+    flat = tf.distributions.Categorical(logits=[0., 0., 0.])
+    np.testing.assert_allclose(value(d.kl_divergence(flat)), (p * np.log(p * 3)).sum(1), rtol=1e-5)
+
+
+# ---------------------------------------------------------------- losses, vocabularies, parameters
+
+def test_losses_with_predictions_first():
+    logits, labels = tf.constant([[2., 0.], [0., 1.]]), [[1., 0.], [1., 0.]]
+    each = np.log(1 + np.exp([-2., 1.]))
+    losses = tf.contrib.losses
+    found = value([losses.softmax_cross_entropy(logits, labels, weights=2.),
+                   losses.sparse_softmax_cross_entropy(logits, [0, 0], weights=[1., 3.]),
+                   losses.mean_squared_error(logits, labels, weights=0.5),
+                   losses.absolute_difference(logits, labels), losses.log_loss([0.5], [1.])])
+    np.testing.assert_allclose(found, [2 * each.mean(), (each[0] + 3 * each[1]) / 2, .5 * 3 / 4, 3 / 4, math.log(2)],
+                               rtol=1e-5)
+    np.testing.assert_allclose(value(losses.hinge_loss([[.5, -2.]], [[1., 0.]])), [[.5, 0]])
+    assert len(losses.get_losses()) == 5
+    np.testing.assert_allclose(value(losses.get_total_loss(add_regularization_losses=False)), sum(found), rtol=1e-5)
+
+
+def test_vocabulary(tmp_path):
+    made = tf.contrib.learn.preprocessing.VocabularyProcessor(4, min_frequency=1)
+    rows = np.array(list(made.fit_transform(["the cat, the dog", "a cat's dog - the dog x"])))
+    # "dog" and "the" three times, by the alphabet; what occurs once is dropped
+    assert rows.tolist() == [[2, 0, 2, 1], [0, 0, 1, 0]]
+    assert len(made.vocabulary_) == 3 and rows.dtype == np.int64
+    assert list(made.reverse([[1, 2, 0]])) == ["dog the <UNK>"]
+    made.save(str(tmp_path / "v"))
+    again = tf.contrib.learn.preprocessing.VocabularyProcessor.restore(str(tmp_path / "v"))
+    assert [r.tolist() for r in again.transform(["the new dog"])] == [[2, 0, 1, 0]]
+    (tmp_path / "w").write_bytes(b"\x80\x04N.")
+    with pytest.raises(ValueError, match="pickles, which are not read"):
+        tf.contrib.learn.preprocessing.VocabularyProcessor.restore(str(tmp_path / "w"))
+    words = next(tf.contrib.learn.preprocessing.tokenizer(["I'm HTTPServer-2 fooBar"]))
+    assert words == ["I'm", "HTTP", "Server-2", "fooBar"]
+
+
+def test_hparams():
+    h = tf.contrib.training.HParams(rate=0.1, units=[64, 32], name="a", on=True, layers=2)
+    assert h.parse("rate=1, units[1]=16,name=long text,on=false").rate == 1.0
+    assert h.values() == {"rate": 1.0, "units": [64, 16], "name": "long text", "on": False, "layers": 2}
+    h.parse("units=[1,2,3]")
+    assert h.units == [1, 2, 3] and "units" in h and h.get("absent", 5) == 5
+    h.override_from_dict({"layers": 3}).parse_json('{"rate": 2}')
+    assert (h.layers, h.rate) == (3, 2.0) and '"layers": 3' in h.to_json()
+    for text, message in (("layers=1.5", "Could not parse hparam 'layers' of type 'int'"), ("what=1", "Unknown hyperparam"),
+                          ("layers=1,layers=2", "Multiple assignments"), ("layers", "Malformed"),
+                          ("layers[0]=1", "takes one value")):
+        with pytest.raises(ValueError, match=message):
+            h.parse(text)
+    with pytest.raises(ValueError, match="Could not cast hyperparameter 'layers'"):
+        h.set_hparam("layers", "3")
+    with pytest.raises(ValueError, match="reserved"):
+        h.add_hparam("rate", 1)
+
+
+def test_resources(tmp_path):
+    here = tf.resource_loader.get_data_files_path()
+    assert here.endswith("porting")
+    assert tf.resource_loader.load_resource("test_contrib.py").startswith(b'"""Small parts')
+    assert tf.resource_loader.get_path_to_datafile("x") == f"{here}/x"
+
+
+def test_model_analysis(capsys):
+    analyzer = tf.contrib.tfprof.model_analyzer
+    with tf.variable_scope("net"):
+        x = tf.ones([8, 28, 28, 1])
+        y = tf.nn.bias_add(tf.nn.conv2d(x, tf.get_variable("filter", [5, 5, 1, 4]), [1, 2, 2, 1], "SAME", name="conv"),
+                           tf.get_variable("bias", [4]), name="add")
+        tf.matmul(tf.reshape(y, [8, -1]), tf.get_variable("w", [14 * 14 * 4, 10]), name="product")
+    tf.Variable(3., trainable=False)
+    stats = analyzer.print_model_analysis(tf.get_default_graph())
+    assert stats.total_parameters == 100 + 4 + 7840
+    assert capsys.readouterr().out == ("_TFProfRoot (0/7,944 params)\n  net (0/7,944 params)\n    net/bias (4/4 params)\n"
+                                       "    net/filter (100/100 params)\n    net/w (7,840/7,840 params)\n")
+    options = {**analyzer.FLOAT_OPS_OPTIONS, "output": "none"}
+    flops = analyzer.print_model_analysis(tf.get_default_graph(), tfprof_options=options).total_float_ops
+    assert flops == 2 * 8 * 14 * 14 * 4 * 25 + 8 * 14 * 14 * 4 + 2 * 8 * 10 * 784 and not capsys.readouterr().out
+    with pytest.raises(ValueError, match="'scope' is offered"):
+        analyzer.print_model_analysis(tf.get_default_graph(), tfprof_cmd="code")
+
+
+def test_keras_data(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYFLOW_DATA", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert tf.keras.__version__ == "2.2.4-tf"
+    with pytest.raises(FileNotFoundError, match="MNIST is not there"):
+        tf.keras.datasets.mnist.load_data()
+    with pytest.raises(FileNotFoundError, match="lacks data_batch_1.bin, .*, test_batch.bin"):
+        tf.keras.datasets.cifar10.load_data()
+    with pytest.raises(AttributeError, match="datasets only"):
+        tf.keras.layers
+    x = np.arange(2 * 784, dtype=np.uint8).reshape(2, 28, 28)
+    np.savez(tmp_path / "mnist.npz", x_train=x, y_train=[1, 2], x_test=x[:1], y_test=[3])
+    (a, b), (c, d) = tf.keras.datasets.mnist.load_data()
+    assert (a == x).all() and b.tolist() == [1, 2] and c.shape == (1, 28, 28) and d.tolist() == [3]
+    rows = np.arange(2 * 3073).reshape(2, 3073).astype(np.uint8)
+    rows[:, 0] = [4, 9]
+    for name in [f"data_batch_{k}.bin" for k in range(1, 6)] + ["test_batch.bin"]:
+        (tmp_path / name).write_bytes(rows.tobytes())
+    (a, b), (c, d) = tf.keras.datasets.cifar10.load_data()
+    assert a.shape == (10, 32, 32, 3) and b.tolist() == [[4], [9]] * 5 and c.shape == (2, 32, 32, 3)
+    assert a[1, 2, 3].tolist() == rows[1, [1 + 67, 1 + 1024 + 67, 1 + 2048 + 67]].tolist()
+    (tmp_path / "test_batch.bin").write_bytes(rows.tobytes()[:-1])
+    with pytest.raises(ValueError, match="not a binary file of CIFAR-10: 6145 bytes"):
+        tf.keras.datasets.cifar10.load_data()
