@@ -24,4 +24,10 @@ MODULES = (
     "queue_runners",
     "input",
     "bucketing",
+    "session_run_hook",
+    "session_manager",
+    "scaffold",
+    "hooks",
+    "monitored_session",
+    "supervisor",
 )
