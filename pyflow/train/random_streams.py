@@ -13,6 +13,7 @@ import glob
 import io
 import logging
 import os
+import zipfile
 
 import numpy as np
 
@@ -52,7 +53,7 @@ def restore(sess, prefix):
         if names.ndim != 1 or streams.shape != (len(names), 5):
             raise ValueError(f"names of shape {names.shape}, streams of shape {streams.shape}")
         sess.set_random_state({str(name): row for name, row in zip(names, streams)})
-    except (ValueError, OSError, KeyError, EOFError) as error:
+    except (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile) as error:
         _log.warning("The random streams of %s were not set: %s", path, error)
         return False
     return True
