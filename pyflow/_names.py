@@ -117,7 +117,6 @@ NAMESPACES = sorted({path for name in [*HOMES, *ELSEWHERE]                # oute
 _V2 = "pyflow has TensorFlow 1.x's graph API, not TensorFlow 2's"
 _FEED = "feed batches through placeholders"
 _READERS = f"readers are not in this version; {_FEED}"
-_LOOP = "not in this version; write the loop with tf.Session and tf.train.Saver"
 NOT_HERE = {                            # well-known names that pyflow does not have, and what to do
     "GradientTape": f"{_V2}; use tf.gradients(y, xs)",
     "Module": f"{_V2}; use tf.variable_scope and tf.get_variable",
@@ -130,9 +129,6 @@ NOT_HERE = {                            # well-known names that pyflow does not 
     "data": "not in this version; feed batches through placeholders",
     "distribute": "not in this version, which runs in one process",
     "lite": "not in this version; a frozen graph runs without Python through libpyflow_rt",
-    "train.Supervisor": _LOOP, "train.MonitoredTrainingSession": _LOOP,
-    "train.MonitoredSession": _LOOP, "train.SingularMonitoredSession": _LOOP,
-    "train.SessionManager": _LOOP, "train.Scaffold": _LOOP,
     "train.SummaryWriter": "TensorFlow 0.x's name of tf.summary.FileWriter",
     "train.Server": "not in this version, which runs in one process",
     "train.ClusterSpec": "not in this version, which runs in one process",

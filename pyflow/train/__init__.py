@@ -25,4 +25,10 @@ MODULES = (
     "queue_runners",
     "input",
     "bucketing",
+    "session_run_hook",
+    "session_manager",
+    "scaffold",
+    "hooks",
+    "monitored_session",
+    "supervisor",
 )
