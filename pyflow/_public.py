@@ -106,6 +106,12 @@ PUBLIC = {
         "contrib.losses.get_total_loss contrib.losses.hinge_loss contrib.losses.log_loss "
         "contrib.losses.mean_squared_error contrib.losses.sigmoid_cross_entropy "
         "contrib.losses.softmax_cross_entropy contrib.losses.sparse_softmax_cross_entropy",
+    "pyflow.lib.contrib.rnn_cells":
+        "contrib.rnn.AttentionCellWrapper contrib.rnn.EmbeddingWrapper "
+        "contrib.rnn.InputProjectionWrapper contrib.rnn.LayerNormBasicLSTMCell "
+        "contrib.rnn.OutputProjectionWrapper contrib.rnn.UGRNNCell "
+        "contrib.rnn.stack_bidirectional_dynamic_rnn contrib.rnn.stack_bidirectional_rnn "
+        "contrib.rnn.transpose_batch_time",
     "pyflow.lib.contrib.tfprof":
         "contrib.tfprof.model_analyzer.FLOAT_OPS_OPTIONS "
         "contrib.tfprof.model_analyzer.TRAINABLE_VARS_PARAMS_STAT_OPTIONS "
