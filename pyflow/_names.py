@@ -99,7 +99,8 @@ LAZY.update({
 })
 _VERSIONS = ("GIT_VERSION COMPILER_VERSION GRAPH_DEF_VERSION GRAPH_DEF_VERSION_MIN_CONSUMER"
              " GRAPH_DEF_VERSION_MIN_PRODUCER")
-LAZY.update({name: ("pyflow.platform.version", name) for name in _VERSIONS.split()})
+LAZY.update({name: ("pyflow.platform.version", name)
+             for name in f"{_VERSIONS} MONOLITHIC_BUILD CXX11_ABI_FLAG".split()})
 LAZY.update({f"version.{name}": ("pyflow.platform.version", name)
              for name in f"VERSION PYFLOW_VERSION {_VERSIONS}".split()})
 ELSEWHERE = {**RENAMED, **LAZY}

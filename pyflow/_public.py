@@ -97,6 +97,12 @@ PUBLIC = {
         "contrib.distributions.Uniform contrib.distributions.kl_divergence "
         "distributions.Bernoulli distributions.Categorical distributions.Distribution "
         "distributions.Normal distributions.Uniform distributions.kl_divergence",
+    "pyflow.lib.contrib.framework":
+        "contrib.framework.assert_same_float_dtype contrib.framework.assert_scalar_int "
+        "contrib.framework.convert_to_tensor_or_sparse_tensor contrib.framework.is_numeric_tensor "
+        "contrib.framework.is_tensor contrib.framework.reduce_sum_n "
+        "contrib.framework.safe_embedding_lookup_sparse contrib.framework.with_same_shape "
+        "contrib.framework.with_shape",
     "pyflow.lib.contrib.hparams":
         "contrib.training.HParams",
     "pyflow.lib.contrib.losses":

@@ -30,7 +30,7 @@ ALLOWED = {
     "timeline": set(),                  # reads StepStats messages and nothing else
     "train": LIB | {"gradients", "session", "_names"},
     "interop": SESSION | {"timeline", "_names", "python", "train", "examples"},   # profiles of a model; TF's paths
-    "platform": SESSION,
+    "platform": SESSION | {"examples"},     # MNIST's files
     "tools": SESSION | {"train", "interop", "timeline", "_names"},
     "examples": FRAMEWORK,              # TensorFlow's module names for tutorials
     "core": FRAMEWORK,                  # TensorFlow's module names for messages

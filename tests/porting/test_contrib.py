@@ -241,6 +241,46 @@ def test_keras_data(tmp_path, monkeypatch):
         tf.keras.datasets.cifar10.load_data()
 
 
+# ---------------------------------------------------------------- framework
+
+def test_framework_checks():
+    f = tf.contrib.framework
+    x = tf.placeholder_with_default(np.ones((2, 3), np.float32), [None, 3], name="x")
+    assert f.is_tensor(x) and f.is_tensor(tf.Variable(1.)) and f.is_tensor(tf.SparseTensor([[0]], [1.], [2]))
+    assert not f.is_tensor(3) and not f.is_tensor(np.ones(2)) and f.is_numeric_tensor(x)
+    assert f.with_shape([None, 3], x).shape.as_list() == [None, 3] and value(f.with_shape([2, 3], x)).shape == (2, 3)
+    with pytest.raises(ValueError, match="Invalid shape for tensor x:0"):
+        f.with_shape([None, 4], x)
+    for shape in ([3, 3], tf.placeholder_with_default([3, 3], [2])):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            value(f.with_shape(shape, x))
+    assert value(f.with_same_shape(tf.zeros([2, 3]), x)).shape == (2, 3)
+    assert value(f.reduce_sum_n([x, tf.constant([2., 3.])])) == 11
+    assert f.assert_scalar_int(tf.constant(3)).dtype == tf.int32
+    for wrong in (3.0, [1, 2]):
+        with pytest.raises(ValueError, match="Expected"):
+            f.assert_scalar_int(tf.constant(wrong))
+    made = f.convert_to_tensor_or_sparse_tensor(tf.SparseTensorValue([[0]], [1.], [2]), dtype=tf.float32)
+    assert isinstance(made, tf.SparseTensor)
+    with pytest.raises(RuntimeError, match="requested"):
+        f.convert_to_tensor_or_sparse_tensor(made, dtype=tf.int32)
+
+
+def test_graphs_compared(caplog):
+    a = tf.Graph()
+    with a.as_default():
+        tf.constant(1., name="a"), tf.constant(2., name="b")
+    b = tf.GraphDef(node=reversed(a.as_graph_def().node))
+    tf.test.assert_equal_graph_def(a.as_graph_def(), b)
+    b.node[0].name = "c"
+    with pytest.raises(AssertionError, match="differ in the nodes b, c"):
+        tf.test.assert_equal_graph_def(a.as_graph_def(), b)
+    with caplog.at_level(10, "tensorflow"):
+        tf.logging.log_if(tf.logging.WARN, "no %d", False, 1)
+        tf.logging.log_if(tf.logging.WARN, "yes %d", True, 2)
+    assert [r.getMessage() for r in caplog.records] == ["yes 2"] and tf.MONOLITHIC_BUILD == 0
+
+
 # ---------------------------------------------------------------- cells
 
 def named():
