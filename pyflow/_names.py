@@ -336,6 +336,11 @@ def near(module, name):
     prefix = _prefix(module)
     if prefix + name in NOT_HERE:
         return f": {NOT_HERE[prefix + name]}"
+    renamed = importlib.import_module("pyflow.interop.tensorflow.renamed")
+    new = renamed.NAMES.get(prefix + name) or renamed.BECAME.get(prefix + name)
+    if new:
+        return (f": TensorFlow 0.x's name of tf.{new}; `python -m pyflow exec` runs programs that "
+                "use it")
     everywhere = {}
     for path in sorted({*" ".join(FRAMEWORK.values()).split(), *HOMES, *ELSEWHERE}):
         everywhere.setdefault(path.rpartition(".")[2], []).append(f"tf.{path}")
