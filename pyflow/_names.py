@@ -72,6 +72,12 @@ _PROTOS = (
     " OptimizerOptions RunOptions"
 )
 LAZY = {name: ("pyflow.framework.protos", name) for name in _PROTOS.split()}
+_EVENTS = "Event HistogramProto SessionLog Summary SummaryMetadata"
+LAZY.update({name: ("pyflow.framework.protos", name) for name in _EVENTS.split()})
+_EVENTS = "Event SessionLog Summary SummaryDescription TaggedRunMetadata"
+LAZY.update({f"summary.{name}": ("pyflow.framework.protos", name) for name in _EVENTS.split()})
+LAZY.update({f"contrib.tensorboard.plugins.projector.{name}": ("pyflow.framework.protos", name)
+             for name in ("EmbeddingInfo", "ProjectorConfig", "SpriteMetadata")})
 LAZY.update({
     "RunMetadata": ("pyflow.framework.run_metadata", "RunMetadata"),
     "Session": ("pyflow.session", "Session"),
@@ -111,38 +117,33 @@ NAMESPACES = sorted({path for name in [*HOMES, *ELSEWHERE]                # oute
 
 _V2 = "pyflow has TensorFlow 1.x's graph API, not TensorFlow 2's"
 _FEED = "feed batches through placeholders"
-_LOG = "fetch the values and log them"
 _QUEUES = f"queues and readers are not in this version; {_FEED}"
 _LOOP = "not in this version; write the loop with tf.Session and tf.train.Saver"
 NOT_HERE = {                            # well-known names that pyflow does not have, and what to do
     "GradientTape": f"{_V2}; use tf.gradients(y, xs)",
     "Module": f"{_V2}; use tf.variable_scope and tf.get_variable",
-    **{f"keras.{name}": "tf.keras has datasets only; write layers with tf.get_variable and tf.nn"
+    **{f"keras.{name}": "tf.keras has datasets only; write layers with tf.layers"
        for name in ("Input", "Model", "Sequential", "activations", "applications", "backend",
                     "callbacks", "constraints", "estimator", "experimental", "initializers",
                     "layers", "losses", "metrics", "models", "optimizers", "preprocessing",
                     "regularizers", "utils", "wrappers")},
-    "layers": "not in this version; write layers with tf.get_variable and tf.nn",
     "estimator": "not in this version; write the loop with tf.Session and tf.train",
     "data": "not in this version; feed batches through placeholders",
-    "summary": "not in this version; fetch the values and log them",
     "distribute": "not in this version, which runs in one process",
     "lite": "not in this version; a frozen graph runs without Python through libpyflow_rt",
     "saved_model": "not in this version; use tf.train.Saver, or tf.graph_util to freeze a graph",
-    "metrics": "not in this version; fetch the predictions and compute it with NumPy",
     "train.Supervisor": _LOOP, "train.MonitoredTrainingSession": _LOOP,
     "train.MonitoredSession": _LOOP, "train.SingularMonitoredSession": _LOOP,
     "train.SessionManager": _LOOP, "train.Scaffold": _LOOP,
-    "train.SummaryWriter": f"tf.summary is not in this version; {_LOG}",
+    "train.SummaryWriter": "TensorFlow 0.x's name of tf.summary.FileWriter",
     "train.Coordinator": f"{_QUEUES}, and start threads with Python's threading",
-    "train.summary_iterator": f"tf.summary is not in this version; {_LOG}",
     "train.Server": "not in this version, which runs in one process",
     "train.ClusterSpec": "not in this version, which runs in one process",
     "train.SyncReplicasOptimizer": "not in this version, which runs in one process",
-    **dict.fromkeys((f"{kind}_summary" for kind in
-                     ("scalar", "histogram", "image", "audio", "tensor", "merge")),
-                    f"TensorFlow 0.x's name of tf.summary, which is not in this version; {_LOG}"),
-    "merge_all_summaries": f"tf.summary is not in this version; {_LOG}",
+    **{f"{kind}_summary": f"TensorFlow 0.x's name of tf.summary.{kind}" for kind in
+       ("scalar", "histogram", "image", "audio", "merge")},
+    "tensor_summary": "TensorFlow 0.x's name of tf.summary.tensor_summary",
+    "merge_all_summaries": "TensorFlow 0.x's name of tf.summary.merge_all",
     **dict.fromkeys((
         "train.start_queue_runners", "train.QueueRunner", "train.add_queue_runner",
         "train.queue_runner", "train.batch", "train.batch_join", "train.shuffle_batch",
@@ -154,7 +155,7 @@ NOT_HERE = {                            # well-known names that pyflow does not 
         "FixedLengthRecordReader", "IdentityReader", "LMDBReader"), _QUEUES),
     **dict.fromkeys((
         "FixedLenFeature", "VarLenFeature", "FixedLenSequenceFeature", "SparseFeature",
-        "parse_example", "parse_single_example", "parse_single_sequence_example", "python_io",
+        "parse_example", "parse_single_example", "parse_single_sequence_example",
         "train.Example", "train.Feature", "train.Features"),
         f"TFRecord files are not read in this version; {_FEED}"),
 }

@@ -241,6 +241,9 @@ OP_TYPES = {
         "StringUpper Substr UnsortedSegmentJoin",
     "strings.unicode_ops":
         "UnicodeScript",
+    "summary.summary_ops":
+        "AudioSummary AudioSummaryV2 HistogramSummary ImageSummary MergeSummary ScalarSummary "
+        "TensorSummary TensorSummaryV2",
     "trees.tree_ops":
         "_TreeEnsemble _TreeEnsembleClassifier",
 }

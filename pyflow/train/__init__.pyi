@@ -41,5 +41,6 @@ piecewise_constant_decay = _train.piecewise_constant_decay
 polynomial_decay = _train.polynomial_decay
 remove_checkpoint = _train.remove_checkpoint
 replica_device_setter = _train.replica_device_setter
+summary_iterator = _train.summary_iterator
 update_checkpoint_state = _train.update_checkpoint_state
 write_graph = _train.write_graph

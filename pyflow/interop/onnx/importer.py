@@ -14,7 +14,8 @@ import functools
 import re
 
 import pyflow as tf
-from pyflow.interop.onnx import functions, registry, small_types
+from pyflow.framework import dtypes
+from pyflow.interop.onnx import functions, registry, small_types, trainable
 from pyflow.interop.onnx.errors import NeedsConstant, OnnxError, UnsupportedError
 from pyflow.interop.onnx.maps import Map, Maps
 from pyflow.interop.onnx.node import Node, as_values, dense
@@ -42,8 +43,9 @@ class Scope:
 class Importer:
     """Converts one model into the default graph."""
 
-    def __init__(self, model, folder, constants, shapes, weights=None):
-        """weights: a dict kept with the model, in which its imports share what it holds."""
+    def __init__(self, model, folder, constants, shapes, weights=None, chosen=None):
+        """weights: a dict kept with the model, in which its imports share what it holds; chosen: a
+        trainable.Chosen, which of its arrays become variables."""
         self.model, self.folder = model, folder
         self.constants, self.shapes = constants, shapes
         self._weights = {} if weights is None else weights
@@ -51,6 +53,10 @@ class Importer:
         self.functions = {(_domain(f.domain), f.name): f for f in model.functions}
         self.knowledge = Knowledge()
         self._placeholders = {}     # Placeholder op -> input name
+        self._chosen = chosen or trainable.Chosen(False, model)
+        self._graph, self._scope = None, ""     # the graph and the name scope of the import
+        self._variables = {}        # id of a TensorProto -> its variable
+        self.variables = {}         # the model's name -> variable
         self.small_outputs = {}     # name -> ONNX's number, of outputs that are codes
         self.map_outputs = {}       # name -> array of keys, of outputs that are maps
         self._calls = []            # functions being expanded
@@ -70,8 +76,8 @@ class Importer:
             return array
         return value.array
 
-    def held(self, proto, what):
-        """The Value of a TensorProto of the model."""
+    def held(self, proto, what, name=""):
+        """The Value of a TensorProto of the model.  name: what the model calls it."""
         if proto.data_type in small_types.FORMATS:
             codes = small_types.unpacked(proto, shape_of(proto, what), what)
             return Value(array=codes).tagged(proto.data_type)
@@ -80,11 +86,33 @@ class Importer:
         weight = self._weights.get(id(proto))
         if weight is None:      # the model, which owns the message, lives as long as the dict
             weight = self._weights[id(proto)] = Weight(to_array(proto, self.folder, what))
+        if self._chosen(name, weight.array):
+            if tf.get_default_graph() is not self._graph:       # a trial, which is dropped
+                return Value(tf.placeholder(dtypes.as_dtype(weight.array.dtype),
+                                            weight.array.shape))
+            return Value(self._variable(proto, weight.array, name).value())
         return Value(weight=weight)
 
-    def input_names(self, placeholder_ops):
-        """Names of the model's inputs among placeholders."""
-        return [self._placeholders[op] for op in placeholder_ops if op in self._placeholders]
+    def _variable(self, proto, array, name):
+        """The variable of an array of the model, made once."""
+        made = self._variables.get(id(proto))
+        if made is None:
+            made = trainable.variable(array, _node_name(name, "weight"), self._scope)
+            self._variables[id(proto)] = made
+            key, number = name, 1
+            while key in self.variables:        # bodies of loops and branches may repeat a name
+                key, number = f"{name}_{number}", number + 1
+            self.variables[key] = made
+        return made
+
+    def input_names(self, source_ops):
+        """Names of the model's inputs among nodes that nothing goes into."""
+        return [self._placeholders[op] for op in source_ops if op in self._placeholders]
+
+    def variable_names(self, source_ops):
+        """Names of the model's arrays, of those nodes that are variables."""
+        names = {variable.op: name for name, variable in self.variables.items()}
+        return [names[op] for op in source_ops if op in names]
 
     # the model
     def run(self):
@@ -92,7 +120,8 @@ class Importer:
         graph = self.model.graph
         if graph is None:
             raise OnnxError("the model has no graph")
-        scope = Scope()
+        self._graph = tf.get_default_graph()
+        scope, self._scope = Scope(), self._graph.get_name_scope()
         self._initializers(graph, scope)
         inputs = {}
         for info in graph.input:
@@ -125,7 +154,10 @@ class Importer:
     def _initializers(self, graph, scope):
         for proto in graph.initializer:
             try:
-                scope.values[proto.name] = self.held(proto, f"initializer {proto.name!r}")
+                scope.values[proto.name] = self.held(proto, f"initializer {proto.name!r}",
+                                                     proto.name)
+            except OnnxError:
+                raise
             except (TypeError, ValueError) as error:
                 raise OnnxError(str(error)) from None
             except OSError as error:

@@ -9,6 +9,7 @@ from pyflow.framework import dtypes
 from pyflow.interop.onnx import functions, messages, registry
 from pyflow.interop.onnx.errors import OnnxError
 from pyflow.interop.onnx.importer import Importer, tensor_type
+from pyflow.interop.onnx.trainable import Chosen
 from pyflow.session import pause as _pause
 
 _MAX_BYTES = 1 << 36
@@ -21,15 +22,17 @@ class ImportedModel:
     (inputs without those that have an initializer or were given as constants); functions: names of
     the model's own functions; opsets: {domain: version}; small_outputs: ONNX's numbers of the
     outputs that are codes of float8, int4 and the like (small_types.py); map_outputs: the keys of
-    the outputs that are sequences of maps, whose tensors are the values [maps, keys] (maps.py).
+    the outputs that are sequences of maps, whose tensors are the values [maps, keys] (maps.py);
+    variables: tf.Variables by the names of the arrays they hold, where `trainable` was given.
 
     A sequence's entry is a list of tensors, an input map's the pair of its keys and values."""
 
     def __init__(self, graph, inputs, outputs, functions, opsets, small_outputs=None,
-                 map_outputs=None):
+                 map_outputs=None, variables=None):
         self.graph, self.inputs, self.outputs = graph, inputs, outputs
         self.functions, self.opsets = functions, opsets
         self.small_outputs, self.map_outputs = small_outputs or {}, map_outputs or {}
+        self.variables = variables or {}
 
     def __repr__(self):
         return (f"ImportedModel(inputs={{{_listed(self.inputs)}}}, "
@@ -40,7 +43,8 @@ def _listed(tensors):
     return ", ".join(f"{name}: {t.dtype.name}{t.shape}" for name, t in tensors.items())
 
 
-def import_model(model, graph=None, name="", constants=None, shapes=None, folder=None):
+def import_model(model, graph=None, name="", constants=None, shapes=None, folder=None,
+                 trainable=False):
     """Adds an ONNX model to a graph; returns an ImportedModel.
 
     model: a path, the file's bytes, or an onnx.ModelProto.  graph: a tf.Graph, by default the
@@ -49,13 +53,25 @@ def import_model(model, graph=None, name="", constants=None, shapes=None, folder
     by input name, in place of the file's.  folder: where external data lie, by default the
     path's folder.
 
+    trainable: which arrays of the model (initializers, outputs of Constant nodes) become
+    tf.Variables, in TRAINABLE_VARIABLES, named and shaped as in the file, with its numbers as
+    initial values: names, a function of a name, or True for the weights: all of floating point but
+    statistics of batch norms (which are given by name), scales of quantised numbers, settings of
+    ops (Clip's bounds, Resize's scales, first states), constants of formulas (one number) and masks
+    with infinities.  Batch norms in inference form stay so.
+
+        model = onnx.import_model("net.onnx", trainable=["fc.weight", "fc.bias"])
+        step = tf.train.AdamOptimizer(1e-3).minimize(loss(model.outputs["y"]))
+
     Raises OnnxError (a ValueError) for malformed models, UnsupportedError for ops, types and forms
-    pyflow does not have; NeedsConstant, a kind of it, names inputs to give as constants."""
+    pyflow does not have, and where an op has to know an array that `trainable` made a variable;
+    NeedsConstant, a kind of it, names inputs to give as constants."""
     proto, folder = load(model, folder)
-    return imported(proto, folder, graph, name, constants, shapes)
+    return imported(proto, folder, graph, name, constants, shapes, trainable=trainable)
 
 
-def imported(proto, folder, graph=None, name="", constants=None, shapes=None, weights=None):
+def imported(proto, folder, graph=None, name="", constants=None, shapes=None, weights=None,
+             trainable=False):
     """`import_model` of a message that was read.  weights: a dict that lives as long as the
     message, in which all imports of it share what it holds."""
     graph = graph if graph is not None else tf.get_default_graph()
@@ -63,11 +79,13 @@ def imported(proto, folder, graph=None, name="", constants=None, shapes=None, we
     constants = {key: _bound(value, key, declared) for key, value in (constants or {}).items()}
     for key in shapes or {}:
         _declared_input("shapes", key, declared)
-    importer = Importer(proto, folder, constants, dict(shapes or {}), weights)
+    importer = Importer(proto, folder, constants, dict(shapes or {}), weights,
+                        Chosen(trainable, proto))
     with graph.as_default(), tf.name_scope(name or None), _pause.collection_paused():
         inputs, outputs = importer.run()
     return ImportedModel(graph, inputs, outputs, [f.name for f in proto.functions],
-                         importer.opsets, importer.small_outputs, importer.map_outputs)
+                         importer.opsets, importer.small_outputs, importer.map_outputs,
+                         importer.variables)
 
 
 def load(model, folder=None):

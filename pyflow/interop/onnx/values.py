@@ -115,7 +115,7 @@ class Value:
         """The tensor as it lies."""
         if self._tensor is None:
             self._tensor = (constant(self.array) if self._weight is None else
-                            _held_constant(self.array))
+                            held_constant(self.array))
         return self._tensor
 
     def form(self, key, make):
@@ -129,7 +129,7 @@ class Value:
                 forms = self._weight.forms
                 if key not in forms:
                     forms[key] = _frozen(make(self.array))
-                made = _held_constant(forms[key])
+                made = held_constant(forms[key])
             self._made[key] = made
         return made
 
@@ -185,7 +185,7 @@ def constant(array):
         return tf.constant(array)
 
 
-def _held_constant(array):
+def held_constant(array):
     """A Const node of an array that nobody writes to, without a copy."""
     if array.dtype == object:
         return constant(array)
@@ -271,15 +271,18 @@ def _evaluate(tensor, arrays):
     return np.asarray(result).astype(dtype.as_numpy_dtype, copy=False)
 
 
-def placeholders_of(tensor, limit=100_000):
-    """Placeholder nodes that `tensor` depends on."""
+_SOURCES = ("Placeholder", "VarHandleOp", "VariableV2")
+
+
+def sources_of(tensor, limit=100_000):
+    """Placeholders and variables that `tensor` depends on: their nodes."""
     found, seen, waiting = [], set(), [tensor.op]
     while waiting and len(seen) < limit:
         op = waiting.pop()
         if op in seen:
             continue
         seen.add(op)
-        if op.type == "Placeholder":
+        if op.type in _SOURCES:
             found.append(op)
         waiting.extend(source.op for source in op.inputs)
     return found

@@ -288,7 +288,7 @@ def constant(node):
         if node.has_attr(name):
             return np.array(node.attr(name), dtype)
     if node.has_attr("value"):
-        return node.tensor_attr("value")
+        return node.tensor_attr("value", node.outputs[0])
     if node.has_attr("sparse_value"):
         return Value(array=node.attr("sparse_value"))
     for name in ("value_string", "value_strings"):
