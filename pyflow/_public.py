@@ -152,12 +152,19 @@ PUBLIC = {
         "Assert Print debugging.Assert",
     "pyflow.lib.control_flow.script_functions":
         "numpy_function py_func",
+    "pyflow.lib.control_flow.smart_cond":
+        "contrib.framework.smart_case contrib.framework.smart_cond "
+        "contrib.framework.smart_constant_value",
     "pyflow.lib.control_flow.switch_case":
         "switch_case",
     "pyflow.lib.control_flow.while_loop":
         "while_loop",
     "pyflow.lib.files.io_functions":
         "io.matching_files io.read_file io.write_file matching_files read_file write_file",
+    "pyflow.lib.files.record_files":
+        "io.TFRecordCompressionType io.TFRecordOptions io.TFRecordWriter io.tf_record_iterator "
+        "python_io.TFRecordCompressionType python_io.TFRecordOptions python_io.TFRecordWriter "
+        "python_io.tf_record_iterator",
     "pyflow.lib.function.traced_function":
         "TensorSpec function",
     "pyflow.lib.image.image_box_functions":
@@ -193,6 +200,22 @@ PUBLIC = {
         "image.ResizeMethod image.resize image.resize_area image.resize_bicubic "
         "image.resize_bilinear image.resize_image_with_pad image.resize_images "
         "image.resize_nearest_neighbor",
+    "pyflow.lib.layers.base":
+        "layers.InputSpec layers.Layer",
+    "pyflow.lib.layers.convolutional":
+        "layers.Conv1D layers.Conv2D layers.Conv2DTranspose layers.Conv3D layers.Conv3DTranspose "
+        "layers.SeparableConv1D layers.SeparableConv2D layers.conv1d layers.conv2d "
+        "layers.conv2d_transpose layers.conv3d layers.conv3d_transpose layers.separable_conv1d "
+        "layers.separable_conv2d",
+    "pyflow.lib.layers.core":
+        "layers.Dense layers.Dropout layers.Flatten layers.dense layers.dropout layers.flatten",
+    "pyflow.lib.layers.normalization":
+        "layers.BatchNormalization layers.batch_normalization",
+    "pyflow.lib.layers.pooling":
+        "layers.AveragePooling1D layers.AveragePooling2D layers.AveragePooling3D "
+        "layers.MaxPooling1D layers.MaxPooling2D layers.MaxPooling3D layers.average_pooling1d "
+        "layers.average_pooling2d layers.average_pooling3d layers.max_pooling1d "
+        "layers.max_pooling2d layers.max_pooling3d",
     "pyflow.lib.math.binary_functions":
         "accumulate_n add_n div div_no_nan divide floordiv math.accumulate_n math.add_n "
         "math.divide math.divide_no_nan math.floordiv math.truediv math.xdivy math.xlogy truediv",
@@ -235,6 +258,22 @@ PUBLIC = {
     "pyflow.lib.math.special_functions":
         "lbeta math.bessel_i0 math.bessel_i1 math.cumulative_logsumexp math.erfcinv math.lbeta "
         "math.polyval math.reciprocal_no_nan math.scalar_mul math.xlog1py repeat scalar_mul",
+    "pyflow.lib.metrics.classes":
+        "metrics.average_precision_at_k metrics.mean_iou metrics.mean_per_class_accuracy "
+        "metrics.precision_at_k metrics.precision_at_top_k metrics.recall_at_k "
+        "metrics.recall_at_top_k metrics.sparse_average_precision_at_k "
+        "metrics.sparse_precision_at_k",
+    "pyflow.lib.metrics.counts":
+        "metrics.auc metrics.false_negatives metrics.false_negatives_at_thresholds "
+        "metrics.false_positives metrics.false_positives_at_thresholds metrics.precision "
+        "metrics.precision_at_thresholds metrics.recall metrics.recall_at_thresholds "
+        "metrics.sensitivity_at_specificity metrics.specificity_at_sensitivity "
+        "metrics.true_negatives metrics.true_negatives_at_thresholds metrics.true_positives "
+        "metrics.true_positives_at_thresholds",
+    "pyflow.lib.metrics.streaming":
+        "metrics.accuracy metrics.mean metrics.mean_absolute_error metrics.mean_cosine_distance "
+        "metrics.mean_relative_error metrics.mean_squared_error metrics.mean_tensor "
+        "metrics.percentage_below metrics.root_mean_squared_error",
     "pyflow.lib.nn.activation_functions":
         "log_sigmoid math.log_sigmoid nn.crelu nn.leaky_relu nn.log_sigmoid nn.swish",
     "pyflow.lib.nn.candidate_sampling_functions":
@@ -387,6 +426,13 @@ PUBLIC = {
     "pyflow.lib.strings.unicode_functions":
         "strings.unicode_decode strings.unicode_decode_with_offsets strings.unicode_encode "
         "strings.unicode_script strings.unicode_split strings.unicode_split_with_offsets",
+    "pyflow.lib.summary.file_writer":
+        "summary.FileWriter summary.FileWriterCache train.summary_iterator",
+    "pyflow.lib.summary.projector":
+        "contrib.tensorboard.plugins.projector.visualize_embeddings",
+    "pyflow.lib.summary.summary_functions":
+        "summary.audio summary.get_summary_description summary.histogram summary.image "
+        "summary.merge summary.merge_all summary.scalar summary.tensor_summary summary.text",
     "pyflow.lib.variables.critical_section":
         "CriticalSection",
     "pyflow.lib.variables.initializers":

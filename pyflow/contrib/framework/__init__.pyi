@@ -12,5 +12,8 @@ local_variable = _contrib.framework.local_variable
 from . import nest as nest
 reduce_sum_n = _contrib.framework.reduce_sum_n
 safe_embedding_lookup_sparse = _contrib.framework.safe_embedding_lookup_sparse
+smart_case = _contrib.framework.smart_case
+smart_cond = _contrib.framework.smart_cond
+smart_constant_value = _contrib.framework.smart_constant_value
 with_same_shape = _contrib.framework.with_same_shape
 with_shape = _contrib.framework.with_shape
