@@ -374,7 +374,8 @@ def test_layers():
     assert [v.op.name for v in tf.trainable_variables()] == ["c/kernel", "c/bias"]
     close(tf.layers.max_pooling2d(x, 3, 2, padding="same")[0, :, :, 0], [[10, 11], [14, 15]])
     close(tf.layers.average_pooling2d(x, 2, 2, padding="same")[0, :, :, 0], [[2.5, 4.5], [10.5, 12.5]])
-    assert tf.layers.flatten(x, name="f").shape.as_list() == [1, 16]
+    first = tf.layers.flatten(x.reshape(1, 2, 4, 2), data_format="channels_first")
+    close(first, x.reshape(1, 2, 4, 2).transpose(0, 2, 3, 1).reshape(1, 16))
     up = tf.layers.conv2d_transpose(x, 1, 2, strides=2, kernel_initializer=ones, use_bias=False, name="t")
     close(up[0, :, :, 0], np.kron(x[0, :, :, 0], np.ones((2, 2))))
 
