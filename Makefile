@@ -9,7 +9,7 @@
 # make programs     public TensorFlow 1.x programs, fetched into build/programs, beside TensorFlow's recorded end values (MNIST in the
 #              folder PYFLOW_DATA; FROM=FOLDER where repositories are copied already, ONLY=REGEX some of them)
 # make dev     an editable install for working on pyflow
-# make tables  after a change of ops or public names: op_types.py, _public.py and the .pyi files of pyflow, from its modules
+# make tables  after a change of ops or public names: op_types.py, op_families.py, _public.py and the .pyi files of pyflow, from its modules
 # make cuda    the CUDA plugin's library into build/cuda, where nvcc is (ARCHS=90 for one architecture)
 # make fuzz-graphs   random graphs against a naive interpreter (COUNT=100000; hours)
 # make fuzz          mutated graphs and checkpoints with libFuzzer, under ASan and UBSan (COUNT=1000000 each; needs clang)

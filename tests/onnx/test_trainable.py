@@ -96,6 +96,21 @@ def test_an_op_that_has_to_know_a_variable():
         assert not onnx.import_model(proto, trainable=True).variables
 
 
+def test_a_rank_that_follows_from_an_input_is_not_a_variable_s_fault():
+    branch = graph([node("Squeeze", ["x", "first"], ["a"])], (), [("a",)])
+    other = graph([node("Identity", ["x"], ["b"])], (), [("b",)])
+    proto = model(graph([node("If", ["flag"], ["c"], {"then_branch": branch, "else_branch": other}),
+                         node("Mul", ["c", "w"], ["d"]), node("Unsqueeze", ["d", "first"], ["y"])],
+                        [("flag", bool, ()), ("x", F, (1, 3))], [("y",)],
+                        {"first": np.array([0]), "w": data(3)}), {"": 17})
+    with tf.Graph().as_default(), pytest.raises(onnx.NeedsConstant) as caught:
+        onnx.import_model(proto, trainable=True)
+    assert "flag" in caught.value.inputs
+    with tf.Graph().as_default():
+        made = onnx.import_model(proto, trainable=True, constants={"flag": np.array(True)})
+        assert list(made.variables) == ["w"]
+
+
 def test_constant_nodes_and_bodies():
     """Weights in Constant nodes, behind ops that move them, and in the body of a loop."""
     body = graph([node("Constant", [], ["w"], {"value": data(3, 3, low=-1, high=1)}),

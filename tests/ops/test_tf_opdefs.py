@@ -3,6 +3,7 @@ from TF 2.21)."""
 import json
 import pathlib
 
+import numpy as np
 import pytest
 
 import pyflow  # noqa: F401 - registers the ops
@@ -24,6 +25,8 @@ def plain(value):
         return "?" if dims is None else [-1 if d is None else d for d in dims]
     if isinstance(value, (list, tuple)):
         return [plain(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return [dtypes.schema_name(dtypes.as_dtype(value.dtype)), value.tolist()]
     return float(f"{value:.7g}") if isinstance(value, float) else value
 
 

@@ -120,6 +120,26 @@ def test_a_description():
         tf.summary.get_summary_description(tf.NodeDef(op="Add"))
 
 
+def test_a_bad_color_and_its_default():
+    """A graph whose default attributes were left out, as TensorFlow's Saver does it, is read."""
+    picture = np.array([[[[np.nan], [1.0]]]], np.float32)
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        default = tf.raw_ops.ImageSummary(tag="t", tensor=picture, name="seen")
+        green = tf.raw_ops.ImageSummary(tag="t", tensor=picture, bad_color=np.array([7], np.uint8))
+        found = [pixels(tf.Summary.FromString(d))[1][0][0, :, 0].tolist()
+                 for d in session.run([default, green])]
+        data = graph.as_graph_def()
+    assert found == [[255, 255], [7, 255]]
+    node, = [n for n in data.node if n.name == "seen"]
+    assert node.attr["bad_color"].tensor.dtype == tf.uint8.as_datatype_enum
+    for name in ("bad_color", "max_images"):
+        del node.attr[name]
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.import_graph_def(data, name="")
+        again = pixels(tf.Summary.FromString(session.run("seen:0")))
+    assert again[1][0][0, :, 0].tolist() == [255, 255]
+
+
 def test_a_graph_of_summaries_is_read_again():
     with tf.Graph().as_default() as graph:
         CASES["image broken"](tf)

@@ -6,7 +6,7 @@ import numpy as np
 
 import pyflow as tf
 from pyflow.framework import dtypes
-from pyflow.interop.onnx import functions, messages, registry
+from pyflow.interop.onnx import files, functions, messages, registry
 from pyflow.interop.onnx.errors import OnnxError
 from pyflow.interop.onnx.importer import Importer, tensor_type
 from pyflow.interop.onnx.trainable import Chosen
@@ -82,7 +82,10 @@ def imported(proto, folder, graph=None, name="", constants=None, shapes=None, we
     importer = Importer(proto, folder, constants, dict(shapes or {}), weights,
                         Chosen(trainable, proto))
     with graph.as_default(), tf.name_scope(name or None), _pause.collection_paused():
-        inputs, outputs = importer.run()
+        try:
+            inputs, outputs = importer.run()
+        finally:
+            files.give_back()
     return ImportedModel(graph, inputs, outputs, [f.name for f in proto.functions],
                          importer.opsets, importer.small_outputs, importer.map_outputs,
                          importer.variables)
@@ -95,7 +98,7 @@ def load(model, folder=None):
         if os.path.getsize(path) > _MAX_BYTES:
             raise OnnxError(f"{path} has more than {_MAX_BYTES} bytes")
         folder = folder or os.path.dirname(os.path.abspath(path))
-        data = np.memmap(path, np.uint8, "r") if os.path.getsize(path) else b""
+        data = files.ModelFile(path) if os.path.getsize(path) else b""
     elif isinstance(model, (bytes, bytearray, memoryview)):
         data = model
     elif hasattr(model, "SerializeToString"):

@@ -67,7 +67,7 @@ class Node:
 
     def _needs(self, tensor, what, values):
         sources = sources_of(tensor)
-        trained = self.importer.variable_names(sources)
+        trained = self.importer.variable_names(sources) if values else []     # shapes are known
         if trained:
             return self.unsupported(
                 f"{what} must be known while the graph is built; it depends on {trained[0]!r}, "

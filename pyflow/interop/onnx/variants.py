@@ -5,7 +5,10 @@ Invariants:
    to know more (`NeedsConstant`), graphs are made for the shapes of the inputs that it depends on;
    only where those do not tell it, for the values of the small ones among them, whole numbers first.
    What was once needed stays so for the model.
-2. All graphs share the model's weights and the forms that converters made of them.
+2. All graphs share the model's weights and the forms that converters made of them.  Large ones are
+   let go as soon as a plan has them, and made again when another is compiled:
+
+       HERE -> GONE [let_go: the compiler has the arrays] -> HERE [recall: the next compilation]
 3. The least recently used graph beyond `bound` is dropped; who still runs it ends it.
 
 Threads: any; graphs are made one at a time, steps run side by side.
@@ -100,7 +103,8 @@ class Variants:
                   if name not in values}
         model = imported(self.model, self._folder, graph, constants=values, shapes=shapes,
                          weights=self._weights)
-        return Variant(model, tf.Session(graph=graph, **self._session))
+        return Variant(model, tf.Session(graph=graph, **self._session),
+                       _Constants(self._weights.values()))
 
     def _unknown(self, need):
         """The inputs of unknown size among those that a node depends on."""
@@ -129,9 +133,10 @@ class Variants:
 class Variant:
     """A graph of the model, and its session."""
 
-    def __init__(self, model, session):
-        self.model, self._session = model, session
-        self._steps = {}
+    def __init__(self, model, session, constants):
+        self.model, self._session, self._constants = model, session, constants
+        self._steps, self._lock = {}, threading.Lock()
+        model.graph.on_arrays_taken = constants.let_go
 
     def outputs(self, feeds, names=None):
         """Arrays of the outputs called `names`, by default all, for arrays by input name.
@@ -144,26 +149,61 @@ class Variant:
         key = None if names is None else tuple(names)
         step = self._steps.get(key)
         if step is None:
-            outputs = self.model.outputs
-            fetches = [outputs[name] for name in (outputs if key is None else key)]
-            step = self._steps[key] = self._session.make_callable(
-                fetches, flat(self.model.inputs.values())) if fetches else _nothing
+            with self._lock:
+                step = self._steps.get(key)
+                if step is None:
+                    step = self._steps[key] = self._compiled(key)
         return step
+
+    def _compiled(self, key):
+        """With the lock held."""
+        outputs = self.model.outputs
+        fetches = [outputs[name] for name in (outputs if key is None else key)]
+        if not fetches:
+            return _nothing
+        with self._constants:
+            return self._session.make_callable(fetches, flat(self.model.inputs.values()))
 
     def traced(self, feeds, names):
         """(outputs, events in Chrome's trace format) of a step whose nodes are timed."""
         metadata, outputs = tf.RunMetadata(), self.model.outputs
-        values = self._session.run(
-            [outputs[name] for name in names],
-            dict(zip(flat(self.model.inputs.values()),
-                     flat(feeds[name] for name in self.model.inputs))),
-            tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), metadata)
+        with self._lock, self._constants:
+            values = self._session.run(
+                [outputs[name] for name in names],
+                dict(zip(flat(self.model.inputs.values()),
+                         flat(feeds[name] for name in self.model.inputs))),
+                tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), metadata)
         text = Timeline(metadata.step_stats).generate_chrome_trace_format()
         return values, json.loads(text)["traceEvents"]
 
     def close(self):
         """Ends the session."""
         self._session.close()
+
+
+class _Constants:
+    """The large Const nodes of a graph, whose arrays are there while a plan is compiled: a context
+    manager, under the Variant's lock."""
+
+    def __init__(self, weights):
+        self._nodes = []        # (Operation, Weight, key, make)
+        for weight in weights:
+            self._nodes += [(op, weight, *rest) for op, *rest in weight.nodes]
+            weight.nodes.clear()
+
+    def __enter__(self):
+        for op, weight, key, make in self._nodes:
+            if op.attrs["value"] is None:
+                op.attrs = {**op.attrs, "value": weight.form(key, make)}
+
+    def __exit__(self, *_):
+        self.let_go()
+
+    def let_go(self):
+        """HERE -> GONE: of the graph, and of the model."""
+        for op, weight, _, _ in self._nodes:
+            op.attrs = {**op.attrs, "value": None}
+            weight.forms.clear()
 
 
 def _nothing(*_):

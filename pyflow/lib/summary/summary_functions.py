@@ -14,15 +14,12 @@ import contextlib
 import logging
 import re
 
-import numpy as np
-
 from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.graph import GraphKeys
 from pyflow.ops.summary.summary_ops import (AudioSummaryV2, HistogramSummary, ImageSummary,
                                             MergeSummary, ScalarSummary, TensorSummaryV2)
 
 _NO_TAG = re.compile(r"[^-/\w\.]")
-_BAD_COLOR = np.array([255, 0, 0, 255], np.uint8)
 _log = logging.getLogger("tensorflow")
 
 
@@ -68,7 +65,7 @@ def scalar(name, tensor, collections=None, family=None):
 
 
 def histogram(name, values, collections=None, family=None):
-    """How real `values` of any shape are spread, in TensorFlow's 1,549 buckets.
+    """How real numbers `values` of any shape are spread, in TensorFlow's 1,551 buckets.
 
     The other arguments as in scalar. InvalidArgumentError when run for NaN and infinity.
     TF: tf.summary.histogram."""
@@ -81,9 +78,10 @@ def image(name, tensor, max_outputs=3, collections=None, family=None):
     uint8, half, float or double; tags end in /image, or in /image/0, ... if max_outputs is not 1.
 
     Floats are scaled, each picture by itself: the largest becomes 255, or, where one is negative, 0
-    becomes 128. The other arguments as in scalar. TF: tf.summary.image."""
+    becomes 128. The other arguments as in scalar. InvalidArgumentError when run for other shapes.
+    TF: tf.summary.image."""
     with _summary_scope(name, family, [tensor]) as (tag, scope):
-        made = ImageSummary(tag, tensor, max_images=max_outputs, bad_color=_BAD_COLOR, name=scope)
+        made = ImageSummary(tag, tensor, max_images=max_outputs, name=scope)
         return _collected(made, collections)
 
 
@@ -91,7 +89,8 @@ def audio(name, tensor, sample_rate, max_outputs=3, collections=None, family=Non
     """Up to max_outputs sounds of `tensor`, float32 [batch, frames] or [batch, frames, channels] in
     -1 to 1, as WAV files; sample_rate: a scalar, in Hz; tags end in /audio, or /audio/0, ...
 
-    The other arguments as in scalar. TF: tf.summary.audio."""
+    The other arguments as in scalar. InvalidArgumentError when run for other shapes.
+    TF: tf.summary.audio."""
     with _summary_scope(name, family, [tensor]) as (tag, scope):
         rate = ops.convert_to_tensor(sample_rate, dtype=dtypes.float32, name="sample_rate")
         made = AudioSummaryV2(tag, tensor, rate, max_outputs=max_outputs, name=scope)
@@ -113,10 +112,11 @@ def text(name, tensor, collections=None):
 
 def tensor_summary(name, tensor, summary_description=None, collections=None, summary_metadata=None,
                    family=None, display_name=None):
-    """A tensor of any shape and type as it is, for a plugin of TensorBoard's.
+    """A tensor of any shape and dtype as it is, for a plugin of TensorBoard's.
 
     summary_metadata: a SummaryMetadata that names it; summary_description, display_name: texts put
-    into that. The other arguments as in scalar. TF: tf.summary.tensor_summary."""
+    into that. The other arguments as in scalar. InvalidArgumentError when run for a resource.
+    TF: tf.summary.tensor_summary."""
     from pyflow.framework import protos
     metadata = protos.SummaryMetadata()
     if summary_metadata is not None:
@@ -142,9 +142,10 @@ def merge(inputs, collections=None, name=None):
 
 
 def merge_all(key=GraphKeys.SUMMARIES, scope=None, name=None):
-    """All summaries of the graph's collection `key` as one, or None if there is none.
+    """All summaries of the graph's collection `key` as one scalar string, or None if there is none.
 
-    scope: a regular expression that their names begin with. TF: tf.summary.merge_all."""
+    scope: a regular expression that their names begin with. InvalidArgumentError when run, as merge.
+    TF: tf.summary.merge_all."""
     found = ops.get_collection(key, scope=scope)
     return merge(found, name=name) if found else None
 
