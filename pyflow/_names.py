@@ -105,7 +105,8 @@ LAZY.update({
 })
 _VERSIONS = ("GIT_VERSION COMPILER_VERSION GRAPH_DEF_VERSION GRAPH_DEF_VERSION_MIN_CONSUMER"
              " GRAPH_DEF_VERSION_MIN_PRODUCER")
-LAZY.update({name: ("pyflow.platform.version", name) for name in _VERSIONS.split()})
+LAZY.update({name: ("pyflow.platform.version", name)
+             for name in f"{_VERSIONS} MONOLITHIC_BUILD CXX11_ABI_FLAG".split()})
 LAZY.update({f"version.{name}": ("pyflow.platform.version", name)
              for name in f"VERSION PYFLOW_VERSION {_VERSIONS}".split()})
 ELSEWHERE = {**RENAMED, **LAZY}
@@ -324,6 +325,11 @@ def near(module, name):
     prefix = _prefix(module)
     if prefix + name in NOT_HERE:
         return f": {NOT_HERE[prefix + name]}"
+    renamed = importlib.import_module("pyflow.interop.tensorflow.renamed")
+    new = renamed.NAMES.get(prefix + name) or renamed.BECAME.get(prefix + name)
+    if new:
+        return (f": TensorFlow 0.x's name of tf.{new}; `python -m pyflow exec` runs programs that "
+                "use it")
     everywhere = {}
     for path in sorted({*" ".join(FRAMEWORK.values()).split(), *HOMES, *ELSEWHERE}):
         everywhere.setdefault(path.rpartition(".")[2], []).append(f"tf.{path}")

@@ -97,6 +97,12 @@ PUBLIC = {
         "contrib.distributions.Uniform contrib.distributions.kl_divergence "
         "distributions.Bernoulli distributions.Categorical distributions.Distribution "
         "distributions.Normal distributions.Uniform distributions.kl_divergence",
+    "pyflow.lib.contrib.framework":
+        "contrib.framework.assert_same_float_dtype contrib.framework.assert_scalar_int "
+        "contrib.framework.convert_to_tensor_or_sparse_tensor contrib.framework.is_numeric_tensor "
+        "contrib.framework.is_tensor contrib.framework.reduce_sum_n "
+        "contrib.framework.safe_embedding_lookup_sparse contrib.framework.with_same_shape "
+        "contrib.framework.with_shape",
     "pyflow.lib.contrib.hparams":
         "contrib.training.HParams",
     "pyflow.lib.contrib.losses":
@@ -106,6 +112,12 @@ PUBLIC = {
         "contrib.losses.get_total_loss contrib.losses.hinge_loss contrib.losses.log_loss "
         "contrib.losses.mean_squared_error contrib.losses.sigmoid_cross_entropy "
         "contrib.losses.softmax_cross_entropy contrib.losses.sparse_softmax_cross_entropy",
+    "pyflow.lib.contrib.rnn_cells":
+        "contrib.rnn.AttentionCellWrapper contrib.rnn.EmbeddingWrapper "
+        "contrib.rnn.InputProjectionWrapper contrib.rnn.LayerNormBasicLSTMCell "
+        "contrib.rnn.OutputProjectionWrapper contrib.rnn.UGRNNCell "
+        "contrib.rnn.stack_bidirectional_dynamic_rnn contrib.rnn.stack_bidirectional_rnn "
+        "contrib.rnn.transpose_batch_time",
     "pyflow.lib.contrib.tfprof":
         "contrib.tfprof.model_analyzer.FLOAT_OPS_OPTIONS "
         "contrib.tfprof.model_analyzer.TRAINABLE_VARS_PARAMS_STAT_OPTIONS "
@@ -533,6 +545,23 @@ PUBLIC = {
         "train.string_input_producer",
     "pyflow.train.bucketing":
         "contrib.training.bucket contrib.training.bucket_by_sequence_length",
+    "pyflow.train.session_run_hook":
+        "train.SessionRunArgs train.SessionRunContext train.SessionRunHook train.SessionRunValues",
+    "pyflow.train.session_manager":
+        "train.SessionManager",
+    "pyflow.train.scaffold":
+        "train.Scaffold",
+    "pyflow.train.hooks":
+        "train.CheckpointSaverHook train.CheckpointSaverListener train.FeedFnHook "
+        "train.FinalOpsHook train.GlobalStepWaiterHook train.LoggingTensorHook "
+        "train.NanLossDuringTrainingError train.NanTensorHook train.ProfilerHook "
+        "train.SecondOrStepTimer train.StepCounterHook train.StopAtStepHook "
+        "train.SummarySaverHook",
+    "pyflow.train.monitored_session":
+        "train.ChiefSessionCreator train.MonitoredSession train.MonitoredTrainingSession "
+        "train.SessionCreator train.SingularMonitoredSession train.WorkerSessionCreator",
+    "pyflow.train.supervisor":
+        "train.Supervisor",
     "pyflow.saved_model.folders":
         "saved_model.contains_saved_model saved_model.loader.maybe_saved_model_directory "
         "saved_model.maybe_saved_model_directory",
