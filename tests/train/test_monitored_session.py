@@ -127,7 +127,8 @@ def test_damaged_streams_are_told_and_do_not_stop_a_restore(tmp_path, caplog):
     _, train, _ = counting()
     noise = tf.random_normal([])
     for _ in range(2):
-        with tf.train.MonitoredTrainingSession(checkpoint_dir=str(tmp_path)) as sess:
+        with caplog.at_level(logging.WARNING, "pyflow"), \
+                tf.train.MonitoredTrainingSession(checkpoint_dir=str(tmp_path)) as sess:
             sess.run([train, noise])
         [path] = sorted(glob.glob(f"{tmp_path}/*.streams.npz"))[-1:]
         with open(path, "wb") as file:

@@ -10,7 +10,7 @@
 #include "gemm/tile_types.h"
 #include "move/transpose.h"
 
-enum { RUN_BYTES = 16384 };            /* of the image that a run of output pixels sees */
+enum { RUN_BYTES = PF_L1_BYTES / 2 };  /* of the image that a run of output pixels sees */
 
 #define TILE_F32
 #include "gemm/tile_begin.h"
