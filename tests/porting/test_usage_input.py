@@ -81,10 +81,11 @@ def test_coordinator():
 
 def test_session_run_args():
     x = tf.placeholder(tf.float32, [])
+    twice = x * 2.0
 
     class Fed(tf.train.SessionRunHook):
         def before_run(self, run_context):
-            return tf.train.SessionRunArgs(fetches=x * 2.0, feed_dict={x: 3.0})
+            return tf.train.SessionRunArgs(fetches=twice, feed_dict={x: 3.0})
 
         def after_run(self, run_context, run_values):
             self.found = run_values.results
