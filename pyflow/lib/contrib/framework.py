@@ -13,7 +13,9 @@ from pyflow.ops.base import tensors
 
 
 def is_tensor(x):
-    """True of tensors, variables and sparse tensors.  TF: contrib.framework.is_tensor."""
+    """True of tensors, variables and sparse tensors.  TF: contrib.framework.is_tensor.
+    Any shape and dtype; never an error.
+    """
     return isinstance(x, (graph.Tensor, SparseTensor)) or hasattr(x, "_as_graph_element") or (
         hasattr(x, "value") and hasattr(x, "initializer"))
 
@@ -21,7 +23,9 @@ def is_tensor(x):
 def convert_to_tensor_or_sparse_tensor(value, dtype=None, name=None):
     """`value` if it is sparse (a SparseTensorValue as SparseTensor), else a tensor of it.
     TF: contrib.framework.convert_to_tensor_or_sparse_tensor.  RuntimeError where a sparse one has
-    another type than `dtype`."""
+    another type than `dtype`.
+    Any shape.
+    """
     if isinstance(value, SparseTensorValue):
         value = SparseTensor.from_value(value)
     if isinstance(value, SparseTensor):
@@ -33,7 +37,9 @@ def convert_to_tensor_or_sparse_tensor(value, dtype=None, name=None):
 
 def assert_scalar_int(tensor, name=None):
     """`tensor`, int32 or int64 and without dimensions.  ValueError otherwise.
-    TF: contrib.framework.assert_scalar_int."""
+    TF: contrib.framework.assert_scalar_int.
+    Any integer dtype.
+    """
     tensor = graph.convert_to_tensor(tensor, name=name)
     if tensor.dtype.base_dtype.name not in ("int32", "int64"):
         raise ValueError(f"Expected int32 or int64 type for tensor: {tensor.name}, got: "
@@ -61,7 +67,9 @@ def with_shape(expected_shape, tensor):
 
 
 def with_same_shape(expected_tensor, tensor):
-    """`tensor`, checked to have the shape of another.  TF: contrib.framework.with_same_shape."""
+    """`tensor`, checked to have the shape of another.  TF: contrib.framework.with_same_shape.
+    Any dtype; ValueError where the shapes are known to differ.
+    """
     if expected_tensor.shape.is_fully_defined():
         return with_shape(expected_tensor.shape, tensor)
     return with_shape(tensors.shape(expected_tensor), tensor)
@@ -69,7 +77,9 @@ def with_same_shape(expected_tensor, tensor):
 
 def reduce_sum_n(tensors, name=None):
     """The sum of all elements of a list of tensors of one type.  ValueError for an empty list.
-    TF: contrib.framework.reduce_sum_n."""
+    TF: contrib.framework.reduce_sum_n.
+    Numbers of any shape.
+    """
     if not tensors:
         raise ValueError("No tensors provided.")
     with graph.name_scope(name, "reduce_sum_n", tensors):

@@ -276,6 +276,7 @@ def stack_bidirectional_rnn(cells_fw, cells_bw, inputs, initial_states_fw=None,
 
     cells_fw, cells_bw: lists, a cell a layer. inputs: list of [batch, size]. ValueError for lists
     that do not fit.
+    Floats.
     """
     _checked_cells(cells_fw, cells_bw, initial_states_fw, initial_states_bw)
     layer, forward, backward = inputs, [], []
@@ -300,6 +301,7 @@ def stack_bidirectional_dynamic_rnn(cells_fw, cells_bw, inputs, initial_states_f
 
     cells_fw, cells_bw: lists, a cell a layer; inputs: [batch, time, size], or time first with
     time_major. ValueError for lists that do not fit.
+    Floats.
     """
     _checked_cells(cells_fw, cells_bw, initial_states_fw, initial_states_bw)
     layer, forward, backward = inputs, [], []
@@ -318,7 +320,9 @@ def stack_bidirectional_dynamic_rnn(cells_fw, cells_bw, inputs, initial_states_f
 
 
 def transpose_batch_time(x):
-    """x with its first two dimensions exchanged.  ValueError below two dimensions."""
+    """x with its first two dimensions exchanged.  ValueError below two dimensions.
+    Floats.
+    """
     x = graph.convert_to_tensor(x)
     if x.shape.ndims is not None and x.shape.ndims < 2:
         raise ValueError(f"Expected input tensor {x} to have rank at least 2, but saw shape: "
