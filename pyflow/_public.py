@@ -118,6 +118,10 @@ PUBLIC = {
         "switch_case",
     "pyflow.lib.control_flow.while_loop":
         "while_loop",
+    "pyflow.lib.data.dataset":
+        "data.Dataset data.experimental.AUTOTUNE",
+    "pyflow.lib.data.iterator":
+        "data.Iterator",
     "pyflow.lib.files.io_functions":
         "io.matching_files io.read_file io.write_file matching_files read_file write_file",
     "pyflow.lib.function.traced_function":

@@ -364,6 +364,14 @@ struct pf_host {
        * already, or copied in stream order; PF_PENDING: a copy is under way, and the host itself calls `done` at its end */
   const void *(*native)(pf_ctx *, const char *what);
       /* [compute] since 1.1: pf_device.native of this call's device, opened, and stream: "cuda.stream"; NULL: it has none such */
+
+  /* tensors and handles outside a call (since 1.1); what they take is from `retain`, `tensor_new`, or a function's results */
+  DLManagedTensorVersioned *(*share)(const DLManagedTensorVersioned *);
+      /* [any] one more reference to it, of any type; end it with its deleter.  NULL: it is not a tensor of the host's */
+  DLManagedTensorVersioned *(*handle_new)(const pf_host *, int32_t type, const pf_type *, void *steal);
+      /* [any] a PF_RESOURCE or PF_VARIANT scalar that refers to the object, freed with its last handle; NULL: out of memory */
+  pf_status (*handle_get)(const DLManagedTensorVersioned *, const pf_type *, void **obj);
+      /* [any] the object behind a handle, lent as long as the handle lives; PF_INVALID_ARGUMENT: it is no such */
 };
 
 /* ---------------------------------------------------------------- devices

@@ -45,6 +45,13 @@ OP_TYPES = {
         "TensorArrayCloseV3 TensorArrayConcatV3 TensorArrayGatherV3 TensorArrayGradV3 "
         "TensorArrayGradWithShape TensorArrayReadV3 TensorArrayScatterV3 TensorArraySizeV3 "
         "TensorArraySplitV3 TensorArrayV3 TensorArrayWriteV3",
+    "dataset.dataset_ops":
+        "BatchDataset BatchDatasetV2 MapDataset ParallelMapDataset RangeDataset RepeatDataset "
+        "ShardDataset ShuffleDataset SkipDataset TakeDataset TensorDataset TensorSliceDataset",
+    "dataset.iterator_ops":
+        "Iterator IteratorFromStringHandleV2 IteratorGetNext IteratorGetNextSync "
+        "IteratorToStringHandle IteratorV2 MakeIterator OneShotIterator _RestoreIterator "
+        "_SaveIterator",
     "elementwise.activation_ops":
         "Elu EluGrad LeakyRelu LeakyReluGrad Relu Relu6 Relu6Grad ReluGrad Selu SeluGrad Sigmoid "
         "SigmoidGrad Softplus SoftplusGrad Softsign SoftsignGrad Tanh TanhGrad",

@@ -1,0 +1,3 @@
+"""Types of pyflow.data.experimental.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
+from pyflow import data as _data
+AUTOTUNE = _data.experimental.AUTOTUNE

@@ -1,0 +1,246 @@
+"""Dataset: where elements come from, as a chain of transformations.
+
+Invariants
+  1. A Dataset holds a variant tensor; making one adds an op, reads nothing.
+  2. An element is a tensor, or a nest of tuples and dicts of tensors (structure.py).
+  3. The order and the values of elements do not depend on how many calls run at once.
+
+Thread: the one building the graph.  Source: TF 1.15 tf.data.Dataset.
+
+Example:
+    dataset = tf.data.Dataset.from_tensor_slices((images, labels))
+    dataset = dataset.shuffle(1000).repeat().batch(32)
+    x, y = dataset.make_one_shot_iterator().get_next()
+"""
+from pyflow.framework import dtypes, graph as ops
+from pyflow.framework.op_attrs import FunctionName
+from pyflow.framework.static_value import constant_value
+from pyflow.framework.tensor_shape import TensorShape
+from pyflow.lib.data import structure
+from pyflow.lib.data.functions import ElementFunction
+from pyflow.lib.data.iterator import Iterator
+from pyflow.ops.dataset import dataset_ops, iterator_ops
+
+AUTOTUNE = -1
+
+
+class Dataset:
+    """A chain of transformations that gives elements. TF: tf.data.Dataset."""
+
+    def __init__(self, variant_tensor, output_types, output_shapes, inputs=()):
+        self._variant_tensor = variant_tensor
+        self._types, self._shapes = output_types, output_shapes
+        self._dataset_inputs = list(inputs)
+
+    def __repr__(self):
+        return f"<{type(self).__name__} shapes: {self._shapes}, types: {self._types}>"
+
+    @property
+    def output_types(self):
+        """A nest of DTypes, as the elements."""
+        return self._types
+
+    @property
+    def output_shapes(self):
+        """A nest of TensorShapes, as the elements."""
+        return self._shapes
+
+    @property
+    def output_classes(self):
+        """A nest of classes, as the elements: tf.Tensor."""
+        return structure.map_leaves(lambda _: ops.Tensor, self._types)
+
+    def _attrs(self):
+        return {"output_types": structure.flatten(self._types),
+                "output_shapes": structure.flatten(self._shapes)}
+
+    def _then(self, block, *inputs, types=None, shapes=None, **attrs):
+        """The dataset of an op over this one."""
+        types = self._types if types is None else types
+        shapes = self._shapes if shapes is None else shapes
+        variant = block(self._variant_tensor, *inputs, output_types=structure.flatten(types),
+                        output_shapes=structure.flatten(shapes), **attrs)
+        return Dataset(variant, types, shapes, [self])
+
+    # ------------------------------------------------------------------------------- where from
+    @staticmethod
+    def from_tensors(tensors):
+        """One element: the tensors, or a nest of them. TF: tf.data.Dataset.from_tensors."""
+        return _source(dataset_ops.TensorDataset, tensors, lambda shape: shape)
+
+    @staticmethod
+    def from_tensor_slices(tensors):
+        """An element for each row of dimension 0, the same for all tensors of the nest.
+
+        ValueError for scalars and for different numbers of rows.
+        TF: tf.data.Dataset.from_tensor_slices."""
+        made = _source(dataset_ops.TensorSliceDataset, tensors, lambda shape: shape[1:])
+        return made
+
+    @staticmethod
+    def range(*args):
+        """range(stop), range(start, stop) or range(start, stop, step): int64 scalars.
+        TF: tf.data.Dataset.range."""
+        if not 1 <= len(args) <= 3:
+            raise ValueError(f"Invalid arguments to RangeDataset: {args}")
+        start, stop, step = {1: (0, *args, 1), 2: (*args, 1)}.get(len(args), args)
+        start, stop, step = (_int64(value, name) for value, name in
+                             ((start, "start"), (stop, "stop"), (step, "step")))
+        types, shapes = dtypes.int64, TensorShape([])
+        variant = dataset_ops.RangeDataset(start, stop, step, output_types=[types],
+                                           output_shapes=[shapes])
+        return Dataset(variant, types, shapes)
+
+    # ----------------------------------------------------------------------------------- which
+    def take(self, count):
+        """The first `count` elements; -1: all. TF: tf.data.Dataset.take."""
+        return self._then(dataset_ops.TakeDataset, _int64(count, "count"))
+
+    def skip(self, count):
+        """All but the first `count` elements; -1: none. TF: tf.data.Dataset.skip."""
+        return self._then(dataset_ops.SkipDataset, _int64(count, "count"))
+
+    def repeat(self, count=None):
+        """The elements `count` times, or for ever. TF: tf.data.Dataset.repeat."""
+        return self._then(dataset_ops.RepeatDataset,
+                          _int64(-1 if count is None else count, "count"))
+
+    def shard(self, num_shards, index):
+        """Every num_shards-th element, from number `index` on. TF: tf.data.Dataset.shard.
+
+        ValueError for an index outside of [0, num_shards)."""
+        known = [constant_value(ops.convert_to_tensor(v)) for v in (num_shards, index)]
+        if None not in known:
+            if known[0] < 1:
+                raise ValueError(f"num_shards must be >= 1; got {known[0]}")
+            if not 0 <= known[1] < known[0]:
+                raise ValueError(f"index must be in [0, {known[0]}); got {known[1]}")
+        return self._then(dataset_ops.ShardDataset, _int64(num_shards, "num_shards"),
+                          _int64(index, "index"))
+
+    def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=None):
+        """The elements in a random order, drawn from a buffer of buffer_size of them.
+
+        seed: as tf.random_uniform's. reshuffle_each_iteration: another order for each round of
+        `repeat` (the default). TF: tf.data.Dataset.shuffle."""
+        seed, seed2 = _seeds(seed)
+        return self._then(
+            dataset_ops.ShuffleDataset, _int64(buffer_size, "buffer_size"), _int64(seed, "seed"),
+            _int64(seed2, "seed2"), reshuffle_each_iteration=(
+                True if reshuffle_each_iteration is None else bool(reshuffle_each_iteration)))
+
+    # ------------------------------------------------------------------------------------- what
+    def batch(self, batch_size, drop_remainder=False):
+        """`batch_size` elements side by side in a new dimension 0; fewer at the end, unless
+        drop_remainder. Their shapes must be equal. TF: tf.data.Dataset.batch."""
+        size = _int64(batch_size, "batch_size")
+        known = constant_value(size) if drop_remainder is True else None
+        rows = TensorShape([None if known is None else int(known)])
+        shapes = structure.map_leaves(rows.concatenate, self._shapes)
+        return self._then(dataset_ops.BatchDatasetV2, size,
+                          ops.convert_to_tensor(drop_remainder, dtypes.bool), shapes=shapes)
+
+    def map(self, map_func, num_parallel_calls=None):
+        """`map_func` of each element: of its components where that is a tuple.
+
+        num_parallel_calls: how many run at once (AUTOTUNE: as many as there are threads); the
+        order and the values stay the same, random ops in it included. TF: tf.data.Dataset.map."""
+        function = ElementFunction(map_func, "map", self._types, self._shapes)
+        types = structure.map_leaves(_type_of, function.returned)
+        shapes = structure.map_leaves(_shape_of, function.returned)
+        more = [] if num_parallel_calls is None else [
+            ops.convert_to_tensor(num_parallel_calls, dtypes.int32, name="num_parallel_calls")]
+        block = dataset_ops.ParallelMapDataset if more else dataset_ops.MapDataset
+        return self._then(block, function.captured, *more, types=types, shapes=shapes,
+                          f=FunctionName(function.name), Targuments=function.captured_types)
+
+    def apply(self, transformation_func):
+        """What the function makes of this dataset. TypeError if that is no Dataset.
+        TF: tf.data.Dataset.apply."""
+        made = transformation_func(self)
+        if not isinstance(made, Dataset):
+            raise TypeError("`transformation_func` must return a Dataset. Got {}.".format(made))
+        return made
+
+    # -------------------------------------------------------------------------------- iterators
+    def make_initializable_iterator(self, shared_name=None):
+        """An Iterator whose `initializer` must be run first.
+        TF: tf.data.Dataset.make_initializable_iterator."""
+        iterator = Iterator.from_structure(self._types, self._shapes, shared_name)
+        iterator._initializer = iterator.make_initializer(self)
+        return iterator
+
+    def make_one_shot_iterator(self):
+        """An Iterator that needs no initializer and reads the dataset once.
+
+        ValueError where the dataset captures what has a state, or a placeholder.
+        TF: tf.data.Dataset.make_one_shot_iterator."""
+        try:
+            factory = ElementFunction(lambda: self, "factory", None, None, by_value=True,
+                                      allowed_stateful=_dataset_ops_of(self._variant_tensor.op))
+        except ValueError as error:
+            raise ValueError(
+                f"Failed to create a one-shot iterator for a dataset. "
+                f"`Dataset.make_one_shot_iterator()` does not support datasets that capture "
+                f"stateful objects, such as a Variable or LookupTable. In these cases, consider "
+                f"using `Dataset.make_initializable_iterator()`. (Original error: {error})"
+            ) from None
+        resource = iterator_ops.OneShotIterator(dataset_factory=FunctionName(factory.name),
+                                                **self._attrs())
+        return Iterator(resource, None, self._types, self._shapes)
+
+    def __iter__(self):
+        raise RuntimeError("__iter__() is only supported inside of tf.function or when eager "
+                           "execution is enabled.")
+
+
+# -------------------------------------------------------------------------------------- particulars
+def _source(block, tensors, element_shape):
+    tensors = structure.map_leaves(
+        lambda value: ops.convert_to_tensor(value, name="component"), tensors)
+    types = structure.map_leaves(_type_of, tensors)
+    flat = structure.flatten(tensors)
+    if block is dataset_ops.TensorSliceDataset:
+        rows = TensorShape([None])
+        for tensor in flat:
+            rows = rows.merge_with(tensor.shape.with_rank_at_least(1)[:1])
+    shapes = structure.map_leaves(lambda tensor: element_shape(tensor.shape), tensors)
+    variant = block(flat, Toutput_types=structure.flatten(types),
+                    output_shapes=structure.flatten(shapes))
+    return Dataset(variant, types, shapes)
+
+
+def _int64(value, name):
+    return ops.convert_to_tensor(value, dtypes.int64, name=name)
+
+
+def _seeds(seed):
+    """(seed, seed2), zeros where neither the op nor the graph has one."""
+    seed, seed2 = ops.get_seed(seed)
+    if seed is None:
+        return 0, 0
+    return (seed, seed2) if (seed, seed2) != (0, 0) else (0, 2 ** 31 - 1)
+
+
+def _type_of(leaf):
+    return dtypes.variant if isinstance(leaf, Dataset) else leaf.dtype.base_dtype
+
+
+def _shape_of(leaf):
+    return TensorShape([]) if isinstance(leaf, Dataset) else leaf.shape
+
+
+def _dataset_ops_of(op):
+    """The dataset ops among an op and what it needs."""
+    found, todo = set(), [op]
+    while todo:
+        op = todo.pop()
+        if op in found:
+            continue
+        if op.type.endswith("Dataset") or op.type.endswith(("DatasetV2", "DatasetV3")):
+            found.add(op)
+        todo.extend(t.op for t in op.inputs)
+    return found
+
+
+PUBLIC = {"data.Dataset": Dataset, "data.experimental.AUTOTUNE": AUTOTUNE}

@@ -1,0 +1,67 @@
+"""Datasets, scalars of variants that say where elements come from: the blocks (classes:
+lib/data/dataset.py).
+
+Invariants
+  1. Each op has output_types and output_shapes, of its elements' components.
+  2. A dataset is made when its op runs; its elements when an iterator asks for them.
+
+No samples and no reference, on purpose: their results are variants; tests/data runs them.
+Who calls it: lib/data.  Source: TF 1.15 dataset_ops.
+"""
+from pyflow.framework.op import UNREGISTERED, op
+from pyflow.framework.tensor_shape import TensorShape
+
+COMPONENTS = "output_types: list(type) >= 1, output_shapes: list(shape) >= 1"
+FUNCTION = "f: func, Targuments: list(type) >= 0, "
+
+
+def _scalar(op):
+    return TensorShape([])
+
+
+def _dataset(name, doc, inputs="", attrs=COMPONENTS):
+    @op(name, inputs=inputs, outputs="handle: variant", attrs=attrs, stateful=True,
+        doc=f"{doc} TF: {name}.")
+    class Dataset:
+        shape = _scalar
+        gradient = UNREGISTERED
+        reference = None
+        samples = None
+    return Dataset
+
+
+SOURCE = "Toutput_types: list(type) >= 1, output_shapes: list(shape) >= 1"
+OF = "input_dataset: variant"
+TensorDataset = _dataset("TensorDataset", "One element, the components.",
+                         "components: Toutput_types", SOURCE)
+TensorSliceDataset = _dataset("TensorSliceDataset", "The rows of dimension 0 of the components.",
+                              "components: Toutput_types", SOURCE)
+RangeDataset = _dataset("RangeDataset", "start, start + step, ... before stop.",
+                        "start: int64, stop: int64, step: int64")
+TakeDataset = _dataset("TakeDataset", "The first `count` elements; -1: all.",
+                       f"{OF}, count: int64")
+SkipDataset = _dataset("SkipDataset", "All but the first `count` elements.", f"{OF}, count: int64")
+RepeatDataset = _dataset("RepeatDataset", "The elements `count` times; -1: for ever.",
+                         f"{OF}, count: int64")
+ShardDataset = _dataset("ShardDataset", "Every num_shards-th element, from `index` on.",
+                        f"{OF}, num_shards: int64, index: int64",
+                        f"require_non_empty: bool = false, {COMPONENTS}")
+ShuffleDataset = _dataset(
+    "ShuffleDataset", "The elements in an order drawn from a buffer.",
+    f"{OF}, buffer_size: int64, seed: int64, seed2: int64",
+    f"reshuffle_each_iteration: bool = true, {COMPONENTS}")
+BatchDataset = _dataset("BatchDataset", "batch_size elements side by side in dimension 0.",
+                        f"{OF}, batch_size: int64")
+BatchDatasetV2 = _dataset(
+    "BatchDatasetV2", "batch_size elements side by side in dimension 0; fewer at the end are left "
+    "out with drop_remainder.", f"{OF}, batch_size: int64, drop_remainder: bool",
+    f"parallel_copy: bool = false, {COMPONENTS}")
+MapDataset = _dataset(
+    "MapDataset", "`f` of each element.", f"{OF}, other_arguments: Targuments",
+    f"{FUNCTION}{COMPONENTS}, use_inter_op_parallelism: bool = true, "
+    "preserve_cardinality: bool = false")
+ParallelMapDataset = _dataset(
+    "ParallelMapDataset", "`f` of each element, in order, num_parallel_calls at once.",
+    f"{OF}, other_arguments: Targuments, num_parallel_calls: int32",
+    f"{FUNCTION}{COMPONENTS}, use_inter_op_parallelism: bool = true, sloppy: bool = false, "
+    "preserve_cardinality: bool = false")
