@@ -46,8 +46,10 @@ OP_TYPES = {
         "TensorArrayGradWithShape TensorArrayReadV3 TensorArrayScatterV3 TensorArraySizeV3 "
         "TensorArraySplitV3 TensorArrayV3 TensorArrayWriteV3",
     "dataset.dataset_ops":
-        "BatchDataset BatchDatasetV2 MapDataset ParallelMapDataset RangeDataset RepeatDataset "
-        "ShardDataset ShuffleDataset SkipDataset TakeDataset TensorDataset TensorSliceDataset",
+        "BatchDataset BatchDatasetV2 ConcatenateDataset FilterDataset FlatMapDataset "
+        "InterleaveDataset MapDataset ParallelInterleaveDatasetV2 ParallelMapDataset "
+        "PrefetchDataset RangeDataset RepeatDataset ShardDataset ShuffleDataset SkipDataset "
+        "TakeDataset TensorDataset TensorSliceDataset ZipDataset",
     "dataset.iterator_ops":
         "Iterator IteratorFromStringHandleV2 IteratorGetNext IteratorGetNextSync "
         "IteratorToStringHandle IteratorV2 MakeIterator OneShotIterator _RestoreIterator "

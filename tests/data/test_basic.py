@@ -3,34 +3,7 @@ import numpy as np
 import pytest
 
 import pyflow as tf
-
-
-def elements(dataset, most=1000):
-    """All elements, as the session gives them."""
-    got = []
-    with tf.Session() as sess:
-        iterator = dataset.make_initializable_iterator()
-        sess.run(iterator.initializer)
-        following = iterator.get_next()
-        for _ in range(most):
-            try:
-                got.append(sess.run(following))
-            except tf.errors.OutOfRangeError:
-                break
-    return got
-
-
-@pytest.fixture(autouse=True)
-def graph():
-    with tf.Graph().as_default() as made:
-        yield made
-
-
-def listed(dataset):
-    return [np.asarray(x).tolist() for x in elements(dataset)]
-
-
-RANGE = tf.data.Dataset.range
+from data_helpers import RANGE, elements, listed
 
 
 def test_sources():

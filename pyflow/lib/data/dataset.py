@@ -91,6 +91,34 @@ class Dataset:
                                            output_shapes=[shapes])
         return Dataset(variant, types, shapes)
 
+    @staticmethod
+    def zip(datasets):
+        """Elements of several datasets side by side, in the nest of the datasets; ends with the
+        shortest. TypeError for what is no Dataset. TF: tf.data.Dataset.zip."""
+        flat = structure.flatten(datasets)
+        for dataset in flat:
+            if not isinstance(dataset, Dataset):
+                hint = " Write a tuple, not a list." if isinstance(datasets, list) else ""
+                raise TypeError("The argument to `Dataset.zip()` must be a nested structure of "
+                                f"`Dataset` objects, got {dataset!r}.{hint}")
+        types = structure.pack(datasets, [d.output_types for d in flat])
+        shapes = structure.pack(datasets, [d.output_shapes for d in flat])
+        variant = dataset_ops.ZipDataset([d._variant_tensor for d in flat],
+                                         output_types=structure.flatten(types),
+                                         output_shapes=structure.flatten(shapes))
+        return Dataset(variant, types, shapes, flat)
+
+    def concatenate(self, dataset):
+        """The elements of this one, then of `dataset`, which has the same types.
+
+        TypeError for another structure or types. TF: tf.data.Dataset.concatenate."""
+        structure.same(self._types, dataset.output_types, "datasets to concatenate")
+        if structure.flatten(self._types) != structure.flatten(dataset.output_types):
+            raise TypeError(f"Two datasets to concatenate have different types {self._types} and "
+                            f"{dataset.output_types}")
+        shapes = structure.map_leaves(_in_common, self._shapes, dataset.output_shapes)
+        return self._then(dataset_ops.ConcatenateDataset, dataset._variant_tensor, shapes=shapes)
+
     # ----------------------------------------------------------------------------------- which
     def take(self, count):
         """The first `count` elements; -1: all. TF: tf.data.Dataset.take."""
@@ -153,6 +181,53 @@ class Dataset:
         block = dataset_ops.ParallelMapDataset if more else dataset_ops.MapDataset
         return self._then(block, function.captured, *more, types=types, shapes=shapes,
                           f=FunctionName(function.name), Targuments=function.captured_types)
+
+    def filter(self, predicate):
+        """The elements for which `predicate` gives a true scalar bool.
+
+        ValueError for a function of another result. TF: tf.data.Dataset.filter."""
+        function = ElementFunction(predicate, "filter", self._types, self._shapes)
+        [verdict] = function.outputs if len(function.outputs) == 1 else [None]
+        if verdict is None or verdict.dtype != dtypes.bool or \
+                not verdict.shape.is_compatible_with([]):
+            raise ValueError("`predicate` must return a scalar boolean tensor.")
+        return self._then(dataset_ops.FilterDataset, function.captured,
+                          predicate=FunctionName(function.name),
+                          Targuments=function.captured_types)
+
+    def _of_datasets(self, block, function, label, *numbers, **attrs):
+        function = ElementFunction(function, label, self._types, self._shapes)
+        made = function.returned
+        if not isinstance(made, Dataset):
+            raise TypeError(f"`map_func` must return a `Dataset` object, got {made!r}.")
+        return self._then(block, function.captured, *numbers, types=made.output_types,
+                          shapes=made.output_shapes, f=FunctionName(function.name),
+                          Targuments=function.captured_types, **attrs)
+
+    def flat_map(self, map_func):
+        """The elements of the datasets that `map_func` makes of elements, one after the other.
+
+        TypeError where it makes no Dataset. TF: tf.data.Dataset.flat_map."""
+        return self._of_datasets(dataset_ops.FlatMapDataset, map_func, "flat_map")
+
+    def interleave(self, map_func, cycle_length=AUTOTUNE, block_length=1,
+                   num_parallel_calls=None):
+        """The elements of the datasets that `map_func` makes, block_length of each in turn.
+
+        cycle_length: how many are open at once. num_parallel_calls: each is read ahead of its
+        turn; the order stays the same. TF: tf.data.Dataset.interleave."""
+        numbers = [_int64(cycle_length, "cycle_length"), _int64(block_length, "block_length")]
+        block = dataset_ops.InterleaveDataset
+        if num_parallel_calls is not None:
+            block = dataset_ops.ParallelInterleaveDatasetV2
+            numbers.append(_int64(num_parallel_calls, "num_parallel_calls"))
+        return self._of_datasets(block, map_func, "interleave", *numbers)
+
+    def prefetch(self, buffer_size):
+        """The elements, up to buffer_size of them read before they are asked for.
+        TF: tf.data.Dataset.prefetch."""
+        return self._then(dataset_ops.PrefetchDataset, _int64(
+            -1 if buffer_size is None else buffer_size, "buffer_size"))
 
     def apply(self, transformation_func):
         """What the function makes of this dataset. TypeError if that is no Dataset.
@@ -228,6 +303,13 @@ def _type_of(leaf):
 
 def _shape_of(leaf):
     return TensorShape([]) if isinstance(leaf, Dataset) else leaf.shape
+
+
+def _in_common(a, b):
+    """The shape that both fit."""
+    if a.ndims is None or a.ndims != b.ndims:
+        return TensorShape(None)
+    return TensorShape([x if x == y else None for x, y in zip(a.as_list(), b.as_list())])
 
 
 def _dataset_ops_of(op):

@@ -65,3 +65,25 @@ ParallelMapDataset = _dataset(
     f"{OF}, other_arguments: Targuments, num_parallel_calls: int32",
     f"{FUNCTION}{COMPONENTS}, use_inter_op_parallelism: bool = true, sloppy: bool = false, "
     "preserve_cardinality: bool = false")
+FilterDataset = _dataset(
+    "FilterDataset", "The elements for which `predicate` is true.",
+    f"{OF}, other_arguments: Targuments",
+    f"predicate: func, Targuments: list(type) >= 0, {COMPONENTS}")
+FlatMapDataset = _dataset(
+    "FlatMapDataset", "The elements of the datasets that `f` makes of elements, one after the other.",
+    f"{OF}, other_arguments: Targuments", f"{FUNCTION}{COMPONENTS}")
+InterleaveDataset = _dataset(
+    "InterleaveDataset", "The elements of cycle_length datasets that `f` makes, block_length of each "
+    "in turn.", f"{OF}, other_arguments: Targuments, cycle_length: int64, block_length: int64",
+    f"{FUNCTION}{COMPONENTS}")
+ParallelInterleaveDatasetV2 = _dataset(
+    "ParallelInterleaveDatasetV2", "As InterleaveDataset, in the same order, reading ahead in each "
+    "dataset.", f"{OF}, other_arguments: Targuments, cycle_length: int64, block_length: int64, "
+    "num_parallel_calls: int64", f"{FUNCTION}{COMPONENTS}, sloppy: bool = false")
+ZipDataset = _dataset("ZipDataset", "Tuples of the datasets' elements; ends with the shortest.",
+                      "input_datasets: N * variant", f"{COMPONENTS}, N: int >= 1")
+ConcatenateDataset = _dataset("ConcatenateDataset", "The elements of one, then of the other.",
+                              f"{OF}, another_dataset: variant")
+PrefetchDataset = _dataset(
+    "PrefetchDataset", "The elements, up to buffer_size of them read ahead.",
+    f"{OF}, buffer_size: int64", f"{COMPONENTS}, slack_period: int = 0, legacy_autotune: bool = true")

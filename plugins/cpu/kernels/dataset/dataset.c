@@ -263,3 +263,33 @@ pf_status ds_call(ds_pull_slot *slot, ds_task *task, const ds_function *f, ds_ro
   ds_fly(&y->flight, task->s.of->host, f, args, stream);
   return atomic_fetch_add(&slot->met, 1) ? slot->st : PF_PENDING;
 }
+
+typedef struct { ds_flight f; pthread_mutex_t lock; pthread_cond_t over; int landed; } awaited;
+static void awaited_landed(ds_flight *f) {
+  awaited *w = (awaited *)f;
+  pthread_mutex_lock(&w->lock);
+  w->landed = 1;
+  pthread_cond_signal(&w->over);
+  pthread_mutex_unlock(&w->lock);
+}
+pf_status ds_call_and_wait(const pf_host *h, const ds_function *f, ds_row *args, uint64_t stream,
+                           ds_row *results) {
+  awaited w = {.f = {.done = awaited_landed}};
+  pthread_mutex_init(&w.lock, NULL);
+  pthread_cond_init(&w.over, NULL);
+  ds_fly(&w.f, h, f, args, stream);
+  pthread_mutex_lock(&w.lock);
+  while (!w.landed) pthread_cond_wait(&w.over, &w.lock);
+  pthread_mutex_unlock(&w.lock);
+  pthread_cond_destroy(&w.over);
+  pthread_mutex_destroy(&w.lock);
+  *results = w.f.row;
+  return w.f.st;
+}
+pf_status ds_made(const pf_host *h, const ds_row *results, ds_row *error, dataset **out) {
+  void *obj = NULL;
+  if (results->n != 1 || h->handle_get(results->v[0], &PF_DATASET, &obj))
+    return ds_fail(error, PF_INVALID_ARGUMENT, "the function must return a dataset");
+  ds_ref(*out = obj);
+  return PF_OK;
+}

@@ -122,6 +122,10 @@ struct ds_root {                        /* what all stages of one iterator share
 };
 uint64_t ds_mix(uint64_t a, uint64_t b);         /* of two numbers one, never 0 */
 static inline ds_place ds_place_of(const ds_stage *s) { return (ds_place){s->root, s->path}; }
+/* An interrupted stage's answer, between elements: none, and not the dataset's failure. */
+static inline int ds_stopped(pf_status st, const ds_row *row) {
+  return st == PF_CANCELLED && !row->error;
+}
 int ds_asker_gone(const ds_root *r);    /* the call on whose stack this runs is cancelled */
 static inline int ds_interrupted(const ds_root *r) {
   return atomic_load_explicit(&r->interrupted, memory_order_relaxed) || ds_asker_gone(r);
@@ -160,6 +164,11 @@ struct ds_flight {
 };
 void ds_fly(ds_flight *flight, const pf_host *h, const ds_function *f, ds_row *args,
             uint64_t stream);
+/* The results of a call that is waited for: on a thread that may block. Takes `args`. */
+pf_status ds_call_and_wait(const pf_host *h, const ds_function *f, ds_row *args, uint64_t stream,
+                           ds_row *results);
+/* The dataset that a function made: its only result.  New reference. */
+pf_status ds_made(const pf_host *h, const ds_row *results, ds_row *error, dataset **out);
 pf_status ds_function_get(pf_ctx *c, pf_str name, int32_t first_captured, int32_t n,
                           ds_function *out);
 void ds_function_clear(ds_function *f);

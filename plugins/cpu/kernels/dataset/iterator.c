@@ -164,9 +164,6 @@ static int go_on(iterator *it) {
   else pthread_cond_broadcast(&it->quiet);
   return it->busy;
 }
-/* Stopped between elements: no answer. */
-static int stopped(pf_status st, const ds_row *row) { return st == PF_CANCELLED && !row->error; }
-
 /* The request has ended with st and it->row; goes on while calls wait and answers come at once.
  * Ends one reference, the request's. */
 static void settle(iterator *it, pf_status st) {
@@ -174,7 +171,7 @@ static void settle(iterator *it, pf_status st) {
     ds_row row = it->row;
     pthread_mutex_lock(&it->lock);
     ds_reading *over = it->asked;
-    int none = over != it->reading || stopped(st, &row);    /* of another reading, or no answer */
+    int none = over != it->reading || ds_stopped(st, &row);    /* of another reading, or no answer */
     waiting *w = none ? NULL : first_of(it);
     if (!none && !w) {
       it->answer_row = row;
@@ -207,12 +204,12 @@ static pf_status fits(const iterator *it, const dataset *d, ds_row *error) {
 }
 /* A reading of the dataset that a factory made. */
 static pf_status open_made(iterator *it, ds_row *made, ds_row *error, ds_reading **out) {
-  void *obj = NULL;
-  pf_status st = made->n == 1 ? it->host->handle_get(made->v[0], &PF_DATASET, &obj)
-                              : PF_INVALID_ARGUMENT;
-  if (st) return ds_fail(error, st, "the function of a one-shot iterator made no dataset");
-  PF_TRY(fits(it, obj, error));
-  return ds_reading_open(obj, error, out);
+  dataset *d;
+  PF_TRY(ds_made(it->host, made, error, &d));
+  pf_status st = fits(it, d, error);
+  if (!st) st = ds_reading_open(d, error, out);
+  ds_unref(d);
+  return st;
 }
 static void factory_landed(ds_flight *f) {
   iterator *it = (iterator *)((char *)f - offsetof(iterator, flight));
@@ -522,29 +519,13 @@ static pf_status load_into(ds_reading *r, ds_reader *in, ds_row *answer, pf_stat
   PF_TRY(ds_get_stage(in, r->stage));
   return ds_read_end(in);
 }
-typedef struct { ds_flight f; pthread_mutex_t lock; pthread_cond_t over; int landed; } wait_flight;
-static void wait_landed(ds_flight *f) {
-  wait_flight *w = (wait_flight *)f;
-  pthread_mutex_lock(&w->lock);
-  w->landed = 1;
-  pthread_cond_signal(&w->over);
-  pthread_mutex_unlock(&w->lock);
-}
 /* The dataset of a one-shot iterator that has not been asked yet; the kernel is BLOCKING. */
 static pf_status open_one_shot(iterator *it, ds_row *error, ds_reading **out) {
-  wait_flight w = {.f = {.done = wait_landed}};
-  ds_row none = {0};
-  pthread_mutex_init(&w.lock, NULL);
-  pthread_cond_init(&w.over, NULL);
-  ds_fly(&w.f, it->host, &it->factory, &none, 0);
-  pthread_mutex_lock(&w.lock);
-  while (!w.landed) pthread_cond_wait(&w.over, &w.lock);
-  pthread_mutex_unlock(&w.lock);
-  pthread_cond_destroy(&w.over);
-  pthread_mutex_destroy(&w.lock);
-  if (w.f.st) return *error = w.f.row, w.f.st;
-  pf_status st = open_made(it, &w.f.row, error, out);
-  ds_row_clear(&w.f.row);
+  ds_row none = {0}, made;
+  pf_status st = ds_call_and_wait(it->host, &it->factory, &none, 0, &made);
+  if (st) return *error = made, st;
+  st = open_made(it, &made, error, out);
+  ds_row_clear(&made);
   return st;
 }
 /* A fresh reading of the iterator's dataset. */

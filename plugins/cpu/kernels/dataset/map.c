@@ -112,11 +112,15 @@ static void call(map_stage *m, int64_t n) {
 /* ---------------------------------------------------------------- filling */
 static void filled(map_stage *m, pf_status st) {
   ds_row row = m->fill_row;
+  ds_waiter *w = NULL;
   m->fill_row = (ds_row){0};
   pthread_mutex_lock(&m->lock);
   int64_t n = m->tail;
   m->filling = 0;
-  if (st == DS_OK) {
+  if (ds_stopped(st, &row)) {           /* nothing came, who waits hears of it */
+    w = m->waiter;
+    m->waiter = NULL;
+  } else if (st == DS_OK) {
     at(m, n)->args = row;
     at(m, n)->state = CALLED;
     m->tail++;
@@ -125,7 +129,8 @@ static void filled(map_stage *m, pf_status st) {
     m->error = row;
   }
   pthread_mutex_unlock(&m->lock);
-  if (st == DS_OK) call(m, n);
+  if (w) w->fn(w, st);
+  else if (st == DS_OK) call(m, n);
   else wake(m);
 }
 static void fill(map_stage *m) {
@@ -133,7 +138,7 @@ static void fill(map_stage *m) {
     ds_root *root = m->s.root;
     pthread_mutex_lock(&m->lock);
     int go = !m->filling && m->ended == DS_OK && !m->finished && m->tail - m->head < m->size &&
-             !atomic_load(&root->paused);
+             !atomic_load(&root->paused) && !ds_interrupted(root);
     if (go) m->filling = 1;
     pthread_mutex_unlock(&m->lock);
     if (!go) return;
