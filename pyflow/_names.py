@@ -105,7 +105,7 @@ NAMESPACES = sorted({path for name in [*HOMES, *ELSEWHERE]                # oute
 _V2 = "pyflow has TensorFlow 1.x's graph API, not TensorFlow 2's"
 _FEED = "feed batches through placeholders"
 _LOG = "fetch the values and log them"
-_QUEUES = f"queues and readers are not in this version; {_FEED}"
+_READERS = f"readers are not in this version; {_FEED}"
 _LOOP = "not in this version; write the loop with tf.Session and tf.train.Saver"
 NOT_HERE = {                            # well-known names that pyflow does not have, and what to do
     "GradientTape": f"{_V2}; use tf.gradients(y, xs)",
@@ -123,7 +123,6 @@ NOT_HERE = {                            # well-known names that pyflow does not 
     "train.MonitoredSession": _LOOP, "train.SingularMonitoredSession": _LOOP,
     "train.SessionManager": _LOOP, "train.Scaffold": _LOOP,
     "train.SummaryWriter": f"tf.summary is not in this version; {_LOG}",
-    "train.Coordinator": f"{_QUEUES}, and start threads with Python's threading",
     "train.summary_iterator": f"tf.summary is not in this version; {_LOG}",
     "train.Server": "not in this version, which runs in one process",
     "train.ClusterSpec": "not in this version, which runs in one process",
@@ -133,14 +132,8 @@ NOT_HERE = {                            # well-known names that pyflow does not 
                     f"TensorFlow 0.x's name of tf.summary, which is not in this version; {_LOG}"),
     "merge_all_summaries": f"tf.summary is not in this version; {_LOG}",
     **dict.fromkeys((
-        "train.start_queue_runners", "train.QueueRunner", "train.add_queue_runner",
-        "train.queue_runner", "train.batch", "train.batch_join", "train.shuffle_batch",
-        "train.shuffle_batch_join", "train.maybe_batch", "train.input_producer",
-        "train.string_input_producer", "train.range_input_producer",
-        "train.slice_input_producer", "train.match_filenames_once", "train.limit_epochs",
-        "QueueBase", "FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "RandomShuffleQueue",
         "ReaderBase", "TFRecordReader", "TextLineReader", "WholeFileReader",
-        "FixedLengthRecordReader", "IdentityReader", "LMDBReader"), _QUEUES),
+        "FixedLengthRecordReader", "IdentityReader", "LMDBReader"), _READERS),
     **dict.fromkeys((
         "FixedLenFeature", "VarLenFeature", "FixedLenSequenceFeature", "SparseFeature",
         "parse_example", "parse_single_example", "parse_single_sequence_example", "python_io",

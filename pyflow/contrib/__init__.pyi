@@ -5,4 +5,6 @@ from . import layers as layers
 from . import legacy_seq2seq as legacy_seq2seq
 from . import nn as nn
 from . import rnn as rnn
+from . import staging as staging
+from . import training as training
 from . import util as util

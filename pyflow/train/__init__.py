@@ -20,4 +20,8 @@ MODULES = (
     "checkpoint_state",
     "device_setter",
     "saver",
+    "coordinator",
+    "queue_runners",
+    "input",
+    "bucketing",
 )
