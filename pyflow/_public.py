@@ -447,6 +447,8 @@ PUBLIC = {
         "train.get_checkpoint_state train.latest_checkpoint train.update_checkpoint_state",
     "pyflow.train.device_setter":
         "train.replica_device_setter",
+    "pyflow.train.iterator_saveable":
+        "contrib.data.make_saveable_from_iterator data.experimental.make_saveable_from_iterator",
     "pyflow.train.saver":
         "train.Saver train.SaverDef train.export_meta_graph train.import_meta_graph",
     "pyflow.train.coordinator":

@@ -19,7 +19,7 @@ MODULES = (
     "checkpoint",
     "checkpoint_state",
     "device_setter",
-    "saver",
+    "iterator_saveable", "saver",
     "coordinator",
     "queue_runners",
     "input",

@@ -16,9 +16,11 @@ from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.op_attrs import FunctionName
 from pyflow.framework.static_value import constant_value
 from pyflow.framework.tensor_shape import TensorShape
-from pyflow.lib.data import structure
+from pyflow.lib.data import generator as generators, padding, structure
 from pyflow.lib.data.functions import ElementFunction
 from pyflow.lib.data.iterator import Iterator
+from pyflow.lib.data.options import Options
+from pyflow.lib.files import io_functions
 from pyflow.ops.dataset import dataset_ops, iterator_ops
 
 AUTOTUNE = -1
@@ -31,6 +33,7 @@ class Dataset:
         self._variant_tensor = variant_tensor
         self._types, self._shapes = output_types, output_shapes
         self._dataset_inputs = list(inputs)
+        self._options = None
 
     def __repr__(self):
         return f"<{type(self).__name__} shapes: {self._shapes}, types: {self._types}>"
@@ -48,17 +51,17 @@ class Dataset:
     @property
     def output_classes(self):
         """A nest of classes, as the elements: tf.Tensor."""
-        return structure.map_leaves(lambda _: ops.Tensor, self._types)
+        return structure.classes_of(self._types)
 
     def _attrs(self):
-        return {"output_types": structure.flatten(self._types),
+        return {"output_types": structure.flat_types(self._types),
                 "output_shapes": structure.flatten(self._shapes)}
 
     def _then(self, block, *inputs, types=None, shapes=None, **attrs):
         """The dataset of an op over this one."""
         types = self._types if types is None else types
         shapes = self._shapes if shapes is None else shapes
-        variant = block(self._variant_tensor, *inputs, output_types=structure.flatten(types),
+        variant = block(self._variant_tensor, *inputs, output_types=structure.flat_types(types),
                         output_shapes=structure.flatten(shapes), **attrs)
         return Dataset(variant, types, shapes, [self])
 
@@ -92,6 +95,37 @@ class Dataset:
         return Dataset(variant, types, shapes)
 
     @staticmethod
+    def from_generator(generator, output_types, output_shapes=None, args=None):
+        """What a Python generator yields: generator(*args) is called anew for each reading.
+
+        output_types: a nest of DTypes, as what is yielded; output_shapes: of shapes, unknown where
+        None; args: tensors, given as arrays. TypeError in the step for what does not fit.
+        TF: tf.data.Dataset.from_generator."""
+        types = structure.types_of(output_types)
+        shapes = structure.shapes_like(types, output_shapes)
+        return Dataset(generators.variant(generator, types, shapes, args), types, shapes)
+
+    @staticmethod
+    def list_files(file_pattern, shuffle=None, seed=None):
+        """The paths that match a pattern, or any of several: scalar strings.
+
+        shuffle: in a random order (the default), another one each round; else sorted.
+        InvalidArgumentError where none matches. TF: tf.data.Dataset.list_files."""
+        pattern = ops.convert_to_tensor(file_pattern, dtypes.string, name="file_pattern")
+        found = io_functions.matching_files(pattern)
+        some = asserts.assert_positive(
+            tensors.size(found), data=["No files matched pattern: ", pattern],
+            message="list_files")
+        with ops.control_dependencies([some]):
+            found = tensors.identity(found)
+        dataset = Dataset.from_tensor_slices(found)
+        if shuffle is None or shuffle:
+            room = math_functions.maximum(tensors.size(found, out_type=dtypes.int64),
+                                          ops.convert_to_tensor(1, dtypes.int64))
+            dataset = dataset.shuffle(room, seed=seed)
+        return dataset
+
+    @staticmethod
     def zip(datasets):
         """Elements of several datasets side by side, in the nest of the datasets; ends with the
         shortest. TypeError for what is no Dataset. TF: tf.data.Dataset.zip."""
@@ -104,7 +138,7 @@ class Dataset:
         types = structure.pack(datasets, [d.output_types for d in flat])
         shapes = structure.pack(datasets, [d.output_shapes for d in flat])
         variant = dataset_ops.ZipDataset([d._variant_tensor for d in flat],
-                                         output_types=structure.flatten(types),
+                                         output_types=structure.flat_types(types),
                                          output_shapes=structure.flatten(shapes))
         return Dataset(variant, types, shapes, flat)
 
@@ -113,7 +147,7 @@ class Dataset:
 
         TypeError for another structure or types. TF: tf.data.Dataset.concatenate."""
         structure.same(self._types, dataset.output_types, "datasets to concatenate")
-        if structure.flatten(self._types) != structure.flatten(dataset.output_types):
+        if structure.flat_types(self._types) != structure.flat_types(dataset.output_types):
             raise TypeError(f"Two datasets to concatenate have different types {self._types} and "
                             f"{dataset.output_types}")
         shapes = structure.map_leaves(_in_common, self._shapes, dataset.output_shapes)
@@ -157,7 +191,59 @@ class Dataset:
             _int64(seed2, "seed2"), reshuffle_each_iteration=(
                 True if reshuffle_each_iteration is None else bool(reshuffle_each_iteration)))
 
+    def enumerate(self, start=0):
+        """(number, element), the numbers from `start` on. TF: tf.data.Dataset.enumerate."""
+        return Dataset.zip((Dataset.range(start, 2 ** 63 - 1), self))
+
+    def cache(self, filename=""):
+        """The elements, kept by the first reading that comes to its end: later ones read those.
+
+        filename: a file to keep them in, beyond the process; memory where it is empty.
+        TF: tf.data.Dataset.cache."""
+        return self._then(dataset_ops.CacheDataset,
+                          ops.convert_to_tensor(filename or "", dtypes.string, name="filename"))
+
     # ------------------------------------------------------------------------------------- what
+    def padded_batch(self, batch_size, padded_shapes, padding_values=None, drop_remainder=False):
+        """`batch_size` elements side by side, each padded to padded_shapes.
+
+        padded_shapes: a nest of shapes as the elements'; an unknown size is the largest of the
+        batch. padding_values: a nest of scalars; zeros and empty strings where None.
+        DataLossError in the step for elements that are larger. TF: tf.data.Dataset.padded_batch."""
+        wanted = padding.shapes(padded_shapes, self._types, self._shapes)
+        values = padding.values(padding_values, self._types)
+        size = _int64(batch_size, "batch_size")
+        known = constant_value(size) if drop_remainder is True else None
+        rows = TensorShape([None if known is None else int(known)])
+        shapes = structure.pack(self._types, [rows.concatenate(shape) for _, shape in wanted])
+        variant = dataset_ops.PaddedBatchDatasetV2(
+            self._variant_tensor, size, [tensor for tensor, _ in wanted], values,
+            ops.convert_to_tensor(drop_remainder, dtypes.bool),
+            Toutput_types=structure.flat_types(self._types),
+            output_shapes=structure.flatten(shapes))
+        return Dataset(variant, self._types, shapes, [self])
+
+    def window(self, size, shift=None, stride=1, drop_remainder=False):
+        """Datasets of `size` elements each, one for each component, in the elements' structure.
+
+        shift: from the beginning of one to the next one's, `size` where None; stride: from one
+        element of it to the next. TF: tf.data.Dataset.window."""
+        spec = [structure.DatasetSpec(t, s, Dataset) for t, s in
+                zip(structure.flatten(self._types), structure.flatten(self._shapes))]
+        return self._then(
+            dataset_ops.WindowDataset, _int64(size, "size"),
+            _int64(size if shift is None else shift, "shift"), _int64(stride, "stride"),
+            ops.convert_to_tensor(drop_remainder, dtypes.bool),
+            types=structure.pack(self._types, spec),
+            shapes=structure.map_leaves(lambda _: structure.SCALAR, self._types))
+
+    def unbatch(self):
+        """The rows of dimension 0 of the elements. TF: tf.data.experimental.unbatch.
+
+        InvalidArgumentError for components of different sizes there."""
+        return self._then(dataset_ops.UnbatchDataset,
+                          shapes=structure.map_leaves(lambda shape: shape[1:], self._shapes))
+
     def batch(self, batch_size, drop_remainder=False):
         """`batch_size` elements side by side in a new dimension 0; fewer at the end, unless
         drop_remainder. Their shapes must be equal. TF: tf.data.Dataset.batch."""
@@ -181,6 +267,43 @@ class Dataset:
         block = dataset_ops.ParallelMapDataset if more else dataset_ops.MapDataset
         return self._then(block, function.captured, *more, types=types, shapes=shapes,
                           f=FunctionName(function.name), Targuments=function.captured_types)
+
+    def map_with_legacy_function(self, map_func, num_parallel_calls=None):
+        """As `map`. TF: tf.data.Dataset.map_with_legacy_function."""
+        return self.map(map_func, num_parallel_calls)
+
+    def filter_with_legacy_function(self, predicate):
+        """As `filter`. TF: tf.data.Dataset.filter_with_legacy_function."""
+        return self.filter(predicate)
+
+    def reduce(self, initial_state, reduce_func):
+        """reduce_func(state, element) over all elements, from initial_state: a nest of tensors.
+
+        TypeError where the function's structure or types are not the state's.
+        TF: tf.data.Dataset.reduce."""
+        state, function = self._stepping(initial_state, reduce_func, "reduce")
+        types = structure.map_leaves(_type_of, state)
+        structure.same(types, function.returned, "states")
+        if [t.dtype for t in function.outputs] != structure.flatten(types):
+            raise TypeError(f"The element types for the new state must match the initial state. "
+                            f"Expected {types}; got {[t.dtype for t in function.outputs]}.")
+        shapes = structure.map_leaves(lambda a, b: _in_common(a.shape, b.shape), state,
+                                      function.returned)
+        flat = iterator_ops.ReduceDataset(
+            self._variant_tensor, structure.flatten(state), function.captured,
+            f=FunctionName(function.name), Tstate=structure.flatten(types),
+            Targuments=function.captured_types, output_types=structure.flatten(types),
+            output_shapes=structure.flatten(shapes))
+        return structure.pack(types, list(flat) if isinstance(flat, (list, tuple)) else [flat])
+
+    def _stepping(self, initial_state, function, label):
+        """The state's tensors, and the function of (state, element)."""
+        state = structure.map_leaves(ops.convert_to_tensor, initial_state)
+        types = (structure.map_leaves(_type_of, state), self._types)
+        shapes = (structure.map_leaves(lambda t: TensorShape(t.shape.ndims and [None] * t.shape.ndims
+                                                             if t.shape.ndims else t.shape), state),
+                  self._shapes)
+        return state, ElementFunction(function, label, types, shapes)
 
     def filter(self, predicate):
         """The elements for which `predicate` gives a true scalar bool.
@@ -237,6 +360,22 @@ class Dataset:
             raise TypeError("`transformation_func` must return a Dataset. Got {}.".format(made))
         return made
 
+    def options(self):
+        """The Options given to it and to what it is made of. TF: tf.data.Dataset.options."""
+        merged = Options()
+        for dataset in self._dataset_inputs:
+            merged = merged.merge(dataset.options())
+        return merged.merge(self._options) if self._options is not None else merged
+
+    def with_options(self, options):
+        """This dataset, with the options; they change no element.
+        TF: tf.data.Dataset.with_options."""
+        if not isinstance(options, Options):
+            raise TypeError(f"`options` must be a `tf.data.Options`, got {options!r}")
+        made = Dataset(self._variant_tensor, self._types, self._shapes, [self])
+        made._options = options
+        return made
+
     # -------------------------------------------------------------------------------- iterators
     def make_initializable_iterator(self, shared_name=None):
         """An Iterator whose `initializer` must be run first.
@@ -280,7 +419,7 @@ def _source(block, tensors, element_shape):
         for tensor in flat:
             rows = rows.merge_with(tensor.shape.with_rank_at_least(1)[:1])
     shapes = structure.map_leaves(lambda tensor: element_shape(tensor.shape), tensors)
-    variant = block(flat, Toutput_types=structure.flatten(types),
+    variant = block(flat, Toutput_types=structure.flat_types(types),
                     output_shapes=structure.flatten(shapes))
     return Dataset(variant, types, shapes)
 
@@ -298,7 +437,9 @@ def _seeds(seed):
 
 
 def _type_of(leaf):
-    return dtypes.variant if isinstance(leaf, Dataset) else leaf.dtype.base_dtype
+    if isinstance(leaf, Dataset):
+        return structure.DatasetSpec(leaf.output_types, leaf.output_shapes, Dataset)
+    return leaf.dtype.base_dtype
 
 
 def _shape_of(leaf):

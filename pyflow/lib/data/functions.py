@@ -20,10 +20,10 @@ class ElementFunction:
 
     def __init__(self, function, label, types, shapes, by_value=False, allowed_stateful=()):
         returned = []
-        flat_types = structure.flatten(types)
+        flat_types = [None] if types is None else structure.flat_types(types)
 
         def body(*components):
-            element = structure.pack(types, components)
+            element = structure.packed(types, components)
             result = function(*element) if type(types) is tuple or hasattr(types, "_fields") \
                 else function(element)
             if isinstance(result, list):
@@ -33,12 +33,12 @@ class ElementFunction:
                                 f"{label.split('_')[0]}(): None.")
             result = structure.map_leaves(_as_component, result)
             returned.append(result)
-            return [_tensor_of(leaf) for leaf in structure.flatten(result)]
+            return [structure.unwrapped(leaf) for leaf in structure.flatten(result)]
 
         def nothing():
             result = function()
             returned.append(result)
-            return [_tensor_of(leaf) for leaf in structure.flatten(result)]
+            return [structure.unwrapped(leaf) for leaf in structure.flatten(result)]
 
         graph = func_graph.trace(
             body if flat_types != [None] else nothing,
@@ -61,10 +61,6 @@ def _as_component(value):
     if hasattr(value, "_variant_tensor"):
         return value
     return ops.convert_to_tensor(value)
-
-
-def _tensor_of(leaf):
-    return leaf._variant_tensor if hasattr(leaf, "_variant_tensor") else leaf
 
 
 def _define(graph, label):

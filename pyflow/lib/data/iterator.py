@@ -41,7 +41,7 @@ class Iterator:
         types = structure.types_of(output_types)
         shapes = structure.shapes_like(types, output_shapes)
         resource = iterator_ops.IteratorV2(
-            shared_name=shared_name or "", container="", output_types=structure.flatten(types),
+            shared_name=shared_name or "", container="", output_types=structure.flat_types(types),
             output_shapes=structure.flatten(shapes))
         return Iterator(resource, None, types, shapes, output_classes)
 
@@ -55,7 +55,7 @@ class Iterator:
         shapes = structure.shapes_like(types, output_shapes)
         handle = ops.convert_to_tensor(string_handle, dtypes.string)
         resource = iterator_ops.IteratorFromStringHandleV2(
-            handle, output_types=structure.flatten(types), output_shapes=structure.flatten(shapes))
+            handle, output_types=structure.flat_types(types), output_shapes=structure.flatten(shapes))
         return Iterator(resource, None, types, shapes, output_classes)
 
     @property
@@ -92,10 +92,10 @@ class Iterator:
 
         OutOfRangeError in the step where there is none. TF: tf.data.Iterator.get_next."""
         flat = iterator_ops.IteratorGetNext(
-            self._iterator_resource, output_types=structure.flatten(self._types),
+            self._iterator_resource, output_types=structure.flat_types(self._types),
             output_shapes=structure.flatten(self._shapes), name=name)
         flat = list(flat) if isinstance(flat, (list, tuple)) else [flat]
-        return structure.pack(self._types, flat)
+        return structure.packed(self._types, flat)
 
     def string_handle(self, name=None):
         """A scalar string tensor that names this iterator, for from_string_handle.
@@ -120,7 +120,7 @@ class Iterator:
     @property
     def output_classes(self):
         """A nest of classes: tf.Tensor."""
-        return self._classes or structure.map_leaves(lambda _: ops.Tensor, self._types)
+        return self._classes or structure.classes_of(self._types)
 
 
 PUBLIC = {"data.Iterator": Iterator}

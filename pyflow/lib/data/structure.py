@@ -3,6 +3,7 @@
 Invariants
   1. Lists are no structure: they become tensors, as in TF.
   2. Dicts are flattened in the order of their sorted keys and keep their own order when packed.
+  3. Where elements are datasets (windows), the leaf of the types is a DatasetSpec.
 
 Pure functions; any thread.  Source: TF 1.15 data/util/nest.
 
@@ -12,6 +13,56 @@ import collections.abc
 
 from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.tensor_shape import TensorShape, as_shape
+
+
+SCALAR = TensorShape([])
+
+
+class DatasetSpec:
+    """The type of a component that is itself a dataset, of elements of these types and shapes.
+
+    of: makes the Dataset of a variant tensor."""
+
+    def __init__(self, types, shapes, of):
+        self.types, self.shapes, self.of = types, shapes, of
+
+    def __eq__(self, other):
+        return isinstance(other, DatasetSpec) and self.types == other.types
+
+    def __hash__(self):
+        return hash(DatasetSpec)
+
+    def __repr__(self):
+        return f"DatasetSpec({self.types}, {self.shapes})"
+
+    def is_compatible_with(self, other):
+        return self == other
+
+
+def dtype_of(leaf):
+    """The element type of a component of that type."""
+    return dtypes.variant if isinstance(leaf, DatasetSpec) else leaf
+
+
+def flat_types(types):
+    """The element types of the components."""
+    return [dtype_of(leaf) for leaf in flatten(types)]
+
+
+def classes_of(types):
+    """The structure of the components' Python classes: tf.Tensor."""
+    return map_leaves(lambda leaf: leaf if isinstance(leaf, DatasetSpec) else ops.Tensor, types)
+
+
+def unwrapped(value):
+    """A component as a tensor: a dataset's variant."""
+    return value._variant_tensor if hasattr(value, "_variant_tensor") else value
+
+
+def packed(types, tensors):
+    """The tensors in the structure, those of datasets as Datasets."""
+    return pack(types, [leaf.of(tensor, leaf.types, leaf.shapes) if isinstance(leaf, DatasetSpec)
+                        else tensor for leaf, tensor in zip(flatten(types), tensors)])
 
 
 def is_nested(value):
@@ -73,7 +124,8 @@ def same(a, b, what="structures"):
 
 def types_of(types):
     """The structure with each leaf as a DType. TypeError for what is none."""
-    return map_leaves(dtypes.as_dtype, types)
+    return map_leaves(lambda leaf: leaf if isinstance(leaf, DatasetSpec) else dtypes.as_dtype(leaf),
+                      types)
 
 
 def shapes_like(types, shapes):

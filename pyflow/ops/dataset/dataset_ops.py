@@ -87,3 +87,53 @@ ConcatenateDataset = _dataset("ConcatenateDataset", "The elements of one, then o
 PrefetchDataset = _dataset(
     "PrefetchDataset", "The elements, up to buffer_size of them read ahead.",
     f"{OF}, buffer_size: int64", f"{COMPONENTS}, slack_period: int = 0, legacy_autotune: bool = true")
+PaddedBatchDatasetV2 = _dataset(
+    "PaddedBatchDatasetV2", "batch_size elements side by side, padded to padded_shapes.",
+    f"{OF}, batch_size: int64, padded_shapes: N * int64, padding_values: Toutput_types, "
+    "drop_remainder: bool", f"parallel_copy: bool = false, {SOURCE}, N: int >= 1")
+WindowDataset = _dataset(
+    "WindowDataset", "Elements whose components are datasets of `size` elements each.",
+    f"{OF}, size: int64, shift: int64, stride: int64, drop_remainder: bool")
+GroupByWindowDataset = _dataset(
+    "GroupByWindowDataset", "The elements of the datasets that reduce_func makes of windows of "
+    "elements with one key.",
+    f"{OF}, key_func_other_arguments: Tkey_func_other_arguments, reduce_func_other_arguments: "
+    "Treduce_func_other_arguments, window_size_func_other_arguments: "
+    "Twindow_size_func_other_arguments",
+    "key_func: func, reduce_func: func, window_size_func: func, Tkey_func_other_arguments: "
+    "list(type) >= 0, Treduce_func_other_arguments: list(type) >= 0, "
+    f"Twindow_size_func_other_arguments: list(type) >= 0, {COMPONENTS}")
+ScanDataset = _dataset(
+    "ScanDataset", "What `f` gives beside the next state, of the state and each element.",
+    f"{OF}, initial_state: Tstate, other_arguments: Targuments",
+    f"f: func, Tstate: list(type) >= 1, Targuments: list(type) >= 0, {COMPONENTS}, "
+    "preserve_cardinality: bool = false")
+IgnoreErrorsDataset = _dataset("IgnoreErrorsDataset", "The elements, without those that fail.", OF)
+UnbatchDataset = _dataset("UnbatchDataset", "The rows of the elements' components.", OF)
+DirectedInterleaveDataset = _dataset(
+    "DirectedInterleaveDataset", "Elements of the datasets that the selecting one names.",
+    "selector_input_dataset: variant, data_input_datasets: N * variant",
+    f"{COMPONENTS}, N: int >= 1")
+GeneratorDataset = _dataset(
+    "GeneratorDataset", "What next_func gives of init_func's state, until it is out of range.",
+    "init_func_other_args: Tinit_func_args, next_func_other_args: Tnext_func_args, "
+    "finalize_func_other_args: Tfinalize_func_args",
+    "init_func: func, next_func: func, finalize_func: func, Tinit_func_args: list(type) >= 0, "
+    f"Tnext_func_args: list(type) >= 0, Tfinalize_func_args: list(type) >= 0, {COMPONENTS}")
+CacheDataset = _dataset(
+    "CacheDataset", "The elements, kept in memory or in a file by the first reading that ends.",
+    f"{OF}, filename: string")
+TextLineDataset = _dataset(
+    "TextLineDataset", "The lines of files.",
+    "filenames: string, compression_type: string, buffer_size: int64", "")
+TFRecordDataset = _dataset(
+    "TFRecordDataset", "The records of TFRecord files.",
+    "filenames: string, compression_type: string, buffer_size: int64", "")
+FixedLengthRecordDataset = _dataset(
+    "FixedLengthRecordDataset", "The records of files, record_bytes each.",
+    "filenames: string, header_bytes: int64, record_bytes: int64, footer_bytes: int64, "
+    "buffer_size: int64", "")
+FixedLengthRecordDatasetV2 = _dataset(
+    "FixedLengthRecordDatasetV2", "The records of files, record_bytes each, perhaps compressed.",
+    "filenames: string, header_bytes: int64, record_bytes: int64, footer_bytes: int64, "
+    "buffer_size: int64, compression_type: string", "")

@@ -63,3 +63,12 @@ _SaveIterator = _block("_SaveIterator", "The iterator's state, one string.", _sc
                        inputs="iterator: resource", outputs="state: string")
 _RestoreIterator = _block("_RestoreIterator", "The iterator goes on from a state.", _nothing,
                           inputs="iterator: resource, state: string")
+ReduceDataset = _block(
+    "ReduceDataset", "The state that `f` makes of initial_state and each element in turn.",
+    _components, inputs="input_dataset: variant, initial_state: Tstate, other_arguments: Targuments",
+    outputs="components: output_types", attrs="f: func, Tstate: list(type) >= 1, Targuments: "
+    f"list(type) >= 0, {COMPONENTS}, use_inter_op_parallelism: bool = true")
+DatasetToSingleElement = _block(
+    "DatasetToSingleElement", "The only element of the dataset. InvalidArgumentError for none, or "
+    "for more.", _components, inputs="dataset: variant", outputs="components: output_types",
+    attrs=COMPONENTS)

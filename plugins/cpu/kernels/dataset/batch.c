@@ -1,14 +1,15 @@
-/* batch.c - BatchDataset, BatchDatasetV2: rows of elements, written straight into the batch.
+/* batch.c - BatchDataset(V2), PaddedBatchDataset(V2): rows of elements, straight into the batch.
  *
  * Where the input gives indices the rows are gathered from the source at once; else elements are
- * collected until there are enough, and copied then: their shapes must be equal.
+ * collected until there are enough, and copied then: their shapes must be equal, or are padded
+ * (padded.c).
  * Threads: as dataset.h; large gathers are cut over none, they run at memory's speed.
  */
-#include "dataset/dataset.h"
+#include "dataset/batch.h"
 #include "dataset/slices.h"
 
 typedef struct { pf_list output_types; } batch_state;
-typedef struct { dataset d; int64_t size; int32_t drop; } batch;
+typedef struct { dataset d; int64_t size; int32_t drop; ds_padding pad; } batch;      /* no shapes: plain */
 typedef struct {
   ds_task t;
   ds_stage *in;
@@ -20,9 +21,8 @@ typedef struct {
 
 static const batch *of(const batch_stage *s) { return (const batch *)s->t.s.of; }
 
-/* A new tensor of `n` rows of that shape. */
-static ds_tensor *rows_new(const pf_host *h, int32_t type, int64_t n, const int64_t *dims,
-                           int32_t ndim) {
+ds_tensor *ds_rows_tensor(const pf_host *h, int32_t type, int64_t n, const int64_t *dims,
+                          int32_t ndim) {
   int64_t shape[PF_MAX_DIMS + 1] = {n};
   if (ndim > PF_MAX_DIMS - 1) return NULL;
   memcpy(shape + 1, dims, sizeof *dims * (size_t)ndim);
@@ -45,7 +45,7 @@ static pf_status gathered(batch_stage *s, int64_t n, ds_row *out) {
     const DLTensor *t = &source->whole.v[k]->dl_tensor;
     int32_t type = source->d.types[k];
     int64_t row = pf_product(t->shape, 1, t->ndim), size = pf_type_size(type);
-    out->v[k] = rows_new(h, type, n, t->shape + 1, t->ndim - 1);
+    out->v[k] = ds_rows_tensor(h, type, n, t->shape + 1, t->ndim - 1);
     if (!out->v[k]) goto none;
     DLTensor *y = &out->v[k]->dl_tensor;
     if (size) gather(PF_DATA(char, y), PF_DATA(const char, t), s->indices, n, row * size);
@@ -77,7 +77,7 @@ static pf_status stacked(batch_stage *s, ds_row *out) {
   for (int32_t k = 0; k < n_parts; k++) {
     const DLTensor *first = &s->rows[0].v[k]->dl_tensor;
     int64_t row = pf_numel(first);
-    out->v[k] = rows_new(h, s->t.s.of->types[k], s->n, first->shape, first->ndim);
+    out->v[k] = ds_rows_tensor(h, s->t.s.of->types[k], s->n, first->shape, first->ndim);
     if (!out->v[k]) goto none;
     for (int64_t i = 0; i < s->n; i++) {
       const DLTensor *t = &s->rows[i].v[k]->dl_tensor;
@@ -116,7 +116,8 @@ static pf_status batch_run(ds_task *t) {
     }
   }
   if (!s->n || (s->n < of(s)->size && of(s)->drop)) return forget(s), DS_END;
-  pf_status st = stacked(s, t->out);
+  pf_status st = of(s)->pad.shapes.v ? ds_stack_padded(t->s.of, &of(s)->pad, s->rows, s->n, t->out)
+                                     : stacked(s, t->out);
   forget(s);
   return st;
 }
@@ -156,7 +157,7 @@ static pf_status batch_open(const dataset *d, ds_place at, ds_row *error, ds_sta
   pf_status st = ds_open(d->in[0], at, error, &s->in);
   if (!st) {
     size_t n = (size_t)of(s)->size;
-    if (s->in->kind->next_index)
+    if (s->in->kind->next_index && !of(s)->pad.shapes.v)
       s->t.s.kind = &BATCH_OF_INDICES, s->indices = malloc(n * sizeof *s->indices);
     else
       s->rows = calloc(n, sizeof *s->rows);
@@ -173,22 +174,41 @@ static int64_t batch_size(const dataset *d) {
   return n < 0 ? n : n / b->size + (!b->drop && n % b->size != 0);
 }
 static const ds_kind BATCH = {"Batch", batch_open, NULL, batch_size};
+static void padded_free(dataset *d) {
+  ds_row_clear(&((batch *)d)->pad.shapes);
+  ds_row_clear(&((batch *)d)->pad.values);
+}
+static const ds_kind PADDED = {"PaddedBatch", batch_open, padded_free, batch_size};
 
+static pf_status sizes_in(pf_ctx *c, batch *d, int32_t drop) {
+  PF_TRY(ds_same_types(c, &d->d));
+  PF_TRY(ds_scalar_in(c, 1, "batch_size", &d->size));
+  if (drop) PF_TRY(ds_bool_in(c, drop, "drop_remainder", &d->drop));
+  if (d->size < 1 || d->size > INT32_MAX)
+    return PF_INVALID(c, "Batch size must be greater than zero, and at most 2^31 - 1.");
+  for (int32_t i = 0; i < d->d.n_types; i++)
+    if (!pf_type_size(d->d.types[i]) && d->d.types[i] != PF_STRING)
+      return PF_INVALID(c, "component %d is %s, of which there are no batches", i,
+                        pf_type_name(d->d.types[i]));
+  return PF_OK;
+}
 static pf_status batch_compute(pf_ctx *c, const void *state) {
   batch *d = ds_new(c, sizeof *d, &BATCH, NULL, 1, &((const batch_state *)state)->output_types);
   if (!d) return PF_INVALID_ARGUMENT;
-  pf_status st = ds_scalar_in(c, 1, "batch_size", &d->size);
-  if (!st && c->n_in > 2) st = ds_bool_in(c, 2, "drop_remainder", &d->drop);
-  if (!st && (d->size < 1 || d->size > INT32_MAX))
-    st = PF_INVALID(c, "Batch size must be greater than zero, and at most 2^31 - 1.");
-  for (int32_t i = 0; !st && i < d->d.n_types; i++)
-    if (!pf_type_size(d->d.types[i]) && d->d.types[i] != PF_STRING)
-      st = PF_INVALID(c, "component %d is %s, of which there are no batches", i,
-                      pf_type_name(d->d.types[i]));
-  return ds_out(c, d, st);
+  return ds_out(c, d, sizes_in(c, d, c->n_in > 2 ? 2 : 0));
 }
-#define BATCHES(op_) \
-  PF_CPU(op_, NULL, .compute = batch_compute, .state_size = sizeof(batch_state), \
-         .attrs = PF_ATTRS(PF_ATTR(batch_state, PF_ATTR_TYPE | PF_ATTR_LIST, output_types)))
+static pf_status padded_compute(pf_ctx *c, const void *state) {
+  batch *d = ds_new(c, sizeof *d, &PADDED, NULL, 1, &((const batch_state *)state)->output_types);
+  if (!d) return PF_INVALID_ARGUMENT;
+  pf_status st = sizes_in(c, d, c->n_in - 1);
+  return ds_out(c, d, st ? st : ds_padding_in(c, &d->d, 2, &d->pad));
+}
+#define BATCHES(op_, compute_, types_) \
+  PF_CPU(op_, NULL, .compute = compute_, .state_size = sizeof(batch_state), \
+         .attrs = PF_ATTRS(PF_REF(pf_attr, types_, PF_ATTR_TYPE | PF_ATTR_LIST, \
+                                  (int32_t)offsetof(batch_state, output_types))))
 extern const pf_kernel *const batch_kernels[];
-const pf_kernel *const batch_kernels[] = {BATCHES("BatchDataset"), BATCHES("BatchDatasetV2"), NULL};
+const pf_kernel *const batch_kernels[] = {
+    BATCHES("BatchDataset", batch_compute, "output_types"),
+    BATCHES("BatchDatasetV2", batch_compute, "output_types"),
+    BATCHES("PaddedBatchDatasetV2", padded_compute, "Toutput_types"), NULL};

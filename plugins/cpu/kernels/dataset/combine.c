@@ -107,11 +107,13 @@ static pf_status zip_compute(pf_ctx *c, const void *state) {
   const combine_state *st = state;
   dataset *d = ds_new(c, sizeof *d, &ZIP, NULL, c->n_in, &st->output_types);
   if (!d) return PF_INVALID_ARGUMENT;
-  int64_t n = 0;
-  for (int32_t i = 0; i < d->n_in; i++) n += d->in[i]->n_types;
-  return ds_out(c, d, n == d->n_types ? PF_OK
-                : PF_INVALID(c, "the datasets have %" PRId64 " components, the node says %d", n,
-                             d->n_types));
+  int64_t n = 0, same = 1;
+  for (int32_t i = 0; i < d->n_in; n += d->in[i++]->n_types)
+    same = same && n + d->in[i]->n_types <= d->n_types &&
+           ds_types_equal(d->in[i], d->types + n, d->in[i]->n_types);
+  return ds_out(c, d, same && n == d->n_types ? PF_OK
+                : PF_INVALID(c, "output_types of the node are not those of the %d datasets side by "
+                             "side", d->n_in));
 }
 
 /* ---------------------------------------------------------------- one behind the other */
@@ -142,7 +144,10 @@ static pf_status concatenate_compute(pf_ctx *c, const void *state) {
   dataset *d = ds_new(c, sizeof *d, &CONCATENATE, NULL, 2,
                       &((const combine_state *)state)->output_types);
   if (!d) return PF_INVALID_ARGUMENT;
-  return ds_out(c, d, PF_OK);
+  pf_status st = ds_same_types(c, d);
+  if (!st && !ds_types_equal(d->in[1], d->types, d->n_types))
+    st = PF_INVALID(c, "datasets to concatenate have elements of different types");
+  return ds_out(c, d, st);
 }
 #define COMBINES(op_, compute_) \
   PF_CPU(op_, NULL, .compute = compute_, .state_size = sizeof(combine_state), \

@@ -90,6 +90,28 @@ void *ds_new(pf_ctx *c, size_t size, const ds_kind *kind, const int32_t *in, int
   d->kind = kind;
   return d;
 }
+void *ds_bare(size_t size, const ds_kind *kind, const dataset *like, const int32_t *types,
+              int32_t n_types) {
+  dataset *d = calloc(1, size);
+  if (!d) return NULL;
+  const pf_list given = {.items = (void *)types, .n = n_types};
+  static const ds_kind bare = {.name = "bare"};
+  atomic_store(&d->refs, 1);
+  d->kind = &bare;
+  d->host = like->host;
+  d->label = strdup(like->label);
+  if (!d->label || !take_types(d, types ? &given : NULL, like)) return ds_unref(d), NULL;
+  d->kind = kind;
+  return d;
+}
+int ds_types_equal(const dataset *d, const int32_t *types, int32_t n) {
+  return d->n_types == n && !memcmp(d->types, types, sizeof *types * (size_t)n);
+}
+pf_status ds_same_types(pf_ctx *c, const dataset *d) {
+  return ds_types_equal(d->in[0], d->types, d->n_types) ? PF_OK
+         : PF_INVALID(c, "output_types of the node are not those of the dataset '%s'",
+                      d->in[0]->label);
+}
 pf_status ds_out(pf_ctx *c, void *d, pf_status st) {
   if (!st) return c->host->resource_handle(c, 0, PF_SCOPE_CONTAINER, &PF_DATASET, d);
   ds_unref(d);
@@ -97,6 +119,11 @@ pf_status ds_out(pf_ctx *c, void *d, pf_status st) {
 }
 int64_t ds_size(const dataset *d) { return d->kind->size ? d->kind->size(d) : -1; }
 
+pf_status ds_keep_inputs(pf_ctx *c, int32_t first, int32_t n, ds_row *out) {
+  int ok = ds_row_room(out, n);
+  for (int32_t i = 0; ok && i < n; i++) ok = (out->v[i] = c->host->retain(c, first + i)) != NULL;
+  return ok ? PF_OK : pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a dataset");
+}
 pf_status ds_scalar_in(pf_ctx *c, int32_t i, const char *name, int64_t *out) {
   return pf_in_scalar(c, i, name, out);
 }
@@ -134,6 +161,7 @@ static void pulled(ds_waiter *w, pf_status st) {
 pf_status ds_pull(ds_pull_slot *slot, ds_task *task, ds_stage *from) {
   slot->w.fn = pulled;
   slot->task = task;
+  slot->row = (ds_row){0};              /* who answers without an element leaves it so */
   atomic_store_explicit(&slot->met, 0, memory_order_relaxed);
   pf_status st = from->kind->next(from, &slot->row, &slot->w);
   if (st != PF_PENDING) return slot->st = st;
@@ -164,6 +192,16 @@ pf_status ds_function_get(pf_ctx *c, pf_str name, int32_t first, int32_t n, ds_f
   if (out->captured && out->n_captured == n) return PF_OK;
   ds_function_clear(out);
   return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for what a function captured");
+}
+pf_status ds_function_gives(pf_ctx *c, const ds_function *f, const int32_t *types, int32_t n) {
+  const int32_t *given;
+  int32_t n_given = functions(c->host)->outputs(f->fn, &given);
+  if (n_given != n) return PF_INVALID(c, "the function gives %d results, expected %d", n_given, n);
+  for (int32_t i = 0; i < n; i++)
+    if (given[i] != types[i])
+      return PF_INVALID(c, "result %d of the function is %s, expected %s", i,
+                        pf_type_name(given[i]), pf_type_name(types[i]));
+  return PF_OK;
 }
 void ds_function_clear(ds_function *f) {
   for (int32_t i = 0; i < f->n_captured; i++) ds_drop(f->captured[i]);
@@ -285,6 +323,9 @@ pf_status ds_call_and_wait(const pf_host *h, const ds_function *f, ds_row *args,
   pthread_mutex_destroy(&w.lock);
   *results = w.f.row;
   return w.f.st;
+}
+ds_tensor *ds_variant(dataset *d) {
+  return d->host->handle_new(d->host, PF_VARIANT, &PF_DATASET, d);      /* lets it go on a failure */
 }
 pf_status ds_made(const pf_host *h, const ds_row *results, ds_row *error, dataset **out) {
   void *obj = NULL;

@@ -82,11 +82,19 @@ extern const pf_type PF_DATASET;
  * failure was told */
 void *ds_new(pf_ctx *c, size_t size, const ds_kind *kind, const int32_t *in, int32_t n_in,
              const pf_list *types);
+/* The same outside a call, of `like`'s host, label and, unless others are given, types; it has no
+ * inputs yet.  NULL: no memory */
+void *ds_bare(size_t size, const ds_kind *kind, const dataset *like, const int32_t *types,
+              int32_t n_types);
 pf_status ds_out(pf_ctx *c, void *dataset, pf_status st);   /* output 0, or frees it if st */
 pf_status ds_input(pf_ctx *c, int32_t i, dataset **lent);
+int ds_types_equal(const dataset *d, const int32_t *types, int32_t n);
+pf_status ds_same_types(pf_ctx *c, const dataset *d);   /* as its first input's */
 void ds_ref(dataset *d);
 void ds_unref(void *d);
 int64_t ds_size(const dataset *d);
+/* Inputs first .. first + n - 1, retained */
+pf_status ds_keep_inputs(pf_ctx *c, int32_t first, int32_t n, ds_row *out);
 pf_status ds_scalar_in(pf_ctx *c, int32_t i, const char *name, int64_t *out);
 pf_status ds_bool_in(pf_ctx *c, int32_t i, const char *name, int32_t *out);
 
@@ -167,13 +175,17 @@ void ds_fly(ds_flight *flight, const pf_host *h, const ds_function *f, ds_row *a
 /* The results of a call that is waited for: on a thread that may block. Takes `args`. */
 pf_status ds_call_and_wait(const pf_host *h, const ds_function *f, ds_row *args, uint64_t stream,
                            ds_row *results);
+/* A variant that refers to the dataset, whose reference it takes; NULL: no memory */
+ds_tensor *ds_variant(dataset *d);
 /* The dataset that a function made: its only result.  New reference. */
 pf_status ds_made(const pf_host *h, const ds_row *results, ds_row *error, dataset **out);
 pf_status ds_function_get(pf_ctx *c, pf_str name, int32_t first_captured, int32_t n,
                           ds_function *out);
+/* PF_INVALID_ARGUMENT unless its results have these types */
+pf_status ds_function_gives(pf_ctx *c, const ds_function *f, const int32_t *types, int32_t n);
 void ds_function_clear(ds_function *f);
 
-/* ---------------------------------------------------------------- saved states: ds_state.c */
+/* ---------------------------------------------------------------- saved states: state.c */
 void ds_put_int(ds_writer *w, int64_t v);
 void ds_put_row(ds_writer *w, const ds_row *r);
 void ds_put_stage(ds_writer *w, ds_stage *s);
@@ -181,4 +193,6 @@ pf_status ds_get_int(ds_reader *r, int64_t *v);
 pf_status ds_get_range(ds_reader *r, int64_t least, int64_t most, int64_t *v);
 pf_status ds_get_row(ds_reader *r, const dataset *of, ds_row *row);
 pf_status ds_get_stage(ds_reader *r, ds_stage *s);
+/* Keeps why; takes `error`.  Returns st */
+pf_status ds_load_failed(ds_reader *r, pf_status st, ds_row *error);
 #endif

@@ -83,7 +83,10 @@ static pf_status filter_compute(pf_ctx *c, const void *state) {
   const filter_state *st = state;
   filter *d = ds_new(c, sizeof *d, &FILTER, NULL, 1, &st->output_types);
   if (!d) return PF_INVALID_ARGUMENT;
-  return ds_out(c, d, ds_function_get(c, st->predicate, 1, c->n_in - 1, &d->f));
+  static const int32_t verdict = PF_BOOL;
+  pf_status r = ds_same_types(c, &d->d);
+  if (!r) r = ds_function_get(c, st->predicate, 1, c->n_in - 1, &d->f);
+  return ds_out(c, d, r ? r : ds_function_gives(c, &d->f, &verdict, 1));
 }
 extern const pf_kernel *const filter_kernels[];
 const pf_kernel *const filter_kernels[] = {

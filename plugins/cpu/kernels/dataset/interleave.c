@@ -51,9 +51,9 @@ static pf_status begin(interleave_stage *s, open_one *o, ds_row *made, ds_row *a
   ds_place at = {s->t.s.root, ds_mix(s->t.s.path, (uint64_t)call)};
   pf_status st = ds_made(s->t.s.of->host, made, error, &d);
   ds_row_clear(made);
-  if (!st && d->n_types != s->t.s.of->n_types)
-    st = ds_fail(error, PF_INVALID_ARGUMENT, "a dataset of %d components where %d are expected",
-                 d->n_types, s->t.s.of->n_types);
+  if (!st && !ds_types_equal(d, s->t.s.of->types, s->t.s.of->n_types))
+    st = ds_fail(error, PF_INVALID_ARGUMENT, "the function made a dataset of other element types than "
+                 "output_types");
   if (!st && of(s)->ahead) d = ds_prefetched(d, PF_MIN(of(s)->block, 16));
   if (!st && !d) st = ds_fail(error, PF_RESOURCE_EXHAUSTED, "no memory to read a dataset");
   *o = (open_one){NULL, d, *args, call};
@@ -151,10 +151,9 @@ static pf_status load_open(interleave_stage *s, ds_reader *r, open_one *o, int64
   pf_status st = ds_call_and_wait(d->host, &of(s)->f, &copy,
                                   ds_mix(s->t.s.path, (uint64_t)call), &made);
   if (!st) st = begin(s, o, &made, &args, call, &error);
-  else ds_row_clear(&made);
+  else error = made;
   ds_row_clear(&args);
-  ds_row_clear(&error);
-  if (st) return st;
+  if (st) return ds_load_failed(r, st, &error);
   s->n_open++;
   return ds_get_stage(r, o->stage);
 }

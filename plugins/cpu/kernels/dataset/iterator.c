@@ -323,9 +323,10 @@ static pf_status get_next(pf_ctx *c, const void *state) {
   begin(it);
   atomic_fetch_add(&it->refs, 1);       /* the request's */
   pthread_mutex_unlock(&it->lock);
+  pf_ctx *outer = asking;
   asking = c;
   pf_status st = ask(it);
-  asking = NULL;
+  asking = outer;
   if (st == PF_PENDING) {
     pthread_mutex_lock(&it->lock);
     return it->kept && !it->first ? take_kept(c, it) : join(c, it);

@@ -11,6 +11,7 @@
  *      same numbers however many calls run at once, and after a restore.
  *   2. The input is asked by one at a time (`filling`), without the lock.
  *   3. A function that fails with OUT_OF_RANGE ends the iteration, as in TF.
+ *   4. Whoever may touch the stage after an answer was given holds it: the answer may have closed it.
  * Threads: any; `lock` guards the ring.
  */
 #include "dataset/dataset.h"
@@ -28,10 +29,11 @@ typedef struct { ds_flight flight; map_stage *of; ds_row args; int state; } plac
 struct map_stage {
   ds_stage s;
   ds_stage *in;
+  atomic_int refs;                      /* its own, and of what is under way */
   pthread_mutex_t lock;
   place *ring;
   int64_t size, head, tail;             /* the next to leave, the next to come; of all ever */
-  int filling, finished;                /* the input is asked; a function ended the iteration */
+  int filling, finished, closed;        /* the input is asked; a function ended the iteration */
   pf_status ended;                      /* what the input said last; DS_OK: an element */
   ds_row error;                         /* with it */
   ds_waiter fill_waiter;
@@ -43,6 +45,28 @@ struct map_stage {
 };
 static const map_dataset *of(const map_stage *m) { return (const map_dataset *)m->s.of; }
 static place *at(const map_stage *m, int64_t n) { return &m->ring[n % m->size]; }
+
+static void hold(map_stage *m) {
+  atomic_fetch_add(&m->refs, 1);
+  ds_hold(m->s.root);
+}
+static void map_free_stage(map_stage *m) {
+  if (atomic_fetch_sub(&m->refs, 1) > 1) return;
+  for (int64_t i = 0; m->ring && i < m->size; i++) {
+    ds_row_clear(&m->ring[i].args);
+    ds_row_clear(&m->ring[i].flight.row);
+  }
+  ds_row_clear(&m->error);
+  free(m->ring);
+  ds_close(m->in);
+  pthread_mutex_destroy(&m->lock);
+  free(m);
+}
+static void let_go(map_stage *m) {
+  ds_root *root = m->s.root;
+  map_free_stage(m);
+  ds_release(root);
+}
 
 /* ---------------------------------------------------------------- giving; with the lock */
 static pf_status give_head(map_stage *m, ds_row *out) {
@@ -87,18 +111,17 @@ static void wake(map_stage *m) {
 static void landed(ds_flight *f) {
   place *p = (place *)f;
   map_stage *m = p->of;
-  ds_root *root = m->s.root;
   pthread_mutex_lock(&m->lock);
   p->state = DONE;
   pthread_mutex_unlock(&m->lock);
   wake(m);
-  ds_release(root);
+  let_go(m);
 }
 /* Call n of the stage, whose arguments lie in its place. */
 static void call(map_stage *m, int64_t n) {
   place *p = at(m, n);
   ds_row args;
-  ds_hold(m->s.root);
+  hold(m);
   p->of = m;
   p->flight.done = landed;
   if (ds_row_share(m->s.of->host, &p->args, &args)) {
@@ -134,61 +157,61 @@ static void filled(map_stage *m, pf_status st) {
   else wake(m);
 }
 static void fill(map_stage *m) {
+  ds_root *root = m->s.root;
+  hold(m);
   for (;;) {
-    ds_root *root = m->s.root;
     pthread_mutex_lock(&m->lock);
-    int go = !m->filling && m->ended == DS_OK && !m->finished && m->tail - m->head < m->size &&
-             !atomic_load(&root->paused) && !ds_interrupted(root);
+    int go = !m->filling && m->ended == DS_OK && !m->finished && !m->closed &&
+             m->tail - m->head < m->size && !atomic_load(&root->paused) && !ds_interrupted(root);
     if (go) m->filling = 1;
     pthread_mutex_unlock(&m->lock);
-    if (!go) return;
-    ds_hold(root);
+    if (!go) break;
+    hold(m);
     atomic_store_explicit(&m->met, 0, memory_order_relaxed);
     pf_status st = m->in->kind->next(m->in, &m->fill_row, &m->fill_waiter);
     if (st == PF_PENDING) {
-      if (atomic_fetch_add(&m->met, 1) == 0) return;
+      if (atomic_fetch_add(&m->met, 1) == 0) break;
       st = m->fill_st;
     }
     filled(m, st);
-    ds_release(root);
+    let_go(m);
   }
+  let_go(m);
 }
 static void fill_landed(ds_waiter *w, pf_status st) {
   map_stage *m = (map_stage *)((char *)w - offsetof(map_stage, fill_waiter));
-  ds_root *root = m->s.root;
   m->fill_st = st;
   if (atomic_fetch_add(&m->met, 1) == 0) return;
   filled(m, st);
   fill(m);
-  ds_release(root);
+  let_go(m);
 }
 
 /* ---------------------------------------------------------------- the stage */
 static pf_status map_next(ds_stage *s, ds_row *out, ds_waiter *w) {
   map_stage *m = (map_stage *)s;
-  fill(m);
-  pthread_mutex_lock(&m->lock);
-  pf_status st = try_give(m, out);
-  if (st == PF_PENDING) {
-    m->waiter = w;
-    m->out = out;
-  }
-  int more = st == PF_PENDING && !m->filling && m->head == m->tail;
-  pthread_mutex_unlock(&m->lock);
-  if (more) fill(m);                    /* after an error that was told */
+  pf_status st;
+  int idle;
+  do {                                  /* again after an error that was told */
+    fill(m);
+    pthread_mutex_lock(&m->lock);
+    st = try_give(m, out);
+    idle = st == PF_PENDING && !m->filling && m->head == m->tail;
+    if (idle && ds_interrupted(s->root)) st = PF_CANCELLED;
+    if (st == PF_PENDING && !idle) {
+      m->waiter = w;
+      m->out = out;
+    }
+    pthread_mutex_unlock(&m->lock);
+  } while (st == PF_PENDING && idle);
   return st;
 }
 static void map_close(ds_stage *s) {
   map_stage *m = (map_stage *)s;
-  for (int64_t i = 0; m->ring && i < m->size; i++) {
-    ds_row_clear(&m->ring[i].args);
-    ds_row_clear(&m->ring[i].flight.row);
-  }
-  ds_row_clear(&m->error);
-  free(m->ring);
-  ds_close(m->in);
-  pthread_mutex_destroy(&m->lock);
-  free(m);
+  pthread_mutex_lock(&m->lock);
+  m->closed = 1;
+  pthread_mutex_unlock(&m->lock);
+  map_free_stage(m);
 }
 static void map_save(ds_stage *s, ds_writer *w) {
   map_stage *m = (map_stage *)s;
@@ -231,6 +254,7 @@ static pf_status map_open(const dataset *d, ds_place where, ds_row *error, ds_st
   map_stage *m = ds_stage_new(sizeof *m, &MAP_STAGE, d, where, error);
   if (!m) return PF_RESOURCE_EXHAUSTED;
   pthread_mutex_init(&m->lock, NULL);
+  atomic_store(&m->refs, 1);
   m->fill_waiter.fn = fill_landed;
   m->size = of(m)->parallel;
   m->ring = calloc((size_t)m->size, sizeof *m->ring);
@@ -251,6 +275,7 @@ static pf_status map_made(pf_ctx *c, const void *state, int64_t parallel, int32_
   d->parallel = parallel == -1 ? c->host->workers(c) : parallel;
   d->keeps = st->preserve_cardinality;
   pf_status r = ds_function_get(c, st->f, 1, n_captured, &d->f);
+  if (!r) r = ds_function_gives(c, &d->f, d->d.types, d->d.n_types);
   if (!r && (d->parallel < 1 || d->parallel > 1 << 16))
     r = PF_INVALID(c, "num_parallel_calls must be greater than zero.");
   return ds_out(c, d, r);

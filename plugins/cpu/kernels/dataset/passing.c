@@ -144,12 +144,13 @@ static const ds_kind SHARD = {"Shard", shard_open, NULL, shard_size};
  * seen: rounds that are over; `fresh`: the round has given nothing yet, so an input that ends then
  * is empty, and so are all rounds. */
 typedef struct { passing_stage p; int64_t fresh; } repeat_stage;
-/* The input of round `seen`. */
+/* The input of round `seen`; of the last one where that is over. */
 static pf_status open_round(repeat_stage *s, ds_row *error) {
   passing_stage *p = &s->p;
   ds_stage *fresh;
   ds_place at = ds_place_of(&p->t.s);
-  at.path = ds_mix(at.path, (uint64_t)p->seen);
+  int64_t last = of(p)->count - 1, round = last >= 0 ? PF_MIN(p->seen, last) : p->seen;
+  if (round) at.path = ds_mix(at.path, (uint64_t)round);
   PF_TRY(ds_open(p->t.s.of->in[0], at, error, &fresh));
   ds_close(p->in);
   p->in = fresh;
@@ -165,8 +166,7 @@ static pf_status repeat_load(ds_stage *s, ds_reader *r) {
   PF_TRY(ds_get_range(r, 0, 1, &t->fresh));
   PF_TRY(ds_get_range(r, 0, INT64_MAX, &t->p.seen));
   pf_status st = open_round(t, &error);
-  ds_row_clear(&error);
-  return st ? st : ds_get_stage(r, t->p.in);
+  return st ? ds_load_failed(r, st, &error) : ds_get_stage(r, t->p.in);
 }
 /* DS_OK: another round has begun */
 static pf_status another_round(repeat_stage *s, ds_row *error) {
@@ -225,7 +225,8 @@ static const ds_kind REPEAT = {"Repeat", repeat_open, NULL, repeat_size};
 static pf_status counted(pf_ctx *c, const void *state, const ds_kind *kind) {
   passing *d = ds_new(c, sizeof *d, kind, NULL, 1, &((const passing_state *)state)->output_types);
   if (!d) return PF_INVALID_ARGUMENT;
-  return ds_out(c, d, ds_scalar_in(c, 1, "count", &d->count));
+  pf_status st = ds_same_types(c, &d->d);
+  return ds_out(c, d, st ? st : ds_scalar_in(c, 1, "count", &d->count));
 }
 static pf_status take_compute(pf_ctx *c, const void *s) { return counted(c, s, &TAKE); }
 static pf_status skip_compute(pf_ctx *c, const void *s) { return counted(c, s, &SKIP); }
@@ -233,7 +234,8 @@ static pf_status repeat_compute(pf_ctx *c, const void *s) { return counted(c, s,
 static pf_status shard_compute(pf_ctx *c, const void *state) {
   passing *d = ds_new(c, sizeof *d, &SHARD, NULL, 1, &((const passing_state *)state)->output_types);
   if (!d) return PF_INVALID_ARGUMENT;
-  pf_status st = ds_scalar_in(c, 1, "num_shards", &d->count);
+  pf_status st = ds_same_types(c, &d->d);
+  if (!st) st = ds_scalar_in(c, 1, "num_shards", &d->count);
   if (!st) st = ds_scalar_in(c, 2, "index", &d->index);
   if (!st && d->count < 1)
     st = PF_INVALID(c, "Number of shards must be greater than zero (currently num_shards = "

@@ -3,11 +3,12 @@
  * A bounded ring that fills itself: whoever takes an element, or whose request has landed, asks for
  * the next one while there is room, on a thread of the host's pool.
  *
- *     IDLE -> FILLING [kick]     FILLING -> IDLE [fill: full, ended, or paused]
+ *     IDLE -> FILLING [next]     FILLING -> IDLE [fill: full, ended, or paused]
  *
  * Invariants
  *   1. One thread at a time is FILLING, and it asks the input.
  *   2. An end or a failure stands in the ring behind the elements before it; a failure is told once.
+ *   3. Whoever may touch the stage after an answer was given holds it: the answer may have closed it.
  * Threads: any; `lock` guards the ring.
  */
 #include "dataset/dataset.h"
@@ -21,10 +22,11 @@ typedef struct { ds_row row; pf_status st; } item;
 typedef struct {
   ds_stage s;
   ds_stage *in;
+  atomic_int refs;                      /* its own, and the filling thread's */
   pthread_mutex_t lock;
   item *ring;
   int64_t head, n;                      /* the first; how many */
-  int filling, ended;
+  int filling, ended, closed;
   ds_waiter landed;
   ds_row row;
   pf_status st;
@@ -35,6 +37,14 @@ typedef struct {
 
 static int64_t room(const prefetch_stage *p) { return ((const prefetch *)p->s.of)->room; }
 
+static void prefetch_free(prefetch_stage *p) {
+  if (atomic_fetch_sub(&p->refs, 1) > 1) return;
+  for (int64_t i = 0; p->ring && i < room(p); i++) ds_row_clear(&p->ring[i].row);
+  free(p->ring);
+  ds_close(p->in);
+  pthread_mutex_destroy(&p->lock);
+  free(p);
+}
 static pf_status take(prefetch_stage *p, ds_row *out) {     /* with the lock */
   if (!p->n) return p->ended ? DS_END : PF_PENDING;
   item *first = &p->ring[p->head];
@@ -63,15 +73,18 @@ static void arrived(prefetch_stage *p, pf_status st) {
   pthread_mutex_unlock(&p->lock);
   if (w) w->fn(w, st);
 }
-static void fill(void *arg) {           /* FILLING, and it holds the root */
+static void fill(void *arg) {           /* FILLING, and it holds the stage and the root */
   prefetch_stage *p = arg;
   ds_root *root = p->s.root;
   for (;;) {
     pthread_mutex_lock(&p->lock);
-    int go = !p->ended && p->n < room(p) && !atomic_load(&root->paused) &&
+    int go = !p->ended && !p->closed && p->n < room(p) && !atomic_load(&root->paused) &&
              !atomic_load(&root->interrupted);
+    ds_waiter *w = go || p->n || p->ended ? NULL : p->waiter;    /* it is interrupted */
+    if (w) p->waiter = NULL;
     if (!go) p->filling = 0;
     pthread_mutex_unlock(&p->lock);
+    if (w) w->fn(w, PF_CANCELLED);
     if (!go) break;
     atomic_store_explicit(&p->met, 0, memory_order_relaxed);
     pf_status st = p->in->kind->next(p->in, &p->row, &p->landed);
@@ -81,6 +94,7 @@ static void fill(void *arg) {           /* FILLING, and it holds the root */
     }
     arrived(p, st);
   }
+  prefetch_free(p);
   ds_release(root);
 }
 static void fill_landed(ds_waiter *w, pf_status st) {
@@ -90,36 +104,31 @@ static void fill_landed(ds_waiter *w, pf_status st) {
   arrived(p, st);
   fill(p);
 }
-/* IDLE -> FILLING, where there is room */
-static void kick(prefetch_stage *p) {
-  const pf_host *h = p->s.of->host;
-  pthread_mutex_lock(&p->lock);
-  int go = !p->filling && !p->ended && p->n < room(p) && !atomic_load(&p->s.root->paused);
-  if (go) p->filling = 1;
-  pthread_mutex_unlock(&p->lock);
-  if (!go) return;
-  ds_hold(p->s.root);
-  if (h->post(h, PF_LANE_CPU, fill, p)) fill(p);
-}
 static pf_status prefetch_next(ds_stage *s, ds_row *out, ds_waiter *w) {
   prefetch_stage *p = (prefetch_stage *)s;
+  const pf_host *h = s->of->host;
   pthread_mutex_lock(&p->lock);
   pf_status st = take(p, out);
   if (st == PF_PENDING) {
     p->waiter = w;
     p->out = out;
   }
+  int go = !p->filling && !p->ended && p->n < room(p) && !atomic_load(&s->root->paused);
+  if (go) {                             /* IDLE -> FILLING */
+    p->filling = 1;
+    atomic_fetch_add(&p->refs, 1);
+    ds_hold(s->root);
+  }
   pthread_mutex_unlock(&p->lock);
-  kick(p);
+  if (go && h->post(h, PF_LANE_CPU, fill, p)) fill(p);
   return st;
 }
 static void prefetch_close(ds_stage *s) {
   prefetch_stage *p = (prefetch_stage *)s;
-  for (int64_t i = 0; p->ring && i < room(p); i++) ds_row_clear(&p->ring[i].row);
-  free(p->ring);
-  ds_close(p->in);
-  pthread_mutex_destroy(&p->lock);
-  free(p);
+  pthread_mutex_lock(&p->lock);
+  p->closed = 1;
+  pthread_mutex_unlock(&p->lock);
+  prefetch_free(p);
 }
 static void prefetch_save(ds_stage *s, ds_writer *w) {  /* failures in the ring are not kept */
   prefetch_stage *p = (prefetch_stage *)s;
@@ -151,6 +160,7 @@ static pf_status prefetch_open(const dataset *d, ds_place at, ds_row *error, ds_
   prefetch_stage *p = ds_stage_new(sizeof *p, &PREFETCH_STAGE, d, at, error);
   if (!p) return PF_RESOURCE_EXHAUSTED;
   pthread_mutex_init(&p->lock, NULL);
+  atomic_store(&p->refs, 1);
   p->landed.fn = fill_landed;
   p->ring = calloc((size_t)room(p), sizeof *p->ring);
   pf_status st = p->ring ? ds_open(d->in[0], at, error, &p->in)
@@ -162,27 +172,19 @@ static pf_status prefetch_open(const dataset *d, ds_place at, ds_row *error, ds_
 static int64_t prefetch_size(const dataset *d) { return ds_size(d->in[0]); }
 static const ds_kind PREFETCH = {"Prefetch", prefetch_open, NULL, prefetch_size};
 dataset *ds_prefetched(dataset *of, int64_t room) {
-  prefetch *p = calloc(1, sizeof *p);
-  if (!p) return ds_unref(of), NULL;
-  dataset *d = &p->d;
-  atomic_store(&d->refs, 1);
-  d->kind = &PREFETCH;
-  d->host = of->host;
-  d->in = malloc(sizeof *d->in);
-  d->types = malloc(sizeof *d->types * (size_t)PF_MAX(of->n_types, 1));
-  d->label = strdup(of->label);
+  prefetch *p = ds_bare(sizeof *p, &PREFETCH, of, NULL, 0);
+  if (p) p->d.in = malloc(sizeof *p->d.in);
+  if (!p || !p->d.in) return ds_unref(p), ds_unref(of), NULL;
   p->room = PF_MAX(room, 1);
-  if (!d->in || !d->types || !d->label) return ds_unref(d), ds_unref(of), NULL;
-  d->in[d->n_in++] = of;
-  d->n_types = of->n_types;
-  memcpy(d->types, of->types, sizeof *d->types * (size_t)d->n_types);
-  return d;
+  p->d.in[p->d.n_in++] = of;
+  return &p->d;
 }
 static pf_status prefetch_compute(pf_ctx *c, const void *state) {
   prefetch *d = ds_new(c, sizeof *d, &PREFETCH, NULL, 1,
                        &((const prefetch_state *)state)->output_types);
   if (!d) return PF_INVALID_ARGUMENT;
-  pf_status st = ds_scalar_in(c, 1, "buffer_size", &d->room);
+  pf_status st = ds_same_types(c, &d->d);
+  if (!st) st = ds_scalar_in(c, 1, "buffer_size", &d->room);
   if (!st && (d->room < -1 || d->room > 1 << 24))
     st = PF_INVALID(c, "buffer_size must be >= 0, or -1 for a size of the host's choice");
   if (d->room == -1) d->room = AUTO;

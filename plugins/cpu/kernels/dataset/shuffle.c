@@ -149,7 +149,8 @@ static pf_status shuffle_compute(pf_ctx *c, const void *state) {
   shuffle *d = ds_new(c, sizeof *d, &SHUFFLE, NULL, 1, &st->output_types);
   if (!d) return PF_INVALID_ARGUMENT;
   d->again = st->reshuffle_each_iteration;
-  pf_status r = ds_scalar_in(c, 1, "buffer_size", &d->room);
+  pf_status r = ds_same_types(c, &d->d);
+  if (!r) r = ds_scalar_in(c, 1, "buffer_size", &d->room);
   if (!r) r = ds_scalar_in(c, 2, "seed", &seed);
   if (!r) r = ds_scalar_in(c, 3, "seed2", &seed2);
   if (!r && d->room < 1) r = PF_INVALID(c, "buffer_size must be greater than zero.");

@@ -11,13 +11,6 @@ typedef struct { pf_list Toutput_types, output_types; } source_state;
 typedef struct { dataset d; ds_row whole; } tensor_dataset;
 static void tensor_free(dataset *d) { ds_row_clear(&((tensor_dataset *)d)->whole); }
 
-static pf_status keep_inputs(pf_ctx *c, ds_row *row) {
-  if (!ds_row_room(row, c->n_in)) return PF_RESOURCE_EXHAUSTED;
-  for (int32_t i = 0; i < c->n_in; i++)
-    if (!(row->v[i] = c->host->retain(c, i))) return PF_RESOURCE_EXHAUSTED;
-  return PF_OK;
-}
-
 /* ---------------------------------------------------------------- one element */
 typedef struct { ds_stage s; int64_t given; } tensor_stage;
 static pf_status tensor_next(ds_stage *s, ds_row *out, ds_waiter *w) {
@@ -47,7 +40,7 @@ static pf_status tensor_compute(pf_ctx *c, const void *state) {
   tensor_dataset *d = ds_new(c, sizeof *d, &TENSOR, NULL, 0,
                              &((const source_state *)state)->Toutput_types);
   if (!d) return PF_RESOURCE_EXHAUSTED;
-  return ds_out(c, d, keep_inputs(c, &d->whole));
+  return ds_out(c, d, ds_keep_inputs(c, 0, c->n_in, &d->whole));
 }
 
 /* ---------------------------------------------------------------- rows of tensors */
@@ -117,7 +110,7 @@ static pf_status slice_compute(pf_ctx *c, const void *state) {
   ds_slices *d = ds_new(c, sizeof *d, &SLICES, NULL, 0,
                         &((const source_state *)state)->Toutput_types);
   if (!d) return PF_RESOURCE_EXHAUSTED;
-  pf_status st = keep_inputs(c, &d->whole);
+  pf_status st = ds_keep_inputs(c, 0, c->n_in, &d->whole);
   for (int32_t i = 0; !st && i < c->n_in; i++) {
     const DLTensor *t = c->in[i];
     if (t->ndim < 1)

@@ -2,7 +2,10 @@
  *
  * Threads: a writer or reader is one thread's.
  */
+#include "dataset/rows.h"
 #include "dataset/state.h"
+
+enum { DEPTH = 16, MOST_TYPES = 256 };           /* of windows in windows; components */
 
 static const char MAGIC[5] = "PFDS\1";
 
@@ -36,10 +39,24 @@ void ds_put_int(ds_writer *w, int64_t v) {
   put(w, "i", 1);
   put_number(w, v);
 }
+/* A window: other datasets have no elements that could be written. */
+static void put_window(ds_writer *w, const ds_tensor *m) {
+  void *obj;
+  int64_t n;
+  const ds_row *rows = w->host->handle_get(m, &PF_DATASET, &obj) ? NULL : ds_rows_of(obj, &n);
+  if (!rows) { w->failed = 2; return; }
+  const dataset *d = obj;
+  put_number(w, PF_VARIANT);
+  put_number(w, d->n_types);
+  for (int32_t i = 0; i < d->n_types; i++) put_number(w, d->types[i]);
+  put_number(w, n);
+  for (int64_t i = 0; i < n; i++) ds_put_row(w, &rows[i]);
+}
 static void put_tensor(ds_writer *w, const ds_tensor *m) {
   const DLTensor *t = &m->dl_tensor;
   int32_t type = w->host->type_of(m);
   int64_t n = pf_numel(t), size = pf_type_size(type);
+  if (type == PF_VARIANT) { put_window(w, m); return; }
   if (!size && type != PF_STRING) { w->failed = 2; return; }
   put_number(w, type);
   put_number(w, t->ndim);
@@ -125,11 +142,56 @@ static pf_status get_strings(ds_reader *r, DLTensor *t, int64_t n) {
   }
   return PF_OK;
 }
-static pf_status get_tensor(ds_reader *r, int32_t type, ds_tensor **out) {
+static pf_status get_tensor(ds_reader *r, const dataset *like, int32_t type, ds_tensor **out);
+static pf_status get_typed(ds_reader *r, const dataset *like, const int32_t *types, int64_t n,
+                           ds_row *row) {
+  int64_t given;
+  PF_TRY(get_tag(r, 'r'));
+  PF_TRY(get_number(r, &given));
+  if (given != n) return bad(r, "an element of %" PRId64 " components, not %" PRId64, given, n);
+  if (!ds_row_room(row, (int32_t)n)) return PF_RESOURCE_EXHAUSTED;
+  pf_status st = PF_OK;
+  for (int32_t i = 0; !st && i < n; i++) st = get_tensor(r, like, types[i], &row->v[i]);
+  if (st) ds_row_clear(row);
+  return st;
+}
+static pf_status get_types(ds_reader *r, int64_t n, int32_t *types) {
+  for (int64_t i = 0; i < n; i++) {
+    int64_t type;
+    PF_TRY(get_number(r, &type));
+    types[i] = (int32_t)type;
+    if (type < 0 || type > 1000 ||
+        (!pf_type_size(types[i]) && type != PF_STRING && type != PF_VARIANT))
+      return bad(r, "an element type %" PRId64, type);
+  }
+  return PF_OK;
+}
+static pf_status get_window(ds_reader *r, const dataset *like, ds_tensor **out) {
+  int64_t n_types, n, given = 0;
+  int32_t types[MOST_TYPES];
+  ds_row *rows = NULL;
+  PF_TRY(get_number(r, &n_types));
+  if (n_types < 1 || n_types > MOST_TYPES) return bad(r, "a window of %" PRId64 " components", n_types);
+  PF_TRY(get_types(r, n_types, types));
+  PF_TRY(get_number(r, &n));
+  if (n < 0 || n > r->end - r->at) return bad(r, "a window larger than the saved state");
+  if (++r->depth > DEPTH) return bad(r, "windows lie too deep in windows");
+  if (!(rows = calloc((size_t)PF_MAX(n, 1), sizeof *rows))) return PF_RESOURCE_EXHAUSTED;
+  pf_status st = PF_OK;
+  for (; !st && given < n; given++) st = get_typed(r, like, types, n_types, &rows[given]);
+  dataset *made = st ? NULL : ds_rows_new(like, types, (int32_t)n_types, rows, n, -1);
+  if (!st && (!made || !(*out = ds_variant(made)))) st = PF_RESOURCE_EXHAUSTED;
+  for (int64_t i = 0; i < given; i++) ds_row_clear(&rows[i]);
+  free(rows);
+  r->depth--;
+  return st;
+}
+static pf_status get_tensor(ds_reader *r, const dataset *like, int32_t type, ds_tensor **out) {
   int64_t given, ndim, shape[PF_MAX_DIMS], n, bytes, left = r->end - r->at;
   PF_TRY(get_number(r, &given));
-  PF_TRY(get_number(r, &ndim));
   if (given != type) return bad(r, "an element of another type than the pipeline's");
+  if (type == PF_VARIANT) return get_window(r, like, out);
+  PF_TRY(get_number(r, &ndim));
   if (ndim < 0 || ndim > PF_MAX_DIMS) return bad(r, "an element of rank %" PRId64, ndim);
   for (int32_t i = 0; i < ndim; i++) {
     PF_TRY(get_number(r, &shape[i]));
@@ -145,14 +207,11 @@ static pf_status get_tensor(ds_reader *r, int32_t type, ds_tensor **out) {
   return type == PF_STRING ? get_strings(r, t, n) : get(r, PF_DATA(char, t), (size_t)bytes);
 }
 pf_status ds_get_row(ds_reader *r, const dataset *of, ds_row *row) {
-  int64_t n;
-  PF_TRY(get_tag(r, 'r'));
-  PF_TRY(get_number(r, &n));
-  if (n != of->n_types) return bad(r, "an element of %" PRId64 " components, not %d", n, of->n_types);
-  if (!ds_row_room(row, (int32_t)n)) return PF_RESOURCE_EXHAUSTED;
-  pf_status st = PF_OK;
-  for (int32_t i = 0; !st && i < n; i++) st = get_tensor(r, of->types[i], &row->v[i]);
-  if (st) ds_row_clear(row);
+  return get_typed(r, of, of->types, of->n_types, row);
+}
+pf_status ds_load_failed(ds_reader *r, pf_status st, ds_row *error) {
+  if (error->error) bad(r, "%s", error->error);
+  ds_row_clear(error);
   return st;
 }
 pf_status ds_get_stage(ds_reader *r, ds_stage *s) {
