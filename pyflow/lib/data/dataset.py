@@ -16,11 +16,14 @@ from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.op_attrs import FunctionName
 from pyflow.framework.static_value import constant_value
 from pyflow.framework.tensor_shape import TensorShape
+from pyflow.lib.array import identity_functions
+from pyflow.lib.control_flow.check_functions import assert_positive
 from pyflow.lib.data import generator as generators, padding, structure
 from pyflow.lib.data.functions import ElementFunction
 from pyflow.lib.data.iterator import Iterator
 from pyflow.lib.data.options import Options
 from pyflow.lib.files import io_functions
+from pyflow.ops.base import tensors
 from pyflow.ops.dataset import dataset_ops, iterator_ops
 
 AUTOTUNE = -1
@@ -113,16 +116,14 @@ class Dataset:
         InvalidArgumentError where none matches. TF: tf.data.Dataset.list_files."""
         pattern = ops.convert_to_tensor(file_pattern, dtypes.string, name="file_pattern")
         found = io_functions.matching_files(pattern)
-        some = asserts.assert_positive(
+        some = assert_positive(
             tensors.size(found), data=["No files matched pattern: ", pattern],
             message="list_files")
         with ops.control_dependencies([some]):
-            found = tensors.identity(found)
+            found = identity_functions.identity(found)
         dataset = Dataset.from_tensor_slices(found)
         if shuffle is None or shuffle:
-            room = math_functions.maximum(tensors.size(found, out_type=dtypes.int64),
-                                          ops.convert_to_tensor(1, dtypes.int64))
-            dataset = dataset.shuffle(room, seed=seed)
+            dataset = dataset.shuffle(tensors.size(found, out_type=dtypes.int64), seed=seed)
         return dataset
 
     @staticmethod

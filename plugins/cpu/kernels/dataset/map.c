@@ -59,6 +59,7 @@ static void map_free_stage(map_stage *m) {
   ds_row_clear(&m->error);
   free(m->ring);
   ds_close(m->in);
+  ds_unref((dataset *)m->s.of);
   pthread_mutex_destroy(&m->lock);
   free(m);
 }
@@ -255,6 +256,7 @@ static pf_status map_open(const dataset *d, ds_place where, ds_row *error, ds_st
   if (!m) return PF_RESOURCE_EXHAUSTED;
   pthread_mutex_init(&m->lock, NULL);
   atomic_store(&m->refs, 1);
+  ds_ref((dataset *)d);                 /* who opened it may let go of it while calls are under way */
   m->fill_waiter.fn = fill_landed;
   m->size = of(m)->parallel;
   m->ring = calloc((size_t)m->size, sizeof *m->ring);

@@ -42,6 +42,7 @@ static void prefetch_free(prefetch_stage *p) {
   for (int64_t i = 0; p->ring && i < room(p); i++) ds_row_clear(&p->ring[i].row);
   free(p->ring);
   ds_close(p->in);
+  ds_unref((dataset *)p->s.of);
   pthread_mutex_destroy(&p->lock);
   free(p);
 }
@@ -161,6 +162,7 @@ static pf_status prefetch_open(const dataset *d, ds_place at, ds_row *error, ds_
   if (!p) return PF_RESOURCE_EXHAUSTED;
   pthread_mutex_init(&p->lock, NULL);
   atomic_store(&p->refs, 1);
+  ds_ref((dataset *)d);                 /* who opened it may let go of it while it fills */
   p->landed.fn = fill_landed;
   p->ring = calloc((size_t)room(p), sizeof *p->ring);
   pf_status st = p->ring ? ds_open(d->in[0], at, error, &p->in)
