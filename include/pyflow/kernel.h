@@ -371,6 +371,14 @@ struct pf_host {
        * all else that it depends on.  Never changed once made; lent until the node's `fini` has returned.  Whoever asks while
        * another thread makes it waits; what `make` fails with is returned.  PF_NOT_FOUND: `in` is no constant of numbers in host
        * memory */
+
+  /* tensors and handles outside a call (since 1.2); what they take is from `retain`, `tensor_new`, or a function's results */
+  DLManagedTensorVersioned *(*tensor_ref)(const DLManagedTensorVersioned *);
+      /* [any] one more reference to it, of any type; end it with its deleter.  NULL: it is not a tensor of the host's */
+  DLManagedTensorVersioned *(*handle_new)(const pf_host *, int32_t type, const pf_type *, void *steal);
+      /* [any] a PF_RESOURCE or PF_VARIANT scalar that refers to the object, freed with its last handle; NULL: out of memory */
+  pf_status (*handle_get)(const DLManagedTensorVersioned *, const pf_type *, void **obj);
+      /* [any] the object behind a handle, lent as long as the handle lives; PF_INVALID_ARGUMENT: it is no such */
 };
 
 /* ---------------------------------------------------------------- devices

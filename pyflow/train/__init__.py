@@ -19,6 +19,7 @@ MODULES = (
     "checkpoint",
     "checkpoint_state",
     "device_setter",
+    "iterator_saveable",
     "saver",
     "warm_start",
     "coordinator",

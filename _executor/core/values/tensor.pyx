@@ -391,6 +391,10 @@ cdef int32_t type_of_dl(DLDataType d) noexcept nogil:
     return 0
 
 
+cdef public pf_tensor* pf_managed_own(const DLManagedTensorVersioned* m) noexcept nogil:
+    return <pf_tensor*>m.manager_ctx if m != NULL and m.deleter == pf_drop_reference else NULL
+
+
 cdef public int32_t pf_managed_type(const DLManagedTensorVersioned* m) noexcept nogil:
     if m.deleter == pf_drop_reference:
         return (<const pf_tensor*>m.manager_ctx).type
