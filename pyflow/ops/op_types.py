@@ -46,6 +46,18 @@ OP_TYPES = {
         "TensorArrayCloseV3 TensorArrayConcatV3 TensorArrayGatherV3 TensorArrayGradV3 "
         "TensorArrayGradWithShape TensorArrayReadV3 TensorArrayScatterV3 TensorArraySizeV3 "
         "TensorArraySplitV3 TensorArrayV3 TensorArrayWriteV3",
+    "dataset.dataset_ops":
+        "BatchDataset BatchDatasetV2 CacheDataset ConcatenateDataset DirectedInterleaveDataset "
+        "FilterDataset FixedLengthRecordDataset FixedLengthRecordDatasetV2 FlatMapDataset "
+        "GeneratorDataset GroupByWindowDataset IgnoreErrorsDataset InterleaveDataset MapDataset "
+        "PaddedBatchDatasetV2 ParallelInterleaveDatasetV2 ParallelMapDataset PrefetchDataset "
+        "RangeDataset RepeatDataset ScanDataset ShardDataset ShuffleDataset SkipDataset "
+        "TFRecordDataset TakeDataset TensorDataset TensorSliceDataset TextLineDataset "
+        "UnbatchDataset WindowDataset ZipDataset",
+    "dataset.iterator_ops":
+        "DatasetToSingleElement Iterator IteratorFromStringHandleV2 IteratorGetNext "
+        "IteratorGetNextSync IteratorToStringHandle IteratorV2 MakeIterator OneShotIterator "
+        "ReduceDataset _RestoreIterator _SaveIterator",
     "elementwise.activation_ops":
         "Elu EluGrad LeakyRelu LeakyReluGrad Relu Relu6 Relu6Grad ReluGrad Selu SeluGrad Sigmoid "
         "SigmoidGrad Softplus SoftplusGrad Softsign SoftsignGrad Tanh TanhGrad",
