@@ -12,6 +12,7 @@ import argparse
 import json
 import math
 import os
+import pathlib
 import subprocess
 import sys
 import time
@@ -144,4 +145,5 @@ if __name__ == "__main__":
     if asked.worker:
         worker(asked.worker)
     else:
+        sys.path.insert(0, str(pathlib.Path(__file__).parent))
         main(asked.tf, asked.only, asked.rounds, asked.json)
