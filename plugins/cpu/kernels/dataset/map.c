@@ -163,7 +163,8 @@ static void fill(map_stage *m) {
   for (;;) {
     pthread_mutex_lock(&m->lock);
     int go = !m->filling && m->ended == DS_OK && !m->finished && !m->closed &&
-             m->tail - m->head < m->size && !atomic_load(&root->paused) && !ds_interrupted(root);
+             m->tail - m->head < m->size && !ds_interrupted(root) &&
+             (m->head == m->tail || !atomic_load(&root->paused));     /* one for who asks */
     if (go) m->filling = 1;
     pthread_mutex_unlock(&m->lock);
     if (!go) break;

@@ -79,8 +79,9 @@ static void fill(void *arg) {           /* FILLING, and it holds the stage and t
   ds_root *root = p->s.root;
   for (;;) {
     pthread_mutex_lock(&p->lock);
-    int go = !p->ended && !p->closed && p->n < room(p) && !atomic_load(&root->paused) &&
-             !atomic_load(&root->interrupted);
+    int wanted = p->waiter && !p->n;    /* by a request that a pause waits for */
+    int go = !p->ended && !p->closed && p->n < room(p) &&
+             (wanted || !atomic_load(&root->paused)) && !atomic_load(&root->interrupted);
     ds_waiter *w = go || p->n || p->ended ? NULL : p->waiter;    /* it is interrupted */
     if (w) p->waiter = NULL;
     if (!go) p->filling = 0;
@@ -114,7 +115,8 @@ static pf_status prefetch_next(ds_stage *s, ds_row *out, ds_waiter *w) {
     p->waiter = w;
     p->out = out;
   }
-  int go = !p->filling && !p->ended && p->n < room(p) && !atomic_load(&s->root->paused);
+  int go = !p->filling && !p->ended && p->n < room(p) &&
+           (st == PF_PENDING || !atomic_load(&s->root->paused));
   if (go) {                             /* IDLE -> FILLING */
     p->filling = 1;
     atomic_fetch_add(&p->refs, 1);
