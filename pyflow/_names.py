@@ -103,6 +103,8 @@ LAZY.update({
     "train.write_graph": ("pyflow.train.meta_graph", "write_graph"),
     "io.write_graph": ("pyflow.train.meta_graph", "write_graph"),
 })
+LAZY.update({f"contrib.slim.{name}": (f"pyflow.contrib.{name}", None)
+             for name in ("layers", "losses")})
 _VERSIONS = ("GIT_VERSION COMPILER_VERSION GRAPH_DEF_VERSION GRAPH_DEF_VERSION_MIN_CONSUMER"
              " GRAPH_DEF_VERSION_MIN_PRODUCER")
 LAZY.update({name: ("pyflow.platform.version", name) for name in _VERSIONS.split()})

@@ -10,6 +10,7 @@ from . import legacy_seq2seq as legacy_seq2seq
 from . import losses as losses
 from . import nn as nn
 from . import rnn as rnn
+from . import slim as slim
 from . import tensorboard as tensorboard
 from . import tfprof as tfprof
 from . import training as training

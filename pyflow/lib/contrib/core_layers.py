@@ -288,9 +288,12 @@ def spatial_softmax(features, temperature=None, name=None, variables_collections
         return points
 
 
-@RegisterGradient("ContribScaleGradient")
-def _scaled_gradient(op, dy, unused):
-    return [dy * op.inputs[1], None]
+@functools.cache
+def _scaling():
+    """The name of the gradient that is multiplied, registered at the first use."""
+    name = "ContribScaleGradient"
+    RegisterGradient(name)(lambda op, dy, unused: [dy * op.inputs[1], None])
+    return name
 
 
 def scale_gradient(inputs, gradient_multiplier):
@@ -303,7 +306,7 @@ def scale_gradient(inputs, gradient_multiplier):
     """
     inputs = ops.convert_to_tensor(inputs)
     by = ops.convert_to_tensor(gradient_multiplier, inputs.dtype.base_dtype)
-    with ops.get_default_graph().gradient_override_map({"IdentityN": "ContribScaleGradient"}):
+    with ops.get_default_graph().gradient_override_map({"IdentityN": _scaling()}):
         return identity_functions.identity_n([inputs, by])[0]
 
 
@@ -314,6 +317,6 @@ PUBLIC = {
              dropout, flatten, one_hot_encoding, repeat, stack, unit_norm, maxout, softmax,
              spatial_softmax, scale_gradient, layers=True),
     **{f"contrib.{home}.{name}": f for name, f in _NAMED.items() for home in ("layers", "slim")}}
-for _name, _function in _NAMED.items():
-    functools.update_wrapper(_function, fully_connected)
-    _function.__name__ = _name
+for _name, _function in _NAMED.items():        # without __name__, as stack and repeat expect
+    _function.__doc__ = (f"tf.contrib.layers.fully_connected with another activation_fn. "
+                         f"TF: tf.contrib.layers.{_name}.")
