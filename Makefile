@@ -18,6 +18,7 @@
 #              (COMPILERS="gcc-13 clang-16:syntax"); and for aarch64 run under qemu
 # make test-matrix   the wheel with the oldest and newest NumPy, protobuf and cffi, for each Python here (MATRIX="--python 3.11")
 # make sanitize      random graphs under TSan and ASan/UBSan (COUNT=10000)
+# make queue-schedules   random schedules of calls on queues against a model (COUNT=1000000; minutes)
 # make fuzz-ops      bad calls of every op, plain and under ASan and UBSan (COUNT=10000 of each; hours)
 # make soak          1,000,000 mixed steps (minutes); memory, threads and handles stay flat
 PYTHON ?= python3
@@ -37,7 +38,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
 
 PARTS := test-system test-ops test-graphs test-others
 MORE := test-baseline test-avx2 test-cuda
-.PHONY: demo test test-all $(PARTS) $(MORE) bench ab oracle programs dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops sanitize soak compile-all test-matrix clean
+.PHONY: demo test test-all $(PARTS) $(MORE) bench ab oracle programs dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops sanitize soak queue-schedules compile-all test-matrix clean
 
 demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
@@ -121,7 +122,12 @@ sanitize: .venv/installed-tests
 	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py thread --count $(or $(COUNT),10000)
 	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py thread --script step_orders.c --count $(or $(COUNT),100000)
 	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py thread --script task_orders.py --count $(or $(COUNT),5000)
+	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py thread --script ../queues/schedules.py --count $(or $(COUNT),100000)
 	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py address --count $(or $(COUNT),10000)
+
+queue-schedules: .venv/installed-tests
+	$(BIN)/python tests/queues/schedules.py --count $(or $(COUNT),1000000) --seed 1
+	$(BIN)/python tests/queues/schedules.py --count $(or $(COUNT),100000) --seed 1 --threads 3
 
 fuzz-ops: .venv/installed-tests
 	$(BIN)/python tests/fuzz_ops/run.py --count $(or $(COUNT),10000) --jobs 2

@@ -118,8 +118,7 @@ NAMESPACES = sorted({path for name in [*HOMES, *ELSEWHERE]                # oute
 
 _V2 = "pyflow has TensorFlow 1.x's graph API, not TensorFlow 2's"
 _FEED = "feed batches through placeholders"
-_QUEUES = f"queues and readers are not in this version; {_FEED}"
-_LOOP = "not in this version; write the loop with tf.Session and tf.train.Saver"
+_READERS = f"readers are not in this version; {_FEED}"
 NOT_HERE = {                            # well-known names that pyflow does not have, and what to do
     "GradientTape": f"{_V2}; use tf.gradients(y, xs)",
     "Module": f"{_V2}; use tf.variable_scope and tf.get_variable",
@@ -133,11 +132,7 @@ NOT_HERE = {                            # well-known names that pyflow does not 
     "distribute": "not in this version, which runs in one process",
     "lite": "not in this version; a frozen graph runs without Python through libpyflow_rt",
     "saved_model": "not in this version; use tf.train.Saver, or tf.graph_util to freeze a graph",
-    "train.Supervisor": _LOOP, "train.MonitoredTrainingSession": _LOOP,
-    "train.MonitoredSession": _LOOP, "train.SingularMonitoredSession": _LOOP,
-    "train.SessionManager": _LOOP, "train.Scaffold": _LOOP,
     "train.SummaryWriter": "TensorFlow 0.x's name of tf.summary.FileWriter",
-    "train.Coordinator": f"{_QUEUES}, and start threads with Python's threading",
     "train.Server": "not in this version, which runs in one process",
     "train.ClusterSpec": "not in this version, which runs in one process",
     "train.SyncReplicasOptimizer": "not in this version, which runs in one process",
@@ -146,14 +141,8 @@ NOT_HERE = {                            # well-known names that pyflow does not 
     "tensor_summary": "TensorFlow 0.x's name of tf.summary.tensor_summary",
     "merge_all_summaries": "TensorFlow 0.x's name of tf.summary.merge_all",
     **dict.fromkeys((
-        "train.start_queue_runners", "train.QueueRunner", "train.add_queue_runner",
-        "train.queue_runner", "train.batch", "train.batch_join", "train.shuffle_batch",
-        "train.shuffle_batch_join", "train.maybe_batch", "train.input_producer",
-        "train.string_input_producer", "train.range_input_producer",
-        "train.slice_input_producer", "train.match_filenames_once", "train.limit_epochs",
-        "QueueBase", "FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "RandomShuffleQueue",
         "ReaderBase", "TFRecordReader", "TextLineReader", "WholeFileReader",
-        "FixedLengthRecordReader", "IdentityReader", "LMDBReader"), _QUEUES),
+        "FixedLengthRecordReader", "IdentityReader", "LMDBReader"), _READERS),
     **dict.fromkeys((
         "FixedLenFeature", "VarLenFeature", "FixedLenSequenceFeature", "SparseFeature",
         "parse_example", "parse_single_example", "parse_single_sequence_example",

@@ -20,6 +20,7 @@ encode_jpeg = _io.encode_jpeg
 encode_png = _io.encode_png
 extract_jpeg_shape = _io.extract_jpeg_shape
 is_jpeg = _io.is_jpeg
+match_filenames_once = _io.match_filenames_once
 matching_files = _io.matching_files
 read_file = _io.read_file
 serialize_many_sparse = _io.serialize_many_sparse

@@ -1,5 +1,6 @@
 """Types of pyflow.sparse.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
 from pyflow import sparse as _sparse
+SparseConditionalAccumulator = _sparse.SparseConditionalAccumulator
 SparseTensor = _sparse.SparseTensor
 add = _sparse.add
 concat = _sparse.concat

@@ -165,7 +165,7 @@ cdef Started begin(tuple keep, pf_plan** plans, int n, tuple arg_numbers, tuple 
         raise
     s.plans = keep
     s.order = order
-    s.hold = []
+    s.hold = [feeds]                        # lent to the step, which outlives this call
     s.l.n_rets = len(order)
     s.l.rets = <pf_tensor**>calloc(len(order) + 1, sizeof(void*))
     try:

@@ -25,7 +25,7 @@ OP_TYPES = {
     "data.audio_ops":
         "DecodeWav EncodeWav",
     "data.data_flow_ops":
-        "StackCloseV2 StackPopV2 StackPushV2 StackV2",
+        "Stack StackClose StackCloseV2 StackPop StackPopV2 StackPush StackPushV2 StackV2",
     "data.file_ops":
         "MatchingFiles ReadFile WriteFile",
     "data.list_ops":
@@ -144,6 +144,26 @@ OP_TYPES = {
         "MaxPoolGradGrad MaxPoolGradGradV2 MaxPoolGradGradWithArgmax MaxPoolGradV2 MaxPoolV2",
     "pool.pool_ops":
         "AvgPool AvgPoolGrad MaxPool MaxPoolGrad MaxPoolGradWithArgmax MaxPoolWithArgmax",
+    "queue.accumulator_ops":
+        "AccumulatorApplyGradient AccumulatorNumAccumulated AccumulatorSetGlobalStep "
+        "AccumulatorTakeGradient ConditionalAccumulator ResourceAccumulatorApplyGradient "
+        "ResourceAccumulatorNumAccumulated ResourceAccumulatorSetGlobalStep "
+        "ResourceAccumulatorTakeGradient ResourceConditionalAccumulator "
+        "SparseAccumulatorApplyGradient SparseAccumulatorTakeGradient "
+        "SparseConditionalAccumulator",
+    "queue.barrier_ops":
+        "Barrier BarrierClose BarrierIncompleteSize BarrierInsertMany BarrierReadySize "
+        "BarrierTakeMany",
+    "queue.queue_ops":
+        "FIFOQueue FIFOQueueV2 PaddingFIFOQueue PaddingFIFOQueueV2 PriorityQueue PriorityQueueV2 "
+        "QueueClose QueueCloseV2 QueueDequeue QueueDequeueMany QueueDequeueManyV2 "
+        "QueueDequeueUpTo QueueDequeueUpToV2 QueueDequeueV2 QueueEnqueue QueueEnqueueMany "
+        "QueueEnqueueManyV2 QueueEnqueueV2 QueueIsClosed QueueIsClosedV2 QueueSize QueueSizeV2 "
+        "RandomShuffleQueue RandomShuffleQueueV2",
+    "queue.staging_ops":
+        "MapClear MapIncompleteSize MapPeek MapSize MapStage MapUnstage MapUnstageNoKey "
+        "OrderedMapClear OrderedMapIncompleteSize OrderedMapPeek OrderedMapSize OrderedMapStage "
+        "OrderedMapUnstage OrderedMapUnstageNoKey Stage StageClear StagePeek StageSize Unstage",
     "random.candidate_sampling_ops":
         "AllCandidateSampler ComputeAccidentalHits FixedUnigramCandidateSampler "
         "LearnedUnigramCandidateSampler LogUniformCandidateSampler "

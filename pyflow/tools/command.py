@@ -1,5 +1,5 @@
 """python -m pyflow devices | op NAME | explain FILE | check MODEL | run MODEL | exec SCRIPT | coverage [FILE ...]
-| bench | trace FILE
+| verify-resume --dir DIR SCRIPT | bench | trace FILE
 
 Installed, it is the command `pyflow`, too; --version says which one it is.
 Each command is a module of this package with `main(argv)`, imported only when it is asked for.
@@ -15,6 +15,7 @@ COMMANDS = {
     "run": "runs a frozen graph or an ONNX model: --input x.npy --profile",
     "exec": "runs a program that imports tensorflow (--onnxruntime: onnxruntime): SCRIPT [ARGUMENT ...]",
     "coverage": "what of TensorFlow 1.x is here, or is missing for FILE ...; --rewrite moves programs over",
+    "verify-resume": "kills a training script and compares its end with an undisturbed one's",
     "trace": "top costs and the critical path of a trace or a RunMetadata",
     "bench": "times one-op steps, chains and matrix products here",
 }
@@ -26,7 +27,7 @@ def main(argv=None):
     if not argv or argv[0] in ("-h", "--help", "help"):
         print(__doc__.split("\n\n")[0] + "\n")
         for name, text in COMMANDS.items():
-            print(f"  {name:9}{text}")
+            print(f"  {name:14}{text}")
         return 0
     if argv[0] in ("-V", "--version"):
         import pyflow
@@ -42,7 +43,7 @@ def main(argv=None):
     if not _environment_is_right():
         return 2
     try:
-        return importlib.import_module(f"pyflow.tools.{name}").main(argv[1:]) or 0
+        return importlib.import_module(f"pyflow.tools.{name.replace('-', '_')}").main(argv[1:]) or 0
     except BrokenPipeError:
         sys.stderr.close()
         return 0

@@ -355,6 +355,10 @@ def _import_item(graph, name, kind, value, scope):
         from pyflow.framework import protos
         from pyflow.train.saver import Saver
         return Saver.from_proto(protos.SaverDef.FromString(value), import_scope=scope or None)
+    if name == graph_lib.GraphKeys.QUEUE_RUNNERS:
+        from pyflow.framework import protos
+        from pyflow.train.queue_runners import QueueRunner
+        return QueueRunner.from_proto(protos.QueueRunnerDef.FromString(value), scope or None)
     return value
 
 

@@ -28,7 +28,7 @@ ALLOWED = {
     "plugins": FRAMEWORK | {"plugin_probe", "_executor", "_plugin_entry"},
     "session": LIB | {"passes", "plugins", "_executor"},
     "timeline": set(),                  # reads StepStats messages and nothing else
-    "train": LIB | {"gradients", "session", "_names"},
+    "train": LIB | {"gradients", "session", "_names", "timeline"},
     "interop": SESSION | {"timeline", "_names", "python", "train", "examples"},   # profiles of a model; TF's paths
     "platform": SESSION,
     "tools": SESSION | {"train", "interop", "timeline", "_names"},

@@ -4,6 +4,7 @@
     python tests/fuzz/sanitize.py address --minutes 5 --keep /tmp/asan
 
     python tests/fuzz/sanitize.py thread --script step_orders.c --count 100000
+    python tests/fuzz/sanitize.py thread --script ../queues/schedules.py --count 100000
 
 Builds the core, the CPU plugin, the fake accelerator and the kernels of this folder with gcc's
 sanitizer into a folder of its own, runs graphs.py there with the sanitizer preloaded (the
@@ -143,7 +144,7 @@ def main(kind, count, minutes, seed, keep, isa, script):
     if script == "graphs.py":
         command += ["--libraries", folder / "libraries"]
         command += ["--minutes", minutes] if minutes else ["--count", count]
-    elif script == "task_orders.py":
+    elif pathlib.Path(script).name in ("task_orders.py", "schedules.py"):
         command += ["--count", count]
     done = subprocess.run([str(part) for part in command], env=environment(folder, tree, kind),
                           stderr=subprocess.PIPE, text=True, errors="replace")

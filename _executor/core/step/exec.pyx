@@ -139,6 +139,9 @@ cdef public pf_status pf_deref(pf_call* c, DLTensor* handle, pf_tensor** out) no
     cdef pf_tensor* h = pf_tensor_of(handle)
     cdef pf_variable* v = <pf_variable*>h.m.dl_tensor.data
     if not h.flags & PF_T_HANDLE or v == NULL or v.base.kind != PF_OBJ_VARIABLE:
+        if h.flags & PF_T_HANDLE and v != NULL and v.base.kind == PF_OBJ_RESOURCE:
+            return pf_failf(&c.ctx, PF_INVALID_ARGUMENT, b"input '%s' is a reference to a resource, which has no value of its own: "
+                            b"only operations on its kind of resource take it", v.base.name)
         pf_tensor_ref(h)            # already a value (a ref that went through a host op)
         out[0] = h
         return PF_OK

@@ -94,6 +94,8 @@ cdef public int pf_handle_fits(pf_call* c, int32_t o, const pf_object* object) n
         return True
     if object.kind == PF_OBJ_VARIABLE and (<const pf_variable*>object).type == type and is_reference(c, o):
         return True
+    if object.kind == PF_OBJ_RESOURCE and type == PF_STRING and is_reference(c, o):
+        return True                 # TF's first queues, readers and accumulators
     pf_failf(&c.ctx, PF_INTERNAL, b"output %d is %s in the op's signature, and no handle can be there", o,
              pf_type_name(type))
     return False

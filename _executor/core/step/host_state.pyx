@@ -4,7 +4,8 @@
 Invariants
 1. A kernel is lent a variable only if its element type is one the node declares (pf_node_info.holds, kernels.pyx): the
    kernel takes the buffer for elements of that type.
-2. A handle is an output only where the signature has a resource, a variant, or a reference to the variable's own type.
+2. A handle is an output only where the signature has a resource, a variant, or a reference to the variable's own type (of a
+   resource: to a string, as TF's first queues and readers have).
 """
 from outputs_h cimport *
 

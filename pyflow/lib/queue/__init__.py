@@ -1,0 +1,1 @@
+"""Queues, accumulators, barriers and staging areas."""
