@@ -165,6 +165,9 @@ PUBLIC = {
         "contrib.losses.get_total_loss contrib.losses.hinge_loss contrib.losses.log_loss "
         "contrib.losses.mean_squared_error contrib.losses.sigmoid_cross_entropy "
         "contrib.losses.softmax_cross_entropy contrib.losses.sparse_softmax_cross_entropy",
+    "pyflow.lib.contrib.model_analyzer":
+        "contrib.slim.model_analyzer.analyze_ops contrib.slim.model_analyzer.analyze_vars "
+        "contrib.slim.model_analyzer.tensor_description",
     "pyflow.lib.contrib.model_variables":
         "contrib.framework.add_model_variable contrib.framework.assign_from_values "
         "contrib.framework.assign_from_values_fn contrib.framework.filter_variables "
@@ -413,6 +416,14 @@ PUBLIC = {
         "nn.with_space_to_batch",
     "pyflow.lib.nn.weighted_functions":
         "nn.compute_average_loss nn.scale_regularization_loss nn.silu nn.weighted_moments",
+    "pyflow.lib.queue.accumulators":
+        "ConditionalAccumulator ConditionalAccumulatorBase SparseConditionalAccumulator "
+        "sparse.SparseConditionalAccumulator",
+    "pyflow.lib.queue.queues":
+        "FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue queue.FIFOQueue "
+        "queue.PaddingFIFOQueue queue.PriorityQueue queue.QueueBase queue.RandomShuffleQueue",
+    "pyflow.lib.queue.staging":
+        "contrib.staging.MapStagingArea contrib.staging.StagingArea",
     "pyflow.lib.random.random_functions":
         "image.random_crop multinomial random.categorical random.multinomial random.normal "
         "random.shuffle random.truncated_normal random.uniform random_crop random_normal "
@@ -593,4 +604,49 @@ PUBLIC = {
         "train.replica_device_setter",
     "pyflow.train.saver":
         "train.Saver train.SaverDef train.export_meta_graph train.import_meta_graph",
+    "pyflow.train.contrib_checkpoints":
+        "contrib.framework.assign_from_checkpoint contrib.framework.assign_from_checkpoint_fn "
+        "contrib.slim.assign_from_checkpoint contrib.slim.assign_from_checkpoint_fn",
+    "pyflow.train.contrib_optimizers":
+        "contrib.layers.OPTIMIZER_CLS_NAMES contrib.layers.OPTIMIZER_SUMMARIES "
+        "contrib.layers.adaptive_clipping_fn contrib.layers.optimize_loss "
+        "contrib.slim.optimize_loss",
+    "pyflow.train.slim_learning":
+        "contrib.slim.learning.add_gradients_summaries contrib.slim.learning.clip_gradient_norms "
+        "contrib.slim.learning.create_train_op contrib.slim.learning.multiply_gradients "
+        "contrib.slim.learning.train contrib.slim.learning.train_step "
+        "contrib.training.add_gradients_summaries contrib.training.clip_gradient_norms "
+        "contrib.training.clip_gradient_norms_fn contrib.training.create_train_op "
+        "contrib.training.multiply_gradients",
+    "pyflow.train.coordinator":
+        "train.Coordinator train.LooperThread",
+    "pyflow.train.queue_runners":
+        "train.QueueRunner train.add_queue_runner train.queue_runner.QueueRunner "
+        "train.queue_runner.add_queue_runner train.queue_runner.start_queue_runners "
+        "train.start_queue_runners",
+    "pyflow.train.input":
+        "io.match_filenames_once train.batch train.batch_join train.input_producer "
+        "train.limit_epochs train.match_filenames_once train.maybe_batch train.maybe_batch_join "
+        "train.maybe_shuffle_batch train.maybe_shuffle_batch_join train.range_input_producer "
+        "train.shuffle_batch train.shuffle_batch_join train.slice_input_producer "
+        "train.string_input_producer",
+    "pyflow.train.bucketing":
+        "contrib.training.bucket contrib.training.bucket_by_sequence_length",
+    "pyflow.train.session_run_hook":
+        "train.SessionRunArgs train.SessionRunContext train.SessionRunHook train.SessionRunValues",
+    "pyflow.train.session_manager":
+        "train.SessionManager",
+    "pyflow.train.scaffold":
+        "train.Scaffold",
+    "pyflow.train.hooks":
+        "train.CheckpointSaverHook train.CheckpointSaverListener train.FeedFnHook "
+        "train.FinalOpsHook train.GlobalStepWaiterHook train.LoggingTensorHook "
+        "train.NanLossDuringTrainingError train.NanTensorHook train.ProfilerHook "
+        "train.SecondOrStepTimer train.StepCounterHook train.StopAtStepHook "
+        "train.SummarySaverHook",
+    "pyflow.train.monitored_session":
+        "train.ChiefSessionCreator train.MonitoredSession train.MonitoredTrainingSession "
+        "train.SessionCreator train.SingularMonitoredSession train.WorkerSessionCreator",
+    "pyflow.train.supervisor":
+        "train.Supervisor",
 }

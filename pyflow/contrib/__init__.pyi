@@ -11,6 +11,7 @@ from . import losses as losses
 from . import nn as nn
 from . import rnn as rnn
 from . import slim as slim
+from . import staging as staging
 from . import tensorboard as tensorboard
 from . import tfprof as tfprof
 from . import training as training

@@ -1,4 +1,4 @@
-"""tf.contrib.layers beside tf_slim's recorded answers: variables, values, gradients, updates."""
+"""tf.contrib.layers and slim beside tf_slim's recorded answers: variables, values, gradients, updates."""
 import pathlib
 
 import numpy as np
@@ -6,13 +6,15 @@ import pytest
 
 import pyflow as tf
 
-import contrib_cases as cases
+import contrib_cases
+import training_cases
 
 RECORDED = np.load(pathlib.Path(__file__).parent / "contrib_answers.npz")
 
 
-@pytest.mark.parametrize("name", cases.CASES)
-def test_as_tf_slim(name):
+@pytest.mark.parametrize("cases, name", [(cases, name) for cases in (contrib_cases, training_cases)
+                                         for name in cases.CASES])
+def test_as_tf_slim(cases, name):
     wanted = {key.partition("|")[2]: RECORDED[key] for key in RECORDED.files
               if key.partition("|")[0] == name}
     got = cases.answers(tf, tf.contrib.slim, name)

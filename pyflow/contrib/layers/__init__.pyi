@@ -1,5 +1,8 @@
 """Types of pyflow.contrib.layers.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
 from pyflow import contrib as _contrib
+OPTIMIZER_CLS_NAMES = _contrib.layers.OPTIMIZER_CLS_NAMES
+OPTIMIZER_SUMMARIES = _contrib.layers.OPTIMIZER_SUMMARIES
+adaptive_clipping_fn = _contrib.layers.adaptive_clipping_fn
 apply_regularization = _contrib.layers.apply_regularization
 avg_pool2d = _contrib.layers.avg_pool2d
 avg_pool3d = _contrib.layers.avg_pool3d
@@ -35,6 +38,7 @@ max_pool2d = _contrib.layers.max_pool2d
 max_pool3d = _contrib.layers.max_pool3d
 maxout = _contrib.layers.maxout
 one_hot_encoding = _contrib.layers.one_hot_encoding
+optimize_loss = _contrib.layers.optimize_loss
 pool = _contrib.layers.pool
 recompute_grad = _contrib.layers.recompute_grad
 relu = _contrib.layers.relu

@@ -5,6 +5,8 @@ add_model_variable = _contrib.slim.add_model_variable
 apply_regularization = _contrib.slim.apply_regularization
 arg_scope = _contrib.slim.arg_scope
 arg_scoped_arguments = _contrib.slim.arg_scoped_arguments
+assign_from_checkpoint = _contrib.slim.assign_from_checkpoint
+assign_from_checkpoint_fn = _contrib.slim.assign_from_checkpoint_fn
 assign_from_values = _contrib.slim.assign_from_values
 assign_from_values_fn = _contrib.slim.assign_from_values_fn
 avg_pool2d = _contrib.slim.avg_pool2d
@@ -48,14 +50,17 @@ l1_regularizer = _contrib.slim.l1_regularizer
 l2_regularizer = _contrib.slim.l2_regularizer
 layer_norm = _contrib.slim.layer_norm
 from . import layers as layers
+from . import learning as learning
 linear = _contrib.slim.linear
 local_variable = _contrib.slim.local_variable
 from . import losses as losses
 max_pool2d = _contrib.slim.max_pool2d
 max_pool3d = _contrib.slim.max_pool3d
 maxout = _contrib.slim.maxout
+from . import model_analyzer as model_analyzer
 model_variable = _contrib.slim.model_variable
 one_hot_encoding = _contrib.slim.one_hot_encoding
+optimize_loss = _contrib.slim.optimize_loss
 pool = _contrib.slim.pool
 relu = _contrib.slim.relu
 relu6 = _contrib.slim.relu6
