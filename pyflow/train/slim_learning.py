@@ -13,7 +13,6 @@ Example:
     slim.learning.train(train_op, logdir, number_of_steps=1000)
 """
 import logging
-import os
 import sys
 import time
 
@@ -304,8 +303,11 @@ def _run(sv, train_op, train_step_fn, kwargs, global_step, logdir, master, confi
             _log.info("Caught OutOfRangeError. Stopping Training. %s", e)
         if logdir and sv.is_chief:
             _log.info("Finished training! Saving model to disk.")
-            sv.saver.save(sess, os.fspath(sv.save_path), global_step=sv.global_step)
-            sv.stop(threads, close_summary_writer=True, ignore_live_threads=ignore_live_threads)
+            try:                        # the thread that saves ends first: the last is the newest
+                sv.stop(threads, close_summary_writer=False,
+                        ignore_live_threads=ignore_live_threads)
+            finally:
+                sv.saver.save(sess, sv.save_path, global_step=sv.global_step)
     return loss
 
 
