@@ -455,6 +455,24 @@ PUBLIC = {
         "contrib.rnn.static_bidirectional_rnn contrib.rnn.static_rnn "
         "contrib.rnn.static_state_saving_rnn nn.static_bidirectional_rnn nn.static_rnn "
         "nn.static_state_saving_rnn",
+    "pyflow.lib.seq2seq.attention":
+        "contrib.seq2seq.AttentionMechanism contrib.seq2seq.AttentionWrapper "
+        "contrib.seq2seq.AttentionWrapperState contrib.seq2seq.BahdanauAttention "
+        "contrib.seq2seq.LuongAttention contrib.seq2seq.hardmax",
+    "pyflow.lib.seq2seq.beam_search":
+        "contrib.seq2seq.BeamSearchDecoder contrib.seq2seq.BeamSearchDecoderOutput "
+        "contrib.seq2seq.BeamSearchDecoderState contrib.seq2seq.FinalBeamSearchDecoderOutput "
+        "contrib.seq2seq.gather_tree contrib.seq2seq.tile_batch",
+    "pyflow.lib.seq2seq.decoders":
+        "contrib.seq2seq.BasicDecoder contrib.seq2seq.BasicDecoderOutput contrib.seq2seq.Decoder "
+        "contrib.seq2seq.dynamic_decode",
+    "pyflow.lib.seq2seq.helpers":
+        "contrib.seq2seq.CustomHelper contrib.seq2seq.GreedyEmbeddingHelper "
+        "contrib.seq2seq.Helper contrib.seq2seq.InferenceHelper "
+        "contrib.seq2seq.SampleEmbeddingHelper contrib.seq2seq.ScheduledEmbeddingTrainingHelper "
+        "contrib.seq2seq.TrainingHelper",
+    "pyflow.lib.seq2seq.loss":
+        "contrib.seq2seq.sequence_loss",
     "pyflow.lib.signal.fft_functions":
         "fft fft2d fft3d ifft ifft2d ifft3d signal.fft signal.fft2d signal.fft3d signal.fftshift "
         "signal.ifft signal.ifft2d signal.ifft3d signal.ifftshift signal.irfft signal.irfft2d "
