@@ -74,7 +74,7 @@ def gather_tree(step_ids, parent_ids, max_sequence_lengths, end_token):
         raise ValueError("gather_tree: step_ids and parent_ids must be [time, batch, beam], got "
                          f"{step_ids.shape} and {parent_ids.shape}")
     array = TensorArray(dtypes.int32, size=shape[0], element_shape=step_ids.shape[1:])
-    beams = join_ops.Tile(tensors.range(shape[2])[None], [shape[1], 1])
+    beams = join_ops.Tile(tensors.range_(shape[2])[None], [shape[1], 1])
     ends = array_functions.fill(shape[1:], end_token)
 
     def body(t, parents, array):
@@ -269,12 +269,12 @@ class BeamSearchDecoder(Decoder):
         """A TensorArray of [batch * beam, ...], stacked, its beams read back."""
         stacked = array.stack()
         shape = tensors.shape(parent_ids)
-        beams = tensors.range(self._beam) + tensors.zeros_like(parent_ids)
+        beams = tensors.range_(self._beam) + tensors.zeros_like(parent_ids)
         longest = tensors.cast(reductions.reduce_max(lengths, axis=1), dtypes.int32)
         found = gather_tree(beams, parent_ids, longest, self._beam + 1)
         within = tensors.transpose(nn_functions.sequence_mask(lengths, shape[0]), [2, 0, 1])
         rows = logic_functions.where(within, found, beams)
-        rows += tensors.reshape(tensors.range(shape[1]) * self._beam, [1, -1, 1])
+        rows += tensors.reshape(tensors.range_(shape[1]) * self._beam, [1, -1, 1])
         made = batch_gather(stacked, tensors.reshape(rows, [shape[0], -1]))
         made.set_shape(stacked.shape)
         return made
