@@ -3,23 +3,32 @@
     python cythonize.py --package pyflow._executor --prefix api_ --out DIR --depfile api.d -I core [-I dir ...] api/values.pyx ...
 
 A process spends three times as long on starting Cython as on a module, so the build hands over many at
-once: this file for the API's modules, slice.py (which uses `outdated` and `compile_module`) for the core's.
+once: this file for the API's modules, slice.py (which uses `outdated`, `each` and `compile_module`) for the core's.
 The build knows outputs of one command only together; whoever edits one module waits for one, since
 `outdated` reads what each came from.  `api.pyx` is the package itself, the others are its modules.
+
+What modules cimport from outside their package (headers' declarations, NumPy's) is read once for all that
+cimport the same: Cython compiles one module in a context, so each is compiled by a child of the process
+that has read them.
 """
 
 import argparse
 import contextlib
+import functools
 import gc
 import io
+import os
 import pathlib
+import re
 import sys
+import traceback
 
 import Cython
-from Cython.Compiler import Options
-from Cython.Compiler.Main import CompilationOptions, compile_single, default_options
+from Cython.Compiler import Errors, Options
+from Cython.Compiler.Main import CompilationOptions, Context, compile_single, default_options
 
 SELF = pathlib.Path(__file__).resolve()
+CIMPORT = re.compile(r"^(?:from\s+([\w.]+)\s+cimport|cimport\s+([\w.]+))\b", re.M)
 NOISE = "previously declared as 'extern', now as 'public'"  # a core module defines what its .pxd declares
 
 
@@ -47,20 +56,84 @@ def outdated(output, *tools):
                for path in (*sources, *tools, SELF, pathlib.Path(Cython.__file__)))
 
 
-def compile_module(pyx, output, name, includes):
+def cython_options(includes, **more):
+    return CompilationOptions(default_options, include_path=list(includes), language_level=3, **more)
+
+
+def read_ahead(names, includes):
+    """A context that has read the modules `names`; None: Cython has something to say about them."""
+    Errors.reset()
+    Errors.open_listing_file(None, echo_to_stderr=False)
+    context = Context.from_options(cython_options(includes))
+    for name in names:
+        context.find_module(name)
+    return None if Errors.get_errors_count() else context
+
+
+def cimported(pyx, package):
+    """What `pyx` cimports from outside `package`, in its order."""
+    names = ("".join(found) for found in CIMPORT.findall(pyx.read_text(encoding="utf-8")))
+    return tuple(dict.fromkeys(n for n in names if n.partition(".")[0] not in ("cython", package)))
+
+
+def in_child(work, *arguments):
+    """Whether work(*arguments) returned something true in a child of this process."""
+    sys.stderr.flush()
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    done = False
+    try:
+        done = work(*arguments)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(0 if done else 1)
+
+
+def each(jobs, includes, package=None):
+    """work(context) of each (pyx, work) until one returns something false; -> whether none did.
+
+    The first runs in this process: children begin with what Cython then keeps of its own files.
+    """
+    contexts = {}
+    for number, (pyx, work) in enumerate(jobs):
+        if number == 0:
+            if not work(None):
+                return False
+            continue
+        names = cimported(pyx, package)
+        if names not in contexts:
+            contexts[names] = read_ahead(names, includes)
+        if not in_child(work, contexts[names]):
+            return False
+    return True
+
+
+def compile_module(pyx, output, name, includes, context=None):
     """C of module `name` in `output`, its rule in `depfile_of(output)`; -> whether Cython agreed.
 
     What Cython has to say goes to stderr.
     """
-    options = CompilationOptions(default_options, include_path=list(includes), language_level=3,
-                                 output_file=str(output), depfile=True)
+    options = cython_options(includes, output_file=str(output), depfile=True)
     said = io.StringIO()
     with contextlib.redirect_stderr(said):
-        done = compile_single(str(pyx), options, name)
+        if context is not None:
+            context.options = options
+        done = compile_single(str(pyx), options, name, context=context)
     for line in said.getvalue().splitlines():
         if NOISE not in line and line.strip():
             print(line, file=sys.stderr)
     return done.num_errors == 0
+
+
+def whole_module(pyx, output, name, includes, context):
+    """compile_module that leaves no output behind where Cython disagreed."""
+    done = compile_module(pyx, output, name, includes, context)
+    if not done:
+        output.unlink(missing_ok=True)
+    return done
 
 
 def write_rule(path, outputs):
@@ -93,14 +166,15 @@ def main(argv=None):
     parser.add_argument("--prefix", default="", help="of the C files' names")
     arguments = parser.parse_args(argv)
     begin()
-    outputs = []
+    outputs, jobs = [], []
     for pyx in arguments.pyx:
         output = arguments.out / f"{arguments.prefix}{pyx.stem}.c"
         outputs.append(output)
         name = arguments.package if pyx.stem == "api" else f"{arguments.package}.{pyx.stem}"
-        if outdated(output) and not compile_module(pyx, output, name, arguments.includes):
-            output.unlink(missing_ok=True)
-            return 1
+        if outdated(output):
+            jobs.append((pyx, functools.partial(whole_module, pyx, output, name, arguments.includes)))
+    if not each(jobs, arguments.includes, arguments.package.partition(".")[0]):
+        return 1
     if arguments.depfile:
         write_rule(arguments.depfile, outputs)
     return 0

@@ -25,6 +25,7 @@ checked for the versions in TESTED, and another version stops the build with adv
 strange C.
 """
 
+import functools
 import pathlib
 import re
 import sys
@@ -163,16 +164,26 @@ def slice_module(text, pyx):
     )
 
 
-def slice_file(pyx, output, includes):
+def slice_file(pyx, output, includes, context=None):
     """`pyx` as C in `output`, and beside it the rule of what it came from."""
     with tempfile.TemporaryDirectory() as folder:
         full = pathlib.Path(folder, pyx.stem + ".c")
-        if not cythonize.compile_module(pyx, full, pyx.stem, includes):
+        if not cythonize.compile_module(pyx, full, pyx.stem, includes, context):
             raise SliceError(f"{pyx}: Cython failed")
         text = slice_module(full.read_text(encoding="utf-8"), pyx)
         rule = cythonize.depfile_of(full).read_text(encoding="utf-8")
     cythonize.depfile_of(output).write_text(f"{output}:{rule.partition(':')[2]}", encoding="utf-8")
     output.write_text(text, encoding="utf-8")
+
+
+def sliced(pyx, output, includes, context):
+    """slice_file, whose error is printed; -> whether there was none."""
+    try:
+        slice_file(pyx, output, includes, context)
+    except SliceError as error:
+        print(error, file=sys.stderr)
+        return False
+    return True
 
 
 def main(argv=None):
@@ -181,9 +192,10 @@ def main(argv=None):
     try:
         check_version()
         cythonize.begin()
-        for pyx, output in zip(arguments.pyx, outputs):
-            if cythonize.outdated(output, SELF):
-                slice_file(pyx, output, arguments.includes)
+        jobs = [(pyx, functools.partial(sliced, pyx, output, arguments.includes))
+                for pyx, output in zip(arguments.pyx, outputs) if cythonize.outdated(output, SELF)]
+        if not cythonize.each(jobs, arguments.includes):
+            return 1
     except SliceError as error:
         print(error, file=sys.stderr)
         return 1

@@ -72,6 +72,12 @@ _PROTOS = (
     " OptimizerOptions RunOptions"
 )
 LAZY = {name: ("pyflow.framework.protos", name) for name in _PROTOS.split()}
+_EVENTS = "Event HistogramProto SessionLog Summary SummaryMetadata"
+LAZY.update({name: ("pyflow.framework.protos", name) for name in _EVENTS.split()})
+_EVENTS = "Event SessionLog Summary SummaryDescription TaggedRunMetadata"
+LAZY.update({f"summary.{name}": ("pyflow.framework.protos", name) for name in _EVENTS.split()})
+LAZY.update({f"contrib.tensorboard.plugins.projector.{name}": ("pyflow.framework.protos", name)
+             for name in ("EmbeddingInfo", "ProjectorConfig", "SpriteMetadata")})
 LAZY.update({
     "RunMetadata": ("pyflow.framework.run_metadata", "RunMetadata"),
     "Session": ("pyflow.session", "Session"),
@@ -81,6 +87,12 @@ LAZY.update({
     "flags": ("pyflow.platform.flags", None),
     "logging": ("pyflow.platform.tf_logging", None),
     "gfile": ("pyflow.platform.gfile", None),
+    "resource_loader": ("pyflow.platform.resource_loader", None),
+    "keras.__version__": ("pyflow.platform.keras_data", "__version__"),
+    "keras.datasets.mnist": ("pyflow.platform.keras_data", "mnist"),
+    "keras.datasets.cifar10": ("pyflow.platform.keras_data", "cifar10"),
+    "contrib.keras.datasets.mnist": ("pyflow.platform.keras_data", "mnist"),
+    "contrib.keras.datasets.cifar10": ("pyflow.platform.keras_data", "cifar10"),
     "test": ("pyflow.platform.test", None),
     "raw_ops": ("pyflow.platform.raw_ops", None),
     "sysconfig": ("pyflow.platform.sysconfig", None),
@@ -93,55 +105,50 @@ LAZY.update({
 })
 _VERSIONS = ("GIT_VERSION COMPILER_VERSION GRAPH_DEF_VERSION GRAPH_DEF_VERSION_MIN_CONSUMER"
              " GRAPH_DEF_VERSION_MIN_PRODUCER")
-LAZY.update({name: ("pyflow.platform.version", name) for name in _VERSIONS.split()})
+LAZY.update({name: ("pyflow.platform.version", name)
+             for name in f"{_VERSIONS} MONOLITHIC_BUILD CXX11_ABI_FLAG".split()})
 LAZY.update({f"version.{name}": ("pyflow.platform.version", name)
              for name in f"VERSION PYFLOW_VERSION {_VERSIONS}".split()})
 ELSEWHERE = {**RENAMED, **LAZY}
 HOMES = {name: module for module, names in _public.PUBLIC.items() for name in names.split()}
-PACKAGES = {"pyflow.train"}             # namespaces that have a folder
+PACKAGES = {"pyflow.train", "pyflow.saved_model"}             # namespaces that have a folder
 NAMESPACES = sorted({path for name in [*HOMES, *ELSEWHERE]                # outer ones first
                      for path in itertools.accumulate(name.split(".")[:-1], "{}.{}".format)})
 
 _V2 = "pyflow has TensorFlow 1.x's graph API, not TensorFlow 2's"
 _FEED = "feed batches through placeholders"
-_LOG = "fetch the values and log them"
 _READERS = f"readers are not in this version; {_FEED}"
-_LOOP = "not in this version; write the loop with tf.Session and tf.train.Saver"
 NOT_HERE = {                            # well-known names that pyflow does not have, and what to do
     "GradientTape": f"{_V2}; use tf.gradients(y, xs)",
     "Module": f"{_V2}; use tf.variable_scope and tf.get_variable",
-    "keras": "not in this version; write layers with tf.get_variable and tf.nn",
-    "layers": "not in this version; write layers with tf.get_variable and tf.nn",
+    **{f"keras.{name}": "tf.keras has datasets only; write layers with tf.layers"
+       for name in ("Input", "Model", "Sequential", "activations", "applications", "backend",
+                    "callbacks", "constraints", "estimator", "experimental", "initializers",
+                    "layers", "losses", "metrics", "models", "optimizers", "preprocessing",
+                    "regularizers", "utils", "wrappers")},
     "estimator": "not in this version; write the loop with tf.Session and tf.train",
     "data": "not in this version; feed batches through placeholders",
-    "summary": "not in this version; fetch the values and log them",
     "distribute": "not in this version, which runs in one process",
     "lite": "not in this version; a frozen graph runs without Python through libpyflow_rt",
-    "saved_model": "not in this version; use tf.train.Saver, or tf.graph_util to freeze a graph",
-    "metrics": "not in this version; fetch the predictions and compute it with NumPy",
-    "train.Supervisor": _LOOP, "train.MonitoredTrainingSession": _LOOP,
-    "train.MonitoredSession": _LOOP, "train.SingularMonitoredSession": _LOOP,
-    "train.SessionManager": _LOOP, "train.Scaffold": _LOOP,
-    "train.SummaryWriter": f"tf.summary is not in this version; {_LOG}",
-    "train.summary_iterator": f"tf.summary is not in this version; {_LOG}",
+    "train.SummaryWriter": "TensorFlow 0.x's name of tf.summary.FileWriter",
     "train.Server": "not in this version, which runs in one process",
     "train.ClusterSpec": "not in this version, which runs in one process",
     "train.SyncReplicasOptimizer": "not in this version, which runs in one process",
-    **dict.fromkeys((f"{kind}_summary" for kind in
-                     ("scalar", "histogram", "image", "audio", "tensor", "merge")),
-                    f"TensorFlow 0.x's name of tf.summary, which is not in this version; {_LOG}"),
-    "merge_all_summaries": f"tf.summary is not in this version; {_LOG}",
+    **{f"{kind}_summary": f"TensorFlow 0.x's name of tf.summary.{kind}" for kind in
+       ("scalar", "histogram", "image", "audio", "merge")},
+    "tensor_summary": "TensorFlow 0.x's name of tf.summary.tensor_summary",
+    "merge_all_summaries": "TensorFlow 0.x's name of tf.summary.merge_all",
     **dict.fromkeys((
         "ReaderBase", "TFRecordReader", "TextLineReader", "WholeFileReader",
         "FixedLengthRecordReader", "IdentityReader", "LMDBReader"), _READERS),
     **dict.fromkeys((
         "FixedLenFeature", "VarLenFeature", "FixedLenSequenceFeature", "SparseFeature",
-        "parse_example", "parse_single_example", "parse_single_sequence_example", "python_io",
+        "parse_example", "parse_single_example", "parse_single_sequence_example",
         "train.Example", "train.Feature", "train.Features"),
         f"TFRecord files are not read in this version; {_FEED}"),
 }
-_CONTRIB = ("tf.contrib has recurrent cells and a few of layers', framework's and seq2seq's helpers "
-            "only; write layers with tf.get_variable and tf.nn")
+_CONTRIB = ("tf.contrib is here in part; `python -m pyflow coverage FILE` lists what a program lacks, "
+            "and layers can be written with tf.get_variable and tf.nn")
 
 
 # ---------------------------------------------------------------- assembling
@@ -193,7 +200,8 @@ def _namespace(full_name):
 
 class _Explainer:
     """Finder that is asked last: `from pyflow.contrib import slim` says why there is none, where
-    Python would only say "unknown location"."""
+    Python would only say "unknown location". It has TensorFlow's paths, too, for programs that say
+    pyflow where they said tensorflow: pyflow.python.ops.array_ops."""
 
     @staticmethod
     def find_spec(full_name, path=None, target=None):
@@ -201,9 +209,12 @@ class _Explainer:
         module = sys.modules.get(outer)
         if module is None or outer.partition(".")[0] != "pyflow":
             return None
+        if full_name.startswith(("pyflow.python.", "pyflow.core.")):
+            paths = importlib.import_module("pyflow.interop.tensorflow.finder")
+            return paths.Finder("pyflow").find_spec(full_name, path, target)
         if path == [] or _prefix(module) + name in NOT_HERE:
             # By the namespace's own name: of a missing `outer.name` Python hides the text.
-            raise ModuleNotFoundError(f"No module named {full_name!r}{_near(module, name)}",
+            raise ModuleNotFoundError(f"No module named {full_name!r}{near(module, name)}",
                                       name=outer)
         return None
 
@@ -215,8 +226,9 @@ def _add_compat(root):
     for name, value in vars(source).items():
         if not name.startswith("_") and name not in ("np", "numbers"):
             setattr(compat, name, value)
-    compat.install_as_onnxruntime = importlib.import_module(
-        "pyflow.interop.install").install_as_onnxruntime
+    install = importlib.import_module("pyflow.interop.install")
+    compat.install_as_onnxruntime = install.install_as_onnxruntime
+    compat.install_as_tensorflow = install.install_as_tensorflow
     compat.v1 = root
     sys.modules[root.__name__ + ".compat.v1"] = root
     return compat
@@ -273,7 +285,7 @@ def _prefix(module):
 
 def unknown(module, name):
     """Raises the AttributeError of a name that `module`, tf or a namespace of it, lacks."""
-    _raise_unknown(module, name, _near(module, name))
+    _raise_unknown(module, name, near(module, name))
 
 
 def _raise_unknown(module, name, hint):
@@ -297,13 +309,27 @@ def missing_from(module, path, name):
     _raise_unknown(module, name, _meant(near))
 
 
-def _near(module, name):
+def hint(path):
+    """Why a dotted name of tf, or what it lies in, is missing here, and what to do; or ""."""
+    parts = path.split(".")
+    for n in range(len(parts), 0, -1):
+        if ".".join(parts[:n]) in NOT_HERE:
+            return NOT_HERE[".".join(parts[:n])]
+    return ""
+
+
+def near(module, name):
     """What may have been meant: near names here, the same name elsewhere, or why it is missing."""
     if name.startswith("_"):
         return ""
     prefix = _prefix(module)
     if prefix + name in NOT_HERE:
         return f": {NOT_HERE[prefix + name]}"
+    renamed = importlib.import_module("pyflow.interop.tensorflow.renamed")
+    new = renamed.NAMES.get(prefix + name) or renamed.BECAME.get(prefix + name)
+    if new:
+        return (f": TensorFlow 0.x's name of tf.{new}; `python -m pyflow exec` runs programs that "
+                "use it")
     everywhere = {}
     for path in sorted({*" ".join(FRAMEWORK.values()).split(), *HOMES, *ELSEWHERE}):
         everywhere.setdefault(path.rpartition(".")[2], []).append(f"tf.{path}")

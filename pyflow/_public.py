@@ -87,6 +87,44 @@ PUBLIC = {
         "nn.top_k setdiff1d unique unique_with_counts",
     "pyflow.lib.array.slicing_functions":
         "manip.reverse manip.roll reverse reverse_sequence reverse_v2 roll strided_slice",
+    "pyflow.lib.contrib.crf":
+        "contrib.crf.crf_binary_score contrib.crf.crf_decode contrib.crf.crf_log_likelihood "
+        "contrib.crf.crf_log_norm contrib.crf.crf_sequence_score contrib.crf.crf_unary_score "
+        "contrib.crf.viterbi_decode",
+    "pyflow.lib.contrib.distributions":
+        "contrib.distributions.Bernoulli contrib.distributions.Categorical "
+        "contrib.distributions.Distribution contrib.distributions.Normal "
+        "contrib.distributions.Uniform contrib.distributions.kl_divergence "
+        "distributions.Bernoulli distributions.Categorical distributions.Distribution "
+        "distributions.Normal distributions.Uniform distributions.kl_divergence",
+    "pyflow.lib.contrib.framework":
+        "contrib.framework.assert_same_float_dtype contrib.framework.assert_scalar_int "
+        "contrib.framework.convert_to_tensor_or_sparse_tensor contrib.framework.is_numeric_tensor "
+        "contrib.framework.is_tensor contrib.framework.reduce_sum_n "
+        "contrib.framework.safe_embedding_lookup_sparse contrib.framework.with_same_shape "
+        "contrib.framework.with_shape",
+    "pyflow.lib.contrib.hparams":
+        "contrib.training.HParams",
+    "pyflow.lib.contrib.losses":
+        "contrib.losses.absolute_difference contrib.losses.add_loss "
+        "contrib.losses.compute_weighted_loss contrib.losses.cosine_distance "
+        "contrib.losses.get_losses contrib.losses.get_regularization_losses "
+        "contrib.losses.get_total_loss contrib.losses.hinge_loss contrib.losses.log_loss "
+        "contrib.losses.mean_squared_error contrib.losses.sigmoid_cross_entropy "
+        "contrib.losses.softmax_cross_entropy contrib.losses.sparse_softmax_cross_entropy",
+    "pyflow.lib.contrib.rnn_cells":
+        "contrib.rnn.AttentionCellWrapper contrib.rnn.EmbeddingWrapper "
+        "contrib.rnn.InputProjectionWrapper contrib.rnn.LayerNormBasicLSTMCell "
+        "contrib.rnn.OutputProjectionWrapper contrib.rnn.UGRNNCell "
+        "contrib.rnn.stack_bidirectional_dynamic_rnn contrib.rnn.stack_bidirectional_rnn "
+        "contrib.rnn.transpose_batch_time",
+    "pyflow.lib.contrib.tfprof":
+        "contrib.tfprof.model_analyzer.FLOAT_OPS_OPTIONS "
+        "contrib.tfprof.model_analyzer.TRAINABLE_VARS_PARAMS_STAT_OPTIONS "
+        "contrib.tfprof.model_analyzer.print_model_analysis",
+    "pyflow.lib.contrib.vocabulary":
+        "contrib.learn.preprocessing.CategoricalVocabulary "
+        "contrib.learn.preprocessing.VocabularyProcessor contrib.learn.preprocessing.tokenizer",
     "pyflow.lib.control_flow.case":
         "case",
     "pyflow.lib.control_flow.check_functions":
@@ -114,6 +152,9 @@ PUBLIC = {
         "Assert Print debugging.Assert",
     "pyflow.lib.control_flow.script_functions":
         "numpy_function py_func",
+    "pyflow.lib.control_flow.smart_cond":
+        "contrib.framework.smart_case contrib.framework.smart_cond "
+        "contrib.framework.smart_constant_value",
     "pyflow.lib.control_flow.switch_case":
         "switch_case",
     "pyflow.lib.control_flow.while_loop":
@@ -145,6 +186,10 @@ PUBLIC = {
         "data.FixedLengthRecordDataset data.TFRecordDataset data.TextLineDataset",
     "pyflow.lib.files.io_functions":
         "io.matching_files io.read_file io.write_file matching_files read_file write_file",
+    "pyflow.lib.files.record_files":
+        "io.TFRecordCompressionType io.TFRecordOptions io.TFRecordWriter io.tf_record_iterator "
+        "python_io.TFRecordCompressionType python_io.TFRecordOptions python_io.TFRecordWriter "
+        "python_io.tf_record_iterator",
     "pyflow.lib.function.traced_function":
         "TensorSpec function",
     "pyflow.lib.image.image_box_functions":
@@ -180,6 +225,22 @@ PUBLIC = {
         "image.ResizeMethod image.resize image.resize_area image.resize_bicubic "
         "image.resize_bilinear image.resize_image_with_pad image.resize_images "
         "image.resize_nearest_neighbor",
+    "pyflow.lib.layers.base":
+        "layers.InputSpec layers.Layer",
+    "pyflow.lib.layers.convolutional":
+        "layers.Conv1D layers.Conv2D layers.Conv2DTranspose layers.Conv3D layers.Conv3DTranspose "
+        "layers.SeparableConv1D layers.SeparableConv2D layers.conv1d layers.conv2d "
+        "layers.conv2d_transpose layers.conv3d layers.conv3d_transpose layers.separable_conv1d "
+        "layers.separable_conv2d",
+    "pyflow.lib.layers.core":
+        "layers.Dense layers.Dropout layers.Flatten layers.dense layers.dropout layers.flatten",
+    "pyflow.lib.layers.normalization":
+        "layers.BatchNormalization layers.batch_normalization",
+    "pyflow.lib.layers.pooling":
+        "layers.AveragePooling1D layers.AveragePooling2D layers.AveragePooling3D "
+        "layers.MaxPooling1D layers.MaxPooling2D layers.MaxPooling3D layers.average_pooling1d "
+        "layers.average_pooling2d layers.average_pooling3d layers.max_pooling1d "
+        "layers.max_pooling2d layers.max_pooling3d",
     "pyflow.lib.math.binary_functions":
         "accumulate_n add_n div div_no_nan divide floordiv math.accumulate_n math.add_n "
         "math.divide math.divide_no_nan math.floordiv math.truediv math.xdivy math.xlogy truediv",
@@ -222,6 +283,22 @@ PUBLIC = {
     "pyflow.lib.math.special_functions":
         "lbeta math.bessel_i0 math.bessel_i1 math.cumulative_logsumexp math.erfcinv math.lbeta "
         "math.polyval math.reciprocal_no_nan math.scalar_mul math.xlog1py repeat scalar_mul",
+    "pyflow.lib.metrics.classes":
+        "metrics.average_precision_at_k metrics.mean_iou metrics.mean_per_class_accuracy "
+        "metrics.precision_at_k metrics.precision_at_top_k metrics.recall_at_k "
+        "metrics.recall_at_top_k metrics.sparse_average_precision_at_k "
+        "metrics.sparse_precision_at_k",
+    "pyflow.lib.metrics.counts":
+        "metrics.auc metrics.false_negatives metrics.false_negatives_at_thresholds "
+        "metrics.false_positives metrics.false_positives_at_thresholds metrics.precision "
+        "metrics.precision_at_thresholds metrics.recall metrics.recall_at_thresholds "
+        "metrics.sensitivity_at_specificity metrics.specificity_at_sensitivity "
+        "metrics.true_negatives metrics.true_negatives_at_thresholds metrics.true_positives "
+        "metrics.true_positives_at_thresholds",
+    "pyflow.lib.metrics.streaming":
+        "metrics.accuracy metrics.mean metrics.mean_absolute_error metrics.mean_cosine_distance "
+        "metrics.mean_relative_error metrics.mean_squared_error metrics.mean_tensor "
+        "metrics.percentage_below metrics.root_mean_squared_error",
     "pyflow.lib.nn.activation_functions":
         "log_sigmoid math.log_sigmoid nn.crelu nn.leaky_relu nn.log_sigmoid nn.swish",
     "pyflow.lib.nn.candidate_sampling_functions":
@@ -382,6 +459,13 @@ PUBLIC = {
     "pyflow.lib.strings.unicode_functions":
         "strings.unicode_decode strings.unicode_decode_with_offsets strings.unicode_encode "
         "strings.unicode_script strings.unicode_split strings.unicode_split_with_offsets",
+    "pyflow.lib.summary.file_writer":
+        "summary.FileWriter summary.FileWriterCache train.summary_iterator",
+    "pyflow.lib.summary.projector":
+        "contrib.tensorboard.plugins.projector.visualize_embeddings",
+    "pyflow.lib.summary.summary_functions":
+        "summary.audio summary.get_summary_description summary.histogram summary.image "
+        "summary.merge summary.merge_all summary.scalar summary.tensor_summary summary.text",
     "pyflow.lib.variables.critical_section":
         "CriticalSection",
     "pyflow.lib.variables.initializers":
@@ -472,6 +556,8 @@ PUBLIC = {
         "contrib.data.make_saveable_from_iterator data.experimental.make_saveable_from_iterator",
     "pyflow.train.saver":
         "train.Saver train.SaverDef train.export_meta_graph train.import_meta_graph",
+    "pyflow.train.warm_start":
+        "train.init_from_checkpoint",
     "pyflow.train.coordinator":
         "train.Coordinator train.LooperThread",
     "pyflow.train.queue_runners":
@@ -486,4 +572,68 @@ PUBLIC = {
         "train.string_input_producer",
     "pyflow.train.bucketing":
         "contrib.training.bucket contrib.training.bucket_by_sequence_length",
+    "pyflow.train.session_run_hook":
+        "train.SessionRunArgs train.SessionRunContext train.SessionRunHook train.SessionRunValues",
+    "pyflow.train.session_manager":
+        "train.SessionManager",
+    "pyflow.train.scaffold":
+        "train.Scaffold",
+    "pyflow.train.hooks":
+        "train.CheckpointSaverHook train.CheckpointSaverListener train.FeedFnHook "
+        "train.FinalOpsHook train.GlobalStepWaiterHook train.LoggingTensorHook "
+        "train.NanLossDuringTrainingError train.NanTensorHook train.ProfilerHook "
+        "train.SecondOrStepTimer train.StepCounterHook train.StopAtStepHook "
+        "train.SummarySaverHook",
+    "pyflow.train.monitored_session":
+        "train.ChiefSessionCreator train.MonitoredSession train.MonitoredTrainingSession "
+        "train.SessionCreator train.SingularMonitoredSession train.WorkerSessionCreator",
+    "pyflow.train.supervisor":
+        "train.Supervisor",
+    "pyflow.saved_model.folders":
+        "saved_model.contains_saved_model saved_model.loader.maybe_saved_model_directory "
+        "saved_model.maybe_saved_model_directory",
+    "pyflow.saved_model.keys":
+        "saved_model.ASSETS_DIRECTORY saved_model.ASSETS_KEY saved_model.CLASSIFY_INPUTS "
+        "saved_model.CLASSIFY_METHOD_NAME saved_model.CLASSIFY_OUTPUT_CLASSES "
+        "saved_model.CLASSIFY_OUTPUT_SCORES saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY "
+        "saved_model.EVAL saved_model.GPU saved_model.LEGACY_INIT_OP_KEY saved_model.MAIN_OP_KEY "
+        "saved_model.PREDICT_INPUTS saved_model.PREDICT_METHOD_NAME saved_model.PREDICT_OUTPUTS "
+        "saved_model.REGRESS_INPUTS saved_model.REGRESS_METHOD_NAME saved_model.REGRESS_OUTPUTS "
+        "saved_model.SAVED_MODEL_FILENAME_PB saved_model.SAVED_MODEL_FILENAME_PBTXT "
+        "saved_model.SAVED_MODEL_SCHEMA_VERSION saved_model.SERVING saved_model.TPU "
+        "saved_model.TRAINING saved_model.VARIABLES_DIRECTORY saved_model.VARIABLES_FILENAME "
+        "saved_model.constants.ASSETS_DIRECTORY saved_model.constants.ASSETS_KEY "
+        "saved_model.constants.LEGACY_INIT_OP_KEY saved_model.constants.MAIN_OP_KEY "
+        "saved_model.constants.SAVED_MODEL_FILENAME_PB "
+        "saved_model.constants.SAVED_MODEL_FILENAME_PBTXT "
+        "saved_model.constants.SAVED_MODEL_SCHEMA_VERSION "
+        "saved_model.constants.VARIABLES_DIRECTORY saved_model.constants.VARIABLES_FILENAME "
+        "saved_model.signature_constants.CLASSIFY_INPUTS "
+        "saved_model.signature_constants.CLASSIFY_METHOD_NAME "
+        "saved_model.signature_constants.CLASSIFY_OUTPUT_CLASSES "
+        "saved_model.signature_constants.CLASSIFY_OUTPUT_SCORES "
+        "saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY "
+        "saved_model.signature_constants.PREDICT_INPUTS "
+        "saved_model.signature_constants.PREDICT_METHOD_NAME "
+        "saved_model.signature_constants.PREDICT_OUTPUTS "
+        "saved_model.signature_constants.REGRESS_INPUTS "
+        "saved_model.signature_constants.REGRESS_METHOD_NAME "
+        "saved_model.signature_constants.REGRESS_OUTPUTS saved_model.tag_constants.EVAL "
+        "saved_model.tag_constants.GPU saved_model.tag_constants.SERVING "
+        "saved_model.tag_constants.TPU saved_model.tag_constants.TRAINING",
+    "pyflow.saved_model.reading":
+        "saved_model.load saved_model.loader.load saved_model.main_op.main_op "
+        "saved_model.main_op.main_op_with_restore saved_model.main_op_with_restore",
+    "pyflow.saved_model.signatures":
+        "saved_model.build_signature_def saved_model.build_tensor_info "
+        "saved_model.classification_signature_def saved_model.get_tensor_from_tensor_info "
+        "saved_model.is_valid_signature saved_model.predict_signature_def "
+        "saved_model.regression_signature_def saved_model.signature_def_utils.build_signature_def "
+        "saved_model.signature_def_utils.classification_signature_def "
+        "saved_model.signature_def_utils.is_valid_signature "
+        "saved_model.signature_def_utils.predict_signature_def "
+        "saved_model.signature_def_utils.regression_signature_def "
+        "saved_model.utils.build_tensor_info saved_model.utils.get_tensor_from_tensor_info",
+    "pyflow.saved_model.writing":
+        "saved_model.Builder saved_model.builder.SavedModelBuilder saved_model.simple_save",
 }

@@ -36,6 +36,9 @@ VARIABLES = {v.name: v for v in (
     Variable("PYFLOW_DEBUG", "int", 0, 0, 5, _LADDER),
     Variable("PYFLOW_DUMP", "path", None, 0, 0,
              "A folder: the graph is written there after each pass, 01-built, 02-pruned, ..."),
+    Variable("PYFLOW_DATA", "path", None, 0, 0,
+             "A folder with data sets: read_data_sets looks for MNIST in it, and in mnist below it, "
+             "where the program's own folder lacks the files."),
     Variable("PYFLOW_THREADS", "int", None, 1, 4096,
              "Threads of the one pool; Session(threads=n) wins over it. Default: the CPUs this "
              "process may use (affinity and cgroup quota)."),
@@ -45,6 +48,9 @@ VARIABLES = {v.name: v for v in (
     Variable("PYFLOW_PLACEMENT", "default|cost", "default", 0, 0,
              "How nodes without a device are placed; Session(placement=) wins over it. default: "
              "TensorFlow's rule; cost: where a simulated step ends earliest."),
+    Variable("PYFLOW_CHECKPOINT_FORMAT", "pyflow|tensorflow", "pyflow", 0, 0,
+             "What tf.train.Saver writes: pyflow's checkpoints, or TensorFlow's (V2); "
+             "Saver(format=...) wins over it. Both are read."),
     Variable("PYFLOW_TRACE", "path", None, 0, 0,
              "A file: every step of the process is traced into it, for Perfetto and `python -m "
              "pyflow trace FILE`; %p becomes the process id, a name ending in .gz is compressed."),

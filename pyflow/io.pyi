@@ -1,5 +1,8 @@
 """Types of pyflow.io.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
 from pyflow import io as _io
+TFRecordCompressionType = _io.TFRecordCompressionType
+TFRecordOptions = _io.TFRecordOptions
+TFRecordWriter = _io.TFRecordWriter
 decode_and_crop_jpeg = _io.decode_and_crop_jpeg
 decode_base64 = _io.decode_base64
 decode_bmp = _io.decode_bmp
@@ -22,5 +25,6 @@ matching_files = _io.matching_files
 read_file = _io.read_file
 serialize_many_sparse = _io.serialize_many_sparse
 serialize_sparse = _io.serialize_sparse
+tf_record_iterator = _io.tf_record_iterator
 write_file = _io.write_file
 write_graph = _io.write_graph

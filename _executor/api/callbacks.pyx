@@ -402,8 +402,9 @@ cdef const pf_attr** hosted_attrs(const pf_op_def* op, list numbers) except NULL
     cdef int32_t n = 0, k
     for k in numbers:
         name = text_of(op.attrs[k].name)
-        if op.attrs[k].kind not in (PF_ATTR_INT, PF_ATTR_FLOAT, PF_ATTR_BOOL, PF_ATTR_STRING, PF_ATTR_TYPE):
-            raise ValueError("op %s: a Python function is given numbers, strings and types, not attributes like '%s'"
+        if op.attrs[k].kind not in (PF_ATTR_INT, PF_ATTR_FLOAT, PF_ATTR_BOOL, PF_ATTR_STRING, PF_ATTR_TYPE,
+                                    PF_ATTR_TENSOR):
+            raise ValueError("op %s: a Python function is given numbers, strings, types and tensors, not attributes like '%s'"
                              % (text_of(op.name), name))
         attr = <pf_attr*>kept(sizeof(pf_attr))
         attr.size = sizeof(pf_attr)
@@ -454,7 +455,8 @@ def register_hosted(dict functions):
     hosted.update(functions)
 
 cdef object attribute_value(const pf_attr* attr, const char* slot):
-    """An attribute as a Python value: types as their numbers, strings as str."""
+    """An attribute as a Python value: types as their numbers, strings as str, tensors as arrays."""
+    cdef pf_tensor* t
     if attr.kind == PF_ATTR_INT:
         return (<const int64_t*>slot)[0]
     if attr.kind == PF_ATTR_FLOAT:
@@ -463,6 +465,11 @@ cdef object attribute_value(const pf_attr* attr, const char* slot):
         return (<const int32_t*>slot)[0] != 0
     if attr.kind == PF_ATTR_TYPE:
         return (<const int32_t*>slot)[0]
+    if attr.kind == PF_ATTR_TENSOR:
+        t = pf_tensor_copy(pf_tensor_of((<const pf_const*>slot).tensor))
+        if t == NULL:
+            raise MemoryError()
+        return array_of(t)
     return text_of((<const pf_str*>slot)[0])
 
 cdef tuple read_hosted(pf_ctx* c):

@@ -7,16 +7,19 @@ One grammar serves the `@op` decorator, the C kernels' table and ops that plugin
     attr      = name ":" kind [">=" int] ["=" value]
     kind      = int float bool string type shape tensor func, or list(kind), or {allowed values}
     value     = literal of the kind; types by TF name (float, half, int32); shapes `?`, `[2, -1]`;
-                lists in [ ]; strings in double quotes
+                lists in [ ]; strings in double quotes; tensors, vectors, `uint8 [1, 2]`
 
 Invariants:
-1. `parse_signature(text)` and `format_signature(...)` are inverses up to white space.
+1. `parse_signature(text)` and `format_signature(...)` are inverses up to white space, but for
+   defaults of tensors: nodes made here always have them, so the C core's parser knows none.
 2. Values are native: DType, TensorShape, str, int, float, bool, ndarray, or a list of one of these.
 
 Pure functions over immutable data; any thread.
 """
 
 import re
+
+import numpy as np
 
 from pyflow.framework import dtypes
 from pyflow.framework.tensor_shape import TensorShape
@@ -112,6 +115,8 @@ def format_value(value):
                                                         for d in dims) + "]"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(format_value(v) for v in value) + "]"
+    if isinstance(value, np.ndarray):
+        return f"{dtypes.schema_name(dtypes.as_dtype(value.dtype))} {value.tolist()}"
     return repr(value)
 
 
@@ -202,11 +207,23 @@ def _read_value(reader, kind):
             return TensorShape(None)
         sizes = [None if d < 0 else d for d in _read_value(reader, "list(int)")]
         return TensorShape(sizes)
+    if kind == "tensor":
+        return _read_tensor(reader)
     word = reader.word(f"a value of kind {kind}")
     try:
         return _scalar_value(word, kind)
     except ValueError:
         reader.fail(f"{word!r} is no value of kind {kind}")
+
+
+def _read_tensor(reader):
+    dtype = _type_named(reader.word("an element type"))
+    if dtype is None:
+        reader.fail("expected an element type")
+    numbers = _read_value(reader, "list(float)" if dtype.is_floating else "list(int)")
+    array = np.array(numbers, dtype.as_numpy_dtype)
+    array.flags.writeable = False
+    return array
 
 
 def _scalar_value(word, kind):
@@ -350,5 +367,6 @@ def format_signature(inputs, outputs, attrs):
     left, right = ", ".join(map(str, inputs)), ", ".join(map(str, outputs))
     text = f"{left} -> {right}"
     if attrs:
-        text += "; " + ", ".join(map(str, attrs.values()))
+        text += "; " + ", ".join(str(a).partition(" = ")[0] if a.kind == "tensor" else str(a)
+                                 for a in attrs.values())
     return text

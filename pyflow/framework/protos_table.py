@@ -22,6 +22,8 @@ enum VariableAggregation: 0 VARIABLE_AGGREGATION_NONE; 1 VARIABLE_AGGREGATION_SU
     VARIABLE_AGGREGATION_MEAN; 3 VARIABLE_AGGREGATION_ONLY_FIRST_REPLICA
 enum VariableSynchronization: 0 VARIABLE_SYNCHRONIZATION_AUTO; 1 VARIABLE_SYNCHRONIZATION_NONE; 2
     VARIABLE_SYNCHRONIZATION_ON_WRITE; 3 VARIABLE_SYNCHRONIZATION_ON_READ
+enum DataClass: 0 DATA_CLASS_UNKNOWN; 1 DATA_CLASS_SCALAR; 2 DATA_CLASS_TENSOR; 3
+    DATA_CLASS_BLOB_SEQUENCE
 enum ErrorCode: 0 OK; 1 CANCELLED; 2 UNKNOWN; 3 INVALID_ARGUMENT; 4 DEADLINE_EXCEEDED; 5
     NOT_FOUND; 6 ALREADY_EXISTS; 7 PERMISSION_DENIED; 16 UNAUTHENTICATED; 8 RESOURCE_EXHAUSTED; 9
     FAILED_PRECONDITION; 10 ABORTED; 11 OUT_OF_RANGE; 12 UNIMPLEMENTED; 13 INTERNAL; 14
@@ -184,7 +186,8 @@ CollectionDef.NodeList: 1 value *string
 CollectionDef.BytesList: 1 value *bytes
 CollectionDef.Int64List: 1 value *int64
 CollectionDef.FloatList: 1 value *float
-CollectionDef.AnyList:
+CollectionDef.AnyList: 1 value *Any
+Any: 1 type_url string; 2 value bytes
 SignatureDef: 1 inputs <string,TensorInfo>; 2 outputs <string,TensorInfo>; 3 method_name string; 4
     defaults <string,TensorProto>
 TensorInfo: 1 name string @encoding; 2 dtype DataType; 3 tensor_shape TensorShapeProto; 4
@@ -222,7 +225,11 @@ FeatureList: 1 feature *Feature
 Summary: 1 value *Summary.Value
 Summary.Value: 1 tag string; 2 simple_value float @value; 3 obsolete_old_style_histogram bytes
     @value; 4 image Summary.Image @value; 5 histo HistogramProto @value; 6 audio Summary.Audio
-    @value; 7 node_name string; 8 tensor TensorProto @value
+    @value; 7 node_name string; 8 tensor TensorProto @value; 9 metadata SummaryMetadata
+SummaryMetadata: 1 plugin_data SummaryMetadata.PluginData; 2 display_name string; 3
+    summary_description string; 4 data_class DataClass
+SummaryMetadata.PluginData: 1 plugin_name string; 2 content bytes
+SummaryDescription: 1 type_hint string
 Summary.Image: 1 height int32; 2 width int32; 3 colorspace int32; 4 encoded_image_string bytes
 HistogramProto: 1 min double; 2 max double; 3 num double; 4 sum double; 5 sum_squares double; 6
     bucket_limit *double; 7 bucket *double
@@ -234,6 +241,11 @@ Event: 1 wall_time double; 2 step int64; 3 file_version string @what; 4 graph_de
 SessionLog: 1 status SessionLog.SessionStatus; 2 checkpoint_path string; 3 msg string
 TaggedRunMetadata: 1 tag string; 2 run_metadata bytes
 SourceMetadata: 1 writer string
+SpriteMetadata: 1 image_path string; 2 single_image_dim *uint32
+EmbeddingInfo: 1 tensor_name string; 2 metadata_path string; 3 bookmarks_path string; 4
+    tensor_shape *uint32; 5 sprite SpriteMetadata; 6 tensor_path string
+ProjectorConfig: 1 model_checkpoint_path string; 2 embeddings *EmbeddingInfo; 3
+    model_checkpoint_dir string
 DeviceAttributes: 1 name string; 2 device_type string; 4 memory_limit int64; 5 locality
     DeviceLocality; 6 incarnation fixed64; 7 physical_device_desc string; 8 xla_global_id int64
 DeviceLocality: 1 bus_id int32; 2 numa_node int32; 3 links LocalLinks

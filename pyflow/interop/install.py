@@ -1,7 +1,10 @@
-"""`import onnxruntime` finds pyflow.
+"""`import onnxruntime` and `import tensorflow` find pyflow.
 
     pyflow.compat.install_as_onnxruntime()
     import onnxruntime                          # pyflow.interop.onnxruntime
+
+    pyflow.compat.install_as_tensorflow()
+    import tensorflow as tf                     # pyflow, with its module paths and old names
 """
 
 import importlib
@@ -35,6 +38,31 @@ def install_as_onnxruntime():
         for name in _CAPI:
             setattr(root.capi, name, _module(f"onnxruntime.capi.{name}", ours))
     return sys.modules["onnxruntime"]
+
+
+def install_as_tensorflow():
+    """Makes `import tensorflow` and imports of its modules, here and in packages that are imported
+    later, find pyflow.
+
+    Returns the module. What TensorFlow's modules are called there is in
+    pyflow/interop/tensorflow/paths.py; names that TensorFlow 0.x had work, and are told of once.
+    Raises RuntimeError where TensorFlow itself was imported before: what others hold of it cannot
+    be replaced.
+
+        >>> tensorflow = tf.compat.install_as_tensorflow()
+        >>> from tensorflow.python.ops import array_ops
+        >>> array_ops.reshape is tf.reshape
+        True
+    """
+    from pyflow.interop.tensorflow.finder import Finder
+    there = sys.modules.get("tensorflow")
+    if there is not None and not isinstance(getattr(there.__spec__, "loader", None), Finder):
+        raise RuntimeError("tensorflow is imported already: call install_as_tensorflow() before "
+                           "anything imports it")
+    if not any(isinstance(finder, Finder) and finder.root == "tensorflow"
+               for finder in sys.meta_path):
+        sys.meta_path.insert(0, Finder("tensorflow"))
+    return importlib.import_module("tensorflow")
 
 
 def _module(name, source):

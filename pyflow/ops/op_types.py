@@ -5,7 +5,8 @@ Written by `make tables` (pyflow/tools/tables.py); do not edit.
 
 OP_TYPES = {
     "checkpoint.io_ops":
-        "MergeV2Checkpoints RestoreV2 SaveV2 ShardedFilename ShardedFilespec",
+        "MergeV2Checkpoints Restore RestoreSlice RestoreV2 Save SaveSlices SaveV2 ShardedFilename "
+        "ShardedFilespec _CheckpointEntries",
     "control.control_flow_ops":
         "ControlTrigger Enter Exit LoopCond Merge NextIteration NoOp RefEnter RefExit RefIdentity "
         "RefMerge RefNextIteration RefSelect RefSwitch Switch _SwitchN",
@@ -25,7 +26,7 @@ OP_TYPES = {
     "data.audio_ops":
         "DecodeWav EncodeWav",
     "data.data_flow_ops":
-        "StackCloseV2 StackPopV2 StackPushV2 StackV2",
+        "Stack StackClose StackCloseV2 StackPop StackPopV2 StackPush StackPushV2 StackV2",
     "data.file_ops":
         "MatchingFiles ReadFile WriteFile",
     "data.list_ops":
@@ -90,6 +91,8 @@ OP_TYPES = {
         "_FusedElementwise",
     "fused.fused_ops":
         "_FusedConv2D _FusedDepthwiseConv2dNative _FusedMatMul",
+    "gemm.integer_ops":
+        "_MatMulInteger",
     "gemm.matmul_ops":
         "BatchMatMul BatchMatMulV2 MatMul",
     "image.image_box_ops":
@@ -208,8 +211,12 @@ OP_TYPES = {
         "CTCBeamSearchDecoder CTCGreedyDecoder CTCLoss",
     "rnn.gru_ops":
         "GRUBlockCell GRUBlockCellGrad",
+    "rnn.gru_steps_ops":
+        "_GRU",
     "rnn.lstm_ops":
         "BlockLSTM BlockLSTMGrad BlockLSTMGradV2 BlockLSTMV2 LSTMBlockCell LSTMBlockCellGrad",
+    "rnn.lstm_quantized_ops":
+        "_DynamicQuantizeLSTM",
     "sparse.set_ops":
         "DenseToDenseSetOperation DenseToSparseSetOperation EditDistance SetSize "
         "SparseToSparseSetOperation",
@@ -236,10 +243,10 @@ OP_TYPES = {
         "LookupTableSizeV2 MutableHashTableV2",
     "state.resource_handles":
         "AssignAddVariableOp AssignSubVariableOp AssignVariableOp DestroyResourceOp "
-        "ReadVariableOp ResourceCountUpTo ResourceGather ResourceGatherNd ResourceScatterAdd "
-        "ResourceScatterDiv ResourceScatterMax ResourceScatterMin ResourceScatterMul "
-        "ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdUpdate ResourceScatterSub "
-        "ResourceScatterUpdate VarHandleOp VarIsInitializedOp VariableShape",
+        "DisableCopyOnRead ReadVariableOp ResourceCountUpTo ResourceGather ResourceGatherNd "
+        "ResourceScatterAdd ResourceScatterDiv ResourceScatterMax ResourceScatterMin "
+        "ResourceScatterMul ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdUpdate "
+        "ResourceScatterSub ResourceScatterUpdate VarHandleOp VarIsInitializedOp VariableShape",
     "state.state_ops":
         "Assign AssignAdd AssignSub CountUpTo DestroyTemporaryVariable IsVariableInitialized "
         "ResourceStridedSliceAssign ScatterAdd ScatterDiv ScatterMax ScatterMin ScatterMul "
@@ -273,6 +280,9 @@ OP_TYPES = {
         "StringUpper Substr UnsortedSegmentJoin",
     "strings.unicode_ops":
         "UnicodeScript",
+    "summary.summary_ops":
+        "AudioSummary AudioSummaryV2 HistogramSummary ImageSummary MergeSummary ScalarSummary "
+        "TensorSummary TensorSummaryV2",
     "trees.tree_ops":
         "_TreeEnsemble _TreeEnsembleClassifier",
 }

@@ -56,13 +56,16 @@ def start():
 
 
 def _register_hosted(module):
-    """Gives the executor the kernels that are Python functions: image codecs, Unicode case."""
+    """Gives the executor the kernels that are Python functions: image codecs, image summaries,
+    Unicode case."""
     global _hosted
     with _lock:
         if not _hosted:
             from pyflow.ops.image import image_codec
             from pyflow.ops.strings import string_codec
-            module.register_hosted(image_codec.KERNELS | string_codec.KERNELS)
+            from pyflow.ops.summary import summary_image
+            module.register_hosted(image_codec.KERNELS | string_codec.KERNELS
+                                   | summary_image.KERNELS)
             _hosted = True
 
 

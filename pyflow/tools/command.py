@@ -1,4 +1,5 @@
-"""python -m pyflow devices | op NAME | explain FILE | check MODEL | run MODEL | exec SCRIPT | bench | trace FILE
+"""python -m pyflow devices | op NAME | explain FILE | check MODEL | run MODEL | convert MODEL -o FILE
+| exec SCRIPT | coverage [FILE ...] | verify-resume --dir DIR SCRIPT | bench | trace FILE
 
 Installed, it is the command `pyflow`, too; --version says which one it is.
 Each command is a module of this package with `main(argv)`, imported only when it is asked for.
@@ -12,7 +13,10 @@ COMMANDS = {
     "explain": "a GraphDef, MetaGraphDef, checkpoint or error code in readable form",
     "check": "what a model needs and this installation lacks",
     "run": "runs a frozen graph or an ONNX model: --input x.npy --profile",
-    "exec": "runs a program that imports onnxruntime: --onnxruntime SCRIPT [ARGUMENT ...]",
+    "convert": "a frozen graph or SavedModel to ONNX, or an ONNX model to a frozen graph",
+    "exec": "runs a program that imports tensorflow (--onnxruntime: onnxruntime): SCRIPT [ARGUMENT ...]",
+    "coverage": "what of TensorFlow 1.x is here, or is missing for FILE ...; --rewrite moves programs over",
+    "verify-resume": "kills a training script and compares its end with an undisturbed one's",
     "trace": "top costs and the critical path of a trace or a RunMetadata",
     "bench": "times one-op steps, chains and matrix products here",
 }
@@ -22,9 +26,9 @@ def main(argv=None):
     """Runs one command.  Returns the exit status."""
     argv = sys.argv[1:] if argv is None else argv
     if not argv or argv[0] in ("-h", "--help", "help"):
-        print(__doc__.split("\n")[0] + "\n")
+        print(__doc__.split("\n\n")[0] + "\n")
         for name, text in COMMANDS.items():
-            print(f"  {name:9}{text}")
+            print(f"  {name:14}{text}")
         return 0
     if argv[0] in ("-V", "--version"):
         import pyflow
@@ -40,7 +44,7 @@ def main(argv=None):
     if not _environment_is_right():
         return 2
     try:
-        return importlib.import_module(f"pyflow.tools.{name}").main(argv[1:]) or 0
+        return importlib.import_module(f"pyflow.tools.{name.replace('-', '_')}").main(argv[1:]) or 0
     except BrokenPipeError:
         sys.stderr.close()
         return 0

@@ -1,8 +1,9 @@
-"""python -m pyflow exec --onnxruntime SCRIPT [ARGUMENT ...]: runs a program with another runtime's name
-for pyflow.
+"""python -m pyflow exec SCRIPT [ARGUMENT ...]: runs a program written for TensorFlow 1.x, or with
+--onnxruntime for onnxruntime.
 
 SCRIPT, or the module after -m, and all that it imports find pyflow where they say
-`import onnxruntime`; nothing of the program is changed.
+`import tensorflow` (`import onnxruntime`); nothing of the program is changed. `python -m pyflow
+coverage SCRIPT` says before what it will miss.
 
 Threads: a command of its own.
 """
@@ -24,8 +25,8 @@ def main(argv):
     if not args.module and not os.path.exists(program):
         print(f"python -m pyflow exec: no file {program}", file=sys.stderr)
         return 2
-    from pyflow.interop.install import install_as_onnxruntime
-    install_as_onnxruntime()
+    from pyflow.interop import install
+    (install.install_as_onnxruntime if args.onnxruntime else install.install_as_tensorflow)()
     sys.argv = words
     sys.path.insert(0, os.getcwd() if args.module else os.path.dirname(os.path.abspath(program)))
     if args.module:
@@ -38,8 +39,9 @@ def main(argv):
 def _parser():
     parser = argparse.ArgumentParser(prog="python -m pyflow exec",
                                      description=__doc__.split("\n\n", 1)[0])
-    parser.add_argument("--onnxruntime", action="store_true", required=True,
-                        help="`import onnxruntime` finds pyflow.interop.onnxruntime")
+    parser.add_argument("--onnxruntime", action="store_true",
+                        help="`import onnxruntime` finds pyflow.interop.onnxruntime; without it "
+                             "`import tensorflow` finds pyflow")
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE",
                         help="runs a module, found as `python -m` finds it, with its arguments")
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT",

@@ -6,7 +6,7 @@
 
 Invariants
   1. `should_stop` is true from the first `request_stop` on.
-  2. Who waits in `join` waits in short turns, so that Ctrl-C ends it at once.
+  2. Who waits in `join` sleeps in short turns, so that Ctrl-C ends it at once.
   3. A join that gives up names the threads that still run, and the operations that running steps
      wait in.
 
@@ -25,7 +25,16 @@ from pyflow.framework import errors
 from pyflow.session import stuck
 
 _log = logging.getLogger("pyflow")
-_TURN = 0.1         # seconds between looks at the threads
+_TURN = 0.05        # the most seconds between looks at the threads
+
+
+def _sleep_while(waits):
+    """In turns that grow.  What threading waits with may be left half locked by an exception of a
+    signal's handler; sleep is not."""
+    turn = 0.0005
+    while waits():
+        time.sleep(turn)
+        turn = min(2 * turn, _TURN)
 
 
 class Coordinator:
@@ -79,8 +88,8 @@ class Coordinator:
         elif len(ex) == 3 and ex[0] and ex[1]:
             _log.info("Error reported to Coordinator: %s", ex[1])
         else:
-            ex = (ValueError, ValueError("ex must be a tuple or sys.exc_info must return the current"
-                                         f" exception: {ex}"), None)
+            ex = (ValueError, ValueError("ex must be a tuple or sys.exc_info must return the "
+                                         f"current exception: {ex}"), None)
         self._exc_info_to_raise = ex
 
     def clear_stop(self):
@@ -119,12 +128,9 @@ class Coordinator:
         """
         with self._lock:
             threads = list(self._registered_threads.union(threads or ()))
-        while any(t.is_alive() for t in threads) and not self.wait_for_stop(_TURN):
-            pass
+        _sleep_while(lambda: any(t.is_alive() for t in threads) and not self.should_stop())
         until = time.monotonic() + stop_grace_period_secs
-        for thread in threads:              # in turns: a signal's handler runs between them
-            while thread.is_alive() and time.monotonic() < until:
-                thread.join(min(_TURN, max(until - time.monotonic(), 0.001)))
+        _sleep_while(lambda: any(t.is_alive() for t in threads) and time.monotonic() < until)
         stragglers = [t.name for t in threads if t.is_alive()]
         text = self._still_running(stragglers) if stragglers else ""
         with self._lock:

@@ -3,7 +3,8 @@
 Invariants
   1. Restoring gives the exact continuation: what get_next would have given after the save.
   2. A state fits the pipeline that it was saved of; another one is refused with DataLossError.
-  3. A restored iterator has been initialised before, so that its dataset is known.
+  3. What is restored before the iterator's dataset is known waits for its initializer, which then
+     goes on from it, once: so do monitored sessions, whose local initializers run after a restore.
 
 Thread: the one building the graph.  Source: TF 1.15 tf.data.experimental.make_saveable_from_iterator.
 
@@ -37,7 +38,7 @@ class IteratorSaveable(SaveableObject):
 def make_saveable_from_iterator(iterator):
     """A saveable of the iterator's state: for Saver's var_list, or SAVEABLE_OBJECTS.
 
-    The iterator's initializer must run before it is restored. Elements that hold resources or
+    Elements that hold resources or
     variants other than windows cannot be saved (UnimplementedError). TypeError for what is no
     Iterator. TF: tf.data.experimental.make_saveable_from_iterator."""
     if not isinstance(iterator, Iterator):

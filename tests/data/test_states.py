@@ -48,9 +48,17 @@ def test_a_saver_saves_iterators_beside_variables(tmp_path):
         saver.restore(sess, path)
         assert [int(sess.run(following)) for _ in range(60)] == after
     assert sorted(before + after) == list(range(100)) and w is not None
-    with tf.Session() as sess:
-        with pytest.raises(tf.errors.FailedPreconditionError, match="initializer has run"):
-            saver.restore(sess, path)
+    with tf.Session() as sess:                  # the state waits for the initializer
+        saver.restore(sess, path)
+        again = saver.save(sess, str(tmp_path / "again"))
+        with pytest.raises(tf.errors.FailedPreconditionError, match="not been initialized"):
+            sess.run(following)
+        sess.run(iterator.initializer)
+        assert [int(sess.run(following)) for _ in range(60)] == after
+        sess.run(iterator.initializer)          # once: then it begins anew
+        assert [int(sess.run(following)) for _ in range(40)] == before
+        saver.restore(sess, again)
+        assert [int(sess.run(following)) for _ in range(60)] == after
 
 
 def test_states_of_other_pipelines_are_refused():

@@ -48,7 +48,8 @@ NEITHER_TAKE_NOR_RETURN_TENSORS = set("""
     tf.global_variables_initializer tf.initialize_local_variables tf.initialize_variables
     tf.local_variables tf.model_variables tf.moving_average_variables tf.no_regularizer
     tf.register_tensor_conversion_function tf.resource_variables_enabled tf.trainable_variables
-    tf.variable_op_scope""".split())
+    tf.contrib.tensorboard.plugins.projector.visualize_embeddings tf.io.tf_record_iterator
+    tf.summary.get_summary_description tf.train.summary_iterator tf.variable_op_scope""".split())
 WORDS = {
     "shapes (or ranks, [batch, n], a scalar, ...)": re.compile(
         r"\bshapes?\b|\bscalar|\bvector|\brank\b|\[[\w., *+:?-]+\]|\bdimension", re.I),

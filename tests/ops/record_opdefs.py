@@ -45,6 +45,8 @@ def value_of(value, types_pb2):
         return type_name(found, types_pb2)
     if kind == "f":
         return float(f"{found:.7g}")
+    if kind == "tensor":
+        return [type_name(found.dtype, types_pb2), list(found.int_val)]
     return found.decode() if kind == "s" else found
 
 

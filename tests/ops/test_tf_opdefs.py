@@ -3,6 +3,7 @@ from TF 2.21)."""
 import json
 import pathlib
 
+import numpy as np
 import pytest
 
 import pyflow  # noqa: F401 - registers the ops
@@ -12,7 +13,8 @@ from pyflow.framework.tensor_shape import TensorShape
 
 RECORD = json.loads((pathlib.Path(__file__).parent / "tf_opdefs.json").read_text())
 # Ops TF 2.21 does not have under this name; ours alone.
-OURS = {"_FusedElementwise", "_FusedLayerNorm", "_FusedMoments", "_TreeEnsemble", "_TreeEnsembleClassifier"}
+OURS = {"_CheckpointEntries", "_DynamicQuantizeLSTM", "_FusedElementwise", "_FusedLayerNorm",
+        "_FusedMoments", "_GRU", "_MatMulInteger", "_TreeEnsemble", "_TreeEnsembleClassifier"}
 
 
 def plain(value):
@@ -24,6 +26,8 @@ def plain(value):
         return "?" if dims is None else [-1 if d is None else d for d in dims]
     if isinstance(value, (list, tuple)):
         return [plain(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return [dtypes.schema_name(dtypes.as_dtype(value.dtype)), value.tolist()]
     return float(f"{value:.7g}") if isinstance(value, float) else value
 
 

@@ -107,6 +107,22 @@ def test_references_to_queues_as_in_old_graphs():
             sess.run([v.initializer, queue_ops.QueueSize(v._ref())])
 
 
+def test_stacks_as_in_old_graphs():
+    from pyflow.ops.data import data_flow_ops as stacks
+    handle = stacks.Stack(elem_type=tf.float32)
+    with tf.control_dependencies([stacks.StackPush(handle, 1.)]):
+        with tf.control_dependencies([stacks.StackPush(handle, 2.)]):
+            last = stacks.StackPop(handle, elem_type=tf.float32)
+    with tf.control_dependencies([last]):
+        first = stacks.StackPop(handle, elem_type=tf.float32)
+    with tf.control_dependencies([first]):
+        none = stacks.StackPop(handle, elem_type=tf.float32)
+    with tf.Session() as sess:
+        assert sess.run([last, first]) == [2, 1]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="empty"):
+            sess.run(none)
+
+
 def test_a_handle_of_another_kind():
     table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, -1)
     with tf.Session() as sess, pytest.raises(tf.errors.InvalidArgumentError, match="pyflow.Queue"):

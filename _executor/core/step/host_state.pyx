@@ -363,7 +363,7 @@ cdef pf_resource* behind(const pf_tensor* t, const pf_type* type) noexcept nogil
         return NULL
     return r if r.type.id == type.id or strcmp(r.type.id, type.id) == 0 else NULL
 
-cdef DLManagedTensorVersioned* h_share(const DLManagedTensorVersioned* m) noexcept nogil:
+cdef DLManagedTensorVersioned* h_tensor_ref(const DLManagedTensorVersioned* m) noexcept nogil:
     cdef pf_tensor* t = pf_managed_own(m)
     if t == NULL:
         return NULL
@@ -447,6 +447,6 @@ cdef public void pf_host_fill_state(pf_host* table) noexcept nogil:
     table.resource_delete = h_resource_delete
     table.rng = h_rng
     table.resource_output = h_resource_output
-    table.share = h_share
+    table.tensor_ref = h_tensor_ref
     table.handle_new = h_handle_new
     table.handle_get = h_handle_get

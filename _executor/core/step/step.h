@@ -184,6 +184,7 @@ typedef struct pf_call {            /* a pf_ctx and what the host keeps with it 
   /* init only */
   const DLTensor *const *constants;
   uint8_t *dropped;
+  pf_digest *const *digests;        /* of the constants; zero: not known yet */
   /* traced steps only (trace.pyx) */
   int64_t t_ready, t_start, t_done, turn;
   pf_trace_mark *mark;

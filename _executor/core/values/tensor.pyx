@@ -255,7 +255,7 @@ cdef public pf_tensor* pf_tensor_view_as(pf_tensor* src, int32_t type, const int
     if t.nbytes > src.nbytes:
         restore(t)
         return NULL
-    t.flags = PF_T_VIEW | (src.flags & (PF_T_BORROWED | PF_T_HANDLE))
+    t.flags = PF_T_VIEW | (src.flags & (PF_T_BORROWED | PF_T_HANDLE | PF_T_CONSTANT))
     t.m.dl_tensor.device = src.m.dl_tensor.device
     t.device = src.device
     pf_tensor_ref(root)

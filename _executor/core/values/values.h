@@ -26,6 +26,7 @@
 #include <time.h>
 #include "pyflow/kernel.h"
 #include "values/atomic.h"
+#include "values/digest.h"
 
 #ifndef PY_LONG_LONG
 #define PY_LONG_LONG long long      /* Cython's spelling */
@@ -150,6 +151,7 @@ enum {
   PF_T_FOREIGN = 8,     /* `owner` is a DLManagedTensorVersioned whose deleter we call */
   PF_T_PLACED = 16,     /* its data lie in the running step's extent (buffers.pyx): copied if they leave the step */
   PF_T_WATCHED = 32,    /* checking build: a red zone follows the data */
+  PF_T_CONSTANT = 128,  /* memory that nobody ever writes to, a graph's array: shared, and copied before a write */
   PF_T_NAMED = 64       /* a handle that names a variable's value under a shape and type of its own; `owner`: what it was */
 };
 typedef struct pf_tensor {

@@ -6,9 +6,10 @@ import numpy as np
 
 import pyflow as tf
 from pyflow.framework import dtypes
-from pyflow.interop.onnx import functions, messages, registry
+from pyflow.interop.onnx import files, functions, messages, registry
 from pyflow.interop.onnx.errors import OnnxError
 from pyflow.interop.onnx.importer import Importer, tensor_type
+from pyflow.interop.onnx.trainable import Chosen
 from pyflow.session import pause as _pause
 
 _MAX_BYTES = 1 << 36
@@ -21,15 +22,17 @@ class ImportedModel:
     (inputs without those that have an initializer or were given as constants); functions: names of
     the model's own functions; opsets: {domain: version}; small_outputs: ONNX's numbers of the
     outputs that are codes of float8, int4 and the like (small_types.py); map_outputs: the keys of
-    the outputs that are sequences of maps, whose tensors are the values [maps, keys] (maps.py).
+    the outputs that are sequences of maps, whose tensors are the values [maps, keys] (maps.py);
+    variables: tf.Variables by the names of the arrays they hold, where `trainable` was given.
 
     A sequence's entry is a list of tensors, an input map's the pair of its keys and values."""
 
     def __init__(self, graph, inputs, outputs, functions, opsets, small_outputs=None,
-                 map_outputs=None):
+                 map_outputs=None, variables=None):
         self.graph, self.inputs, self.outputs = graph, inputs, outputs
         self.functions, self.opsets = functions, opsets
         self.small_outputs, self.map_outputs = small_outputs or {}, map_outputs or {}
+        self.variables = variables or {}
 
     def __repr__(self):
         return (f"ImportedModel(inputs={{{_listed(self.inputs)}}}, "
@@ -40,7 +43,8 @@ def _listed(tensors):
     return ", ".join(f"{name}: {t.dtype.name}{t.shape}" for name, t in tensors.items())
 
 
-def import_model(model, graph=None, name="", constants=None, shapes=None, folder=None):
+def import_model(model, graph=None, name="", constants=None, shapes=None, folder=None,
+                 trainable=False):
     """Adds an ONNX model to a graph; returns an ImportedModel.
 
     model: a path, the file's bytes, or an onnx.ModelProto.  graph: a tf.Graph, by default the
@@ -49,25 +53,44 @@ def import_model(model, graph=None, name="", constants=None, shapes=None, folder
     by input name, in place of the file's.  folder: where external data lie, by default the
     path's folder.
 
+    trainable: which arrays of the model (initializers, outputs of Constant nodes) become
+    tf.Variables, in TRAINABLE_VARIABLES, named and shaped as in the file, with its numbers as
+    initial values: names, a function of a name, or True for the weights: all of floating point but
+    statistics of batch norms (which are given by name), scales of quantised numbers, settings of
+    ops (Clip's bounds, Resize's scales, first states), constants of formulas (one number) and masks
+    with infinities.  Batch norms in inference form stay so.
+
+        model = onnx.import_model("net.onnx", trainable=["fc.weight", "fc.bias"])
+        step = tf.train.AdamOptimizer(1e-3).minimize(loss(model.outputs["y"]))
+
     Raises OnnxError (a ValueError) for malformed models, UnsupportedError for ops, types and forms
-    pyflow does not have; NeedsConstant, a kind of it, names inputs to give as constants."""
+    pyflow does not have, and where an op has to know an array that `trainable` made a variable;
+    NeedsConstant, a kind of it, names inputs to give as constants."""
     proto, folder = load(model, folder)
-    return imported(proto, folder, graph, name, constants, shapes)
+    return imported(proto, folder, graph, name, constants, shapes, trainable=trainable)
 
 
-def imported(proto, folder, graph=None, name="", constants=None, shapes=None, weights=None):
+def imported(proto, folder, graph=None, name="", constants=None, shapes=None, weights=None,
+             trainable=False, wide_halves=False, only_run=False):
     """`import_model` of a message that was read.  weights: a dict that lives as long as the
-    message, in which all imports of it share what it holds."""
+    message, in which all imports of it share what it holds.  wide_halves: float16 is computed in
+    float32, as onnxruntime does on processors; the inputs and outputs stay float16.  only_run:
+    nobody asks for gradients, so ops without one may be used."""
     graph = graph if graph is not None else tf.get_default_graph()
     declared = {info.name: info for info in proto.graph.input} if proto.graph is not None else {}
     constants = {key: _bound(value, key, declared) for key, value in (constants or {}).items()}
     for key in shapes or {}:
         _declared_input("shapes", key, declared)
-    importer = Importer(proto, folder, constants, dict(shapes or {}), weights)
+    importer = Importer(proto, folder, constants, dict(shapes or {}), weights,
+                        Chosen(trainable, proto), wide_halves, only_run)
     with graph.as_default(), tf.name_scope(name or None), _pause.collection_paused():
-        inputs, outputs = importer.run()
+        try:
+            inputs, outputs = importer.run()
+        finally:
+            files.give_back()
     return ImportedModel(graph, inputs, outputs, [f.name for f in proto.functions],
-                         importer.opsets, importer.small_outputs, importer.map_outputs)
+                         importer.opsets, importer.small_outputs, importer.map_outputs,
+                         importer.variables)
 
 
 def load(model, folder=None):
@@ -77,7 +100,7 @@ def load(model, folder=None):
         if os.path.getsize(path) > _MAX_BYTES:
             raise OnnxError(f"{path} has more than {_MAX_BYTES} bytes")
         folder = folder or os.path.dirname(os.path.abspath(path))
-        data = np.memmap(path, np.uint8, "r") if os.path.getsize(path) else b""
+        data = files.ModelFile(path) if os.path.getsize(path) else b""
     elif isinstance(model, (bytes, bytearray, memoryview)):
         data = model
     elif hasattr(model, "SerializeToString"):

@@ -9,7 +9,7 @@ import numpy as np
 from pyflow.framework import dtypes
 from pyflow.interop.onnx.errors import NeedsConstant, OnnxError, UnsupportedError
 from pyflow.interop.onnx.tensors import to_array
-from pyflow.interop.onnx.values import Value, placeholders_of
+from pyflow.interop.onnx.values import Value, sources_of
 
 _REQUIRED = object()
 _MAX_RANK = 254
@@ -66,7 +66,14 @@ class Node:
         return self._needs(tensor, what, values=False)
 
     def _needs(self, tensor, what, values):
-        names = self.importer.input_names(placeholders_of(tensor))
+        sources = sources_of(tensor)
+        trained = self.importer.variable_names(sources) if values else []     # shapes are known
+        if trained:
+            return self.unsupported(
+                f"{what} must be known while the graph is built; it depends on {trained[0]!r}, "
+                f"which trainable= makes a variable: leave it out, import_model(..., "
+                f"trainable=lambda name: name not in {trained!r})")
+        names = self.importer.input_names(sources)
         give = ("give their shapes as import_model(..., shapes={name: sizes}), or python -m pyflow "
                 "run --shape NAME=1,3,224,224")
         if values:
@@ -114,17 +121,21 @@ class Node:
                 raise self.error(f"attribute {name!r} is missing")
             return default
         try:
-            return native(proto, self.importer.folder)
+            made = native(proto, self.importer.folder)
+            return self.importer.widened(made) if isinstance(made, np.ndarray) else made
         except (TypeError, ValueError) as error:
             raise self.error(f"attribute {name!r}: {error}") from None
 
-    def tensor_attr(self, name):
-        """A tensor attribute as a Value, which all graphs made from the model share."""
+    def tensor_attr(self, name, called=""):
+        """A tensor attribute as a Value, which all graphs made from the model share.  called: the
+        output that is this tensor."""
         proto = self._attributes[name].t
         if proto is None:
             raise self.error(f"attribute {name!r} holds no tensor")
         try:
-            return self.importer.held(proto, f"attribute {name!r}")
+            return self.importer.held(proto, f"attribute {name!r}", called)
+        except OnnxError:
+            raise
         except (TypeError, ValueError) as error:
             raise self.error(str(error)) from None
 
@@ -177,9 +188,10 @@ class Node:
         if number is None:
             return default
         try:
-            return dtype_of(number, f"attribute {name!r}")
+            dtype = dtype_of(number, f"attribute {name!r}")
         except TypeError as error:
             raise self.unsupported(str(error)) from None
+        return dtypes.float32 if self.importer.wide_halves and dtype is dtypes.float16 else dtype
 
 
 def _text(data):

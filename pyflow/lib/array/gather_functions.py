@@ -19,13 +19,41 @@ def batch_gather(params, indices, name=None):
 
 
 def gather_nd(params, indices, name=None, batch_dims=0):
-    """Slices of `params` at index vectors. TF: tf.gather_nd (batch_dims 0).
-    Dtypes, shapes, errors: as op GatherNd."""
-    if batch_dims:
-        raise ValueError("tf.gather_nd: batch_dims other than 0 is not offered; put the batch "
-                         "number into the "
-                         "index vectors")
-    return GatherNd(params, indices, name=name)
+    """Slices of `params` at index vectors. TF: tf.gather_nd.
+
+    params: [batch..., ...] of any dtype; indices: ints [batch..., ..., k], the last dimension an
+    index vector; batch_dims: how many first dimensions of both are paired. ValueError where
+    batch_dims is not below the ranks, InvalidArgumentError for an index out of range.
+    Dtypes, shapes, errors otherwise: as op GatherNd.
+
+        >>> tf.Session().run(tf.gather_nd([[1, 2], [3, 4]], [[1], [0]], batch_dims=1))
+        array([2, 3], dtype=int32)
+    """
+    batch_dims = int(batch_dims)
+    if batch_dims == 0:
+        return GatherNd(params, indices, name=name)
+    with graph.name_scope(name, "BatchGatherND", [params, indices]):
+        params = graph.convert_to_tensor(params, name="params")
+        indices = graph.convert_to_tensor(indices, name="indices")
+        for what, tensor in (("indices", indices), ("params", params)):
+            rank = tensor.shape.ndims
+            if rank is None or not 0 <= batch_dims < rank:
+                raise ValueError(f"batch_dims = {batch_dims} must be less than rank({what}) = "
+                                 f"{rank}")
+        return GatherNd(params, tensors.concat([_batch_numbers(indices, batch_dims), indices], -1))
+
+
+def _batch_numbers(indices, batch_dims):
+    """[batch..., ..., batch_dims]: for each index vector the numbers of its batch."""
+    rank = indices.shape.ndims
+    shape = tensors.shape(indices, out_type=indices.dtype)
+    ones = tensors.concat([shape[:-1], tensors.ones([1], shape.dtype)], 0)
+    parts = []
+    for d in range(batch_dims):
+        numbers = tensors.range_(shape[d], dtype=shape.dtype)
+        numbers = tensors.reshape(numbers, [1] * d + [-1] + [1] * (rank - d - 1))
+        parts.append(numbers + tensors.zeros(ones, shape.dtype))
+    return tensors.concat(parts, -1)
 
 
 def scatter_nd(indices, updates, shape, name=None):

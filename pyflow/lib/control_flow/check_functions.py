@@ -152,16 +152,25 @@ assert_rank_at_least = _ranked("rank_at_least", lambda actual, wanted: actual >=
                                "at least ")
 
 
+def _known_rank(rank):
+    """`rank` as an int; None for a tensor whose value is not known."""
+    if not isinstance(rank, ops.Tensor):
+        return rank
+    value = tensor_util.constant_value(rank)
+    return None if value is None else int(value)
+
+
 def assert_rank_in(x, ranks, data=None, summarize=None, message=None, name=None):
     """An Operation that fails unless the rank of x is one of `ranks`. TF: tf.assert_rank_in.
     x: any shape and dtype; ranks: int scalars. ValueError if known not to be, TypeError for
     other ranks."""
     with ops.name_scope(name, "assert_rank_in", [x]):
         x = ops.convert_to_tensor(x, name="x")
-        if x.shape.ndims is not None:
-            if x.shape.ndims not in tuple(ranks):
+        known = [_known_rank(rank) for rank in ranks]
+        if x.shape.ndims is not None and (x.shape.ndims in known or None not in known):
+            if x.shape.ndims not in known:
                 raise ValueError(f"{_text(message)}Tensor {x.name} must have rank in "
-                                 f"{tuple(ranks)}. Received rank {x.shape.ndims}, shape {x.shape}")
+                                 f"{tuple(known)}. Received rank {x.shape.ndims}, shape {x.shape}")
             return grouping.no_op("static_checks_determined_all_ok")
         condition = reductions.reduce_any(logic_ops.Equal(array_ops.Rank(x), list(ranks)))
         data = data or [_text(message), f"Tensor {x.name} must have rank in", list(ranks),

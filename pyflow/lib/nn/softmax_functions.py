@@ -125,7 +125,7 @@ def softmax_cross_entropy_with_logits_v2(_sentinel=None, labels=None, logits=Non
         if axis not in (-1, None) and axis != (n or 0) - 1:
             order = _axis_last(axis, logits)
             labels, logits = tensors.transpose(labels, order), tensors.transpose(logits, order)
-        if n == 2:
+        if n == 2 and labels.shape.ndims == 2:
             return SoftmaxCrossEntropyWithLogits(logits, labels, name=scope)[0]
         loss = SoftmaxCrossEntropyWithLogits(_flat(logits), _flat(labels), name=scope)[0]
         if logits.shape.is_fully_defined():

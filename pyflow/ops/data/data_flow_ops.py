@@ -4,6 +4,7 @@ Invariants
   1. A stack belongs to the step and dies with it; its handle is a scalar resource.
   2. Push returns the element pushed; pop of an empty stack is an InvalidArgumentError.
   3. `max_size` < 0 means no limit; a push beyond it is an InvalidArgumentError.
+  4. TensorFlow's first stacks, without V2, have a reference for a handle and no limit.
 
 Who calls it: gradients/loop_state.py.  No samples and no reference, on purpose: state has no NumPy
 counterpart; tests/control_flow runs them.
@@ -51,5 +52,43 @@ class StackCloseV2:
     """Frees the stack before the step ends. TF: StackCloseV2."""
     shape = _nothing
     gradient = UNREGISTERED
+    reference = None
+    samples = None
+
+
+@op("Stack", outputs="handle: Ref(string)", attrs="elem_type: type, stack_name: string = ''",
+    stateful=True)
+class Stack:
+    """A new, empty stack without a limit. TF: Stack."""
+    def shape(op): return TensorShape([2])          # container and name, as in TF
+    gradient = None
+    reference = None
+    samples = None
+
+
+@op("StackPush", inputs="handle: Ref(string), elem: T", outputs="output: T",
+    attrs="T: type, swap_memory: bool = false")
+class StackPush:
+    """Pushes `elem`, and passes it on. TF: StackPush."""
+    def shape(op): return op.inputs[1].shape
+    gradient = None
+    reference = None
+    samples = None
+
+
+@op("StackPop", inputs="handle: Ref(string)", outputs="elem: elem_type", attrs="elem_type: type")
+class StackPop:
+    """The element pushed last, removed from the stack. TF: StackPop."""
+    def shape(op): return unknown_shape()
+    gradient = None
+    reference = None
+    samples = None
+
+
+@op("StackClose", inputs="handle: Ref(string)")
+class StackClose:
+    """Frees the stack before the step ends. TF: StackClose."""
+    shape = _nothing
+    gradient = None
     reference = None
     samples = None

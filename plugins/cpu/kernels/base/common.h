@@ -44,7 +44,11 @@ enum { PF_MAX_DIMS = 32, PF_TYPE_COUNT = 32, PF_GRAIN = 16384 };
 #else
 #define PF_ROLLED _Pragma("GCC unroll 1")
 #endif
+#ifdef PF_INLINE_HINT /* for a set that is to be small and quick to compile (meson.build) */
+#define PF_INLINE static inline __attribute__((unused))
+#else
 #define PF_INLINE static inline __attribute__((always_inline, unused))
+#endif
 #define PF_LOCAL static inline __attribute__((unused))
 
 /* ---------------------------------------------------------------- table entries */

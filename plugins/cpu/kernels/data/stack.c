@@ -1,5 +1,6 @@
 /* stack.c - StackV2, StackPushV2, StackPopV2, StackCloseV2: what loop gradients keep forward values
- * in.  _StackPushHost and _StackPopHost are the pair of while_loop(swap_memory=True).
+ * in.  Stack, StackPush, StackPop, StackClose are TF's first ones, whose handle is a reference and
+ * which have no limit.  _StackPushHost and _StackPopHost are the pair of while_loop(swap_memory=True).
  *
  * Invariants
  *   1. A stack lives as long as its step; values left over are released with it, on error too.
@@ -37,14 +38,14 @@ static const pf_type STACK = {.size = sizeof(pf_type), .id = "pyflow.Stack", .un
 
 static pf_status stack_new(pf_ctx *c, const void *state) {
   const stack_state *st = state;
-  const DLTensor *max = c->in[0];
-  if (max->ndim != 0)
+  const DLTensor *max = c->n_in ? c->in[0] : NULL;
+  if (max && max->ndim != 0)
     return PF_INVALID(c, "Stack size must be a scalar, but had shape: %s", PF_SHAPE(max).s);
   stack *s = calloc(1, sizeof *s);
   if (!s) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a stack");
   atomic_flag_clear(&s->lock);
   s->type = st->T;
-  s->max = PF_DATA(const int32_t, max)[0];
+  s->max = max ? PF_DATA(const int32_t, max)[0] : -1;
   pf_str name = st->name.len ? st->name : c->host->node_name(c);
   memcpy(s->name, name.data, (size_t)PF_MIN(name.len, (int64_t)sizeof s->name - 1));
   return c->host->resource_handle(c, 0, PF_SCOPE_STEP, &STACK, s);
@@ -130,6 +131,16 @@ const pf_kernel *const stack_kernels[] = {
                                                   PF_ATTR_STRING, offsetof(stack_state, name)}),
                .args = PF_ARGS(PF_REF(pf_arg, "max_size", PF_MEM_HOST, 0)),
                .state_size = sizeof(stack_state), .compute = stack_new),
+    ANY_DEVICE("Stack",
+               .attrs = PF_ATTRS(TYPE("elem_type"),
+                                 &(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, "stack_name",
+                                                  PF_ATTR_STRING, offsetof(stack_state, name)}),
+               .state_size = sizeof(stack_state), .compute = stack_new),
+    ANY_DEVICE("StackPush", .attrs = PF_ATTRS(TYPE("T")), .state_size = sizeof(stack_state),
+               .compute = stack_push),
+    ANY_DEVICE("StackPop", .attrs = PF_ATTRS(TYPE("elem_type")), .state_size = sizeof(stack_state),
+               .compute = stack_pop),
+    ANY_DEVICE("StackClose", .compute = stack_close),
     ANY_DEVICE("StackPushV2", .attrs = PF_ATTRS(TYPE("T")), .state_size = sizeof(stack_state),
                .compute = stack_push),
     ANY_DEVICE("StackPopV2", .attrs = PF_ATTRS(TYPE("elem_type")),

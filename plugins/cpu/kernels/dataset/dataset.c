@@ -19,7 +19,7 @@ void ds_row_clear(ds_row *r) {
 int ds_row_share(const pf_host *h, const ds_row *from, ds_row *to) {
   if (!ds_row_room(to, from->n)) return 0;
   for (int32_t i = 0; i < from->n; i++)
-    if (!(to->v[i] = h->share(from->v[i]))) return ds_row_clear(to), 0;
+    if (!(to->v[i] = h->tensor_ref(from->v[i]))) return ds_row_clear(to), 0;
   return 1;
 }
 pf_status ds_fail(ds_row *r, pf_status st, const char *format, ...) {
@@ -256,7 +256,7 @@ void ds_fly(ds_flight *flight, const pf_host *h, const ds_function *f, ds_row *a
   if (y && steal) {
     memcpy(steal, args->v, sizeof *steal * (size_t)args->n);
     for (int32_t i = 0; i < f->n_captured; i++)
-      ok &= (steal[args->n + i] = h->share(f->captured[i])) != NULL;
+      ok &= (steal[args->n + i] = h->tensor_ref(f->captured[i])) != NULL;
     for (int32_t i = 0; !ok && i < f->n_captured; i++) ds_drop(steal[args->n + i]);
   }
   if (!y || !steal || !ok) {

@@ -66,6 +66,7 @@ struct iterator {
   pf_status answer;
   int32_t n_types, *types;
   char *container, *name;
+  pf_str pending;                       /* a state that was restored before the dataset is known */
 };
 static void iterator_free(void *obj) {
   iterator *it = obj;
@@ -78,6 +79,7 @@ static void iterator_free(void *obj) {
   free(it->types);
   free(it->container);
   free(it->name);
+  free((char *)it->pending.data);
   free(it);
 }
 static void iterator_abort(void *obj, pf_status why);
@@ -384,24 +386,34 @@ static pf_status told(pf_ctx *c, pf_status st, ds_row *error) {
   ds_row_clear(error);
   return st;
 }
+static pf_status load_pending(iterator *it, ds_reading *r, ds_row *error, ds_row *answer,
+                              pf_status *status, int64_t *kept);
 static pf_status make_iterator(pf_ctx *c, const void *state) {
   void *obj;
   dataset *d;
-  ds_row error = {0};
+  ds_row error = {0}, answer = {0};
   ds_reading *r = NULL, *old;
+  pf_status status = DS_OK;
+  int64_t kept = 0;
   (void)state;
   PF_TRY(ds_input(c, 0, &d));
   PF_TRY(c->host->resource_get(c, 1, &ITERATOR, &obj));
   iterator *it = obj;
   pf_status st = fits(it, d, &error);
   if (!st) st = ds_reading_open(d, &error, &r);
-  if (st) return told(c, st, &error);
+  if (!st) st = load_pending(it, r, &error, &answer, &status, &kept);
+  if (st) {
+    ds_reading_unref(r);
+    ds_row_clear(&answer);
+    return told(c, st, &error);
+  }
   pthread_mutex_lock(&it->lock);
   old = it->reading;
   it->reading = r;
-  it->kept = 0;
+  it->kept = kept != 0;
   error = it->answer_row;
-  it->answer_row = (ds_row){0};
+  it->answer_row = answer;
+  it->answer = status;
   if (it->asked) atomic_store(&it->asked->root.interrupted, 1);
   pthread_mutex_unlock(&it->lock);
   ds_row_clear(&error);
@@ -522,7 +534,8 @@ static pf_status save_state(pf_ctx *c, const void *state) {
   pthread_mutex_unlock(&it->lock);
   pf_status st = r ? pause(c, &r->root) : PF_OK;
   ds_write_begin(&w, it->host);
-  ds_put_int(&w, r != NULL);
+  if (!r && it->pending.data) ds_put_again(&w, it->pending);    /* as it was restored */
+  else ds_put_int(&w, r != NULL);
   if (r) {
     if (!st) put_reading(&w, it, r, &none);
     atomic_store(&r->root.paused, 0);
@@ -566,9 +579,36 @@ static pf_status open_again(iterator *it, ds_row *error, ds_reading **out) {
     pf_status st = ds_reading_open(now->of, error, out);
     return ds_reading_unref(now), st;
   }
-  if (it->factory.fn) return open_one_shot(it, error, out);
-  return ds_fail(error, PF_FAILED_PRECONDITION, "an iterator is restored after its initializer has "
-                 "run, so that its dataset is known");
+  return open_one_shot(it, error, out);
+}
+/* A state that came before the dataset is known waits for the initializer. */
+static pf_status keep_pending(iterator *it, pf_str bytes) {
+  char *copy = malloc((size_t)PF_MAX(bytes.len, 1));
+  if (!copy) return PF_RESOURCE_EXHAUSTED;
+  memcpy(copy, bytes.data, (size_t)bytes.len);
+  pthread_mutex_lock(&it->lock);
+  char *old = it->pending.data ? (char *)it->pending.data : NULL;
+  it->pending = (pf_str){copy, bytes.len};
+  pthread_mutex_unlock(&it->lock);
+  free(old);
+  return PF_OK;
+}
+/* The state that waited, if any, into a fresh reading; told once, whether it fits or not. */
+static pf_status load_pending(iterator *it, ds_reading *r, ds_row *error, ds_row *answer,
+                              pf_status *status, int64_t *kept) {
+  ds_reader in;
+  int64_t there;
+  pthread_mutex_lock(&it->lock);
+  pf_str bytes = it->pending;
+  it->pending = (pf_str){0};
+  pthread_mutex_unlock(&it->lock);
+  if (!bytes.data) return PF_OK;
+  pf_status st = ds_read_begin(&in, it->host, bytes);
+  if (!st) st = ds_get_range(&in, 0, 1, &there);
+  if (!st && there) st = load_into(r, &in, answer, status, kept);
+  if (st) ds_fail(error, st, "%s", in.why[0] ? in.why : "the saved state could not be read");
+  free((char *)bytes.data);
+  return st;
 }
 static pf_status restore_state(pf_ctx *c, const void *state) {
   void *obj;
@@ -586,7 +626,11 @@ static pf_status restore_state(pf_ctx *c, const void *state) {
   PF_TRY(begin_quietly(c, it));
   pf_status st = ds_read_begin(&in, it->host, bytes);
   if (!st) st = ds_get_range(&in, 0, 1, &there);
-  if (!st && there) {
+  int waits = !st && there && !it->reading && !it->factory.fn;
+  if (waits) {
+    st = keep_pending(it, bytes);
+    there = 0;
+  } else if (!st && there) {
     st = open_again(it, &error, &r);
     if (!st) st = load_into(r, &in, &answer, &status, &kept);
   }
@@ -629,7 +673,7 @@ extern const pf_kernel *const iterator_kernels[];
 const pf_kernel *const iterator_kernels[] = {
     MAKES("Iterator"), MAKES("IteratorV2"),
     MAKES("OneShotIterator", PF_ATTR(iterator_state, PF_ATTR_FUNC, dataset_factory)),
-    PF_CPU("MakeIterator", NULL, .compute = make_iterator), NEXT("IteratorGetNext"),
+    PF_CPU_FLAGS("MakeIterator", NULL, PF_KERNEL_BLOCKING, .compute = make_iterator), NEXT("IteratorGetNext"),
     NEXT("IteratorGetNextSync"),
     PF_CPU("IteratorToStringHandle", NULL, .compute = to_string_handle),
     PF_CPU("IteratorFromStringHandleV2", NULL, .compute = from_string_handle,

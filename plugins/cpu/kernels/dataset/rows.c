@@ -38,7 +38,7 @@ static const ds_kind ROWS = {"Rows", rows_open, rows_free, rows_size};
 
 static int share_one(const pf_host *h, const ds_row *from, int32_t k, ds_row *to) {
   if (k < 0) return ds_row_share(h, from, to);
-  return ds_row_room(to, 1) && (to->v[0] = h->share(from->v[k])) != NULL;
+  return ds_row_room(to, 1) && (to->v[0] = h->tensor_ref(from->v[k])) != NULL;
 }
 dataset *ds_rows_new(const dataset *like, const int32_t *types, int32_t n_types, const ds_row *from,
                      int64_t n, int32_t k) {

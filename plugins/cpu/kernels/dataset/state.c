@@ -35,6 +35,10 @@ void ds_write_begin(ds_writer *w, const pf_host *h) {
   *w = (ds_writer){.host = h};
   put(w, MAGIC, sizeof MAGIC);
 }
+void ds_put_again(ds_writer *w, pf_str state) {
+  w->n = 0;
+  put(w, state.data, (size_t)state.len);
+}
 void ds_put_int(ds_writer *w, int64_t v) {
   put(w, "i", 1);
   put_number(w, v);

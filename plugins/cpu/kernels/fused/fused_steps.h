@@ -100,13 +100,23 @@ typedef void (*STEP(fused_run))(REGISTERS, const fused_step *, fused_frame *);
   BEGIN(NAME##_rm) { HEAVY_LOOP(ws[i], xs[i], EXPR) NEXT; } \
   BEGIN(NAME##_rs) { HEAVY_LOOP(ws[0], xs[i], EXPR) NEXT; }
 
-/* truth values are 1 and 0 */
+/* Truth values are 1 and 0.  Of each two, as vectors; the other operand first is another of them. */
+typedef __typeof__((VEC){0} == (VEC){0}) STEP(lanes);
 #define LOGIC(TWO_, ONE_) \
-  TWO_(Equal, T, TAG, a == b) TWO_(NotEqual, T, TAG, a != b) TWO_(Less, T, TAG, a < b) \
-  TWO_(LessEqual, T, TAG, a <= b) TWO_(Greater, T, TAG, a > b) TWO_(GreaterEqual, T, TAG, a >= b) \
-  TWO_(LogicalAnd, T, TAG, a != 0 && b != 0) TWO_(LogicalOr, T, TAG, a != 0 || b != 0) \
-  ONE_(LogicalNot, T, TAG, x == 0)
-LOGIC(CHEAP_TWO, CHEAP_ONE)
+  TWO_(Equal, Equal, v == w) TWO_(NotEqual, NotEqual, v != w) TWO_(Less, Greater, v < w) \
+  TWO_(LessEqual, GreaterEqual, v <= w) TWO_(Greater, Less, v > w) \
+  TWO_(GreaterEqual, LessEqual, v >= w) \
+  TWO_(LogicalAnd, LogicalAnd, (v != (VEC){0}) & (w != (VEC){0})) \
+  TWO_(LogicalOr, LogicalOr, (v != (VEC){0}) | (w != (VEC){0})) ONE_(LogicalNot, v == (VEC){0})
+#define TRUTH(EXPR) ((VEC)((EXPR) & (STEP(lanes))((VEC){0} + 1)))
+#define LOGIC_TWO(NAME, SWAPPED, EXPR) \
+  PF_INLINE VEC STEP(NAME##_v)(VEC v, VEC w, T p) { return (void)p, TRUTH(EXPR); } \
+  BEGIN(NAME##_m) { const void *w = f->at[s->slot]; ALL(TWO_M, NAME) NEXT; } \
+  BEGIN(NAME##_s) { VEC w = SCALAR(s->slot); ALL(TWO_S, NAME) NEXT; }
+#define LOGIC_ONE(NAME, EXPR) \
+  PF_INLINE VEC STEP(NAME##_v)(VEC v, T p) { return (void)p, TRUTH(EXPR); } \
+  BEGIN(NAME) { ALL(ONE, NAME) NEXT; }
+LOGIC(LOGIC_TWO, LOGIC_ONE)
 
 #if defined(TYPE_I32)
 #define U (uint32_t)
@@ -242,12 +252,8 @@ FUSED_EACH_PAIR(PAIR_STEP)
 
 /* the accumulator is the condition */
 PF_INLINE VEC STEP(Select_v)(VEC c, VEC a, VEC b) {
-  T cs[VL] __attribute__((aligned(64))), as[VL] __attribute__((aligned(64))),
-      bs[VL] __attribute__((aligned(64)));
-  memcpy(cs, &c, sizeof c), memcpy(as, &a, sizeof a), memcpy(bs, &b, sizeof b);
-  for (int i = 0; i < VL; i++) as[i] = cs[i] != 0 ? as[i] : bs[i];
-  memcpy(&a, as, sizeof a);
-  return a;
+  const STEP(lanes) yes = c != (VEC){0};
+  return (VEC)(((STEP(lanes))a & yes) | ((STEP(lanes))b & ~yes));
 }
 #define SELECT_MM(i) v##i = STEP(Select_v)(v##i, AT(x, i), AT(y, i));
 #define SELECT_SM(i) v##i = STEP(Select_v)(v##i, xs, AT(y, i));
@@ -381,8 +387,10 @@ static void STEP(enter)(const fused_step *s, fused_frame *f) {
 #define ENTRY_ONE(NAME, ...) [FUSED_##NAME] = {RUN(NAME)},
 #define ENTRY_TWO(NAME, ...) \
   [FUSED_##NAME] = {RUN(NAME##_m), RUN(NAME##_s), RUN(NAME##_rm), RUN(NAME##_rs)},
+#define ENTRY_LOGIC(NAME, SWAPPED, ...) \
+  [FUSED_##NAME] = {RUN(NAME##_m), RUN(NAME##_s), RUN(SWAPPED##_m), RUN(SWAPPED##_s)},
 #define STEP_TABLE { \
-  LOGIC(ENTRY_TWO, ENTRY_ONE) TYPED_TABLE \
+  LOGIC(ENTRY_LOGIC, ENTRY_ONE) TYPED_TABLE \
   [FUSED_AddSame] = {RUN(Add_m), RUN(Add_s), RUN(Add_rm), RUN(Add_rs)}, \
   [FUSED_Select] = {RUN(Select_mm), RUN(Select_sm), RUN(Select_ms), RUN(Select_ss)}, \
   [FUSED_load] = {RUN(load_m), RUN(load_s)}, \

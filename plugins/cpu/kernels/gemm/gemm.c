@@ -6,6 +6,7 @@
  *   2. Nothing is allocated: the caller gives pf_gemm_work bytes.
  * Threads: pure; callers cut c into blocks and give each thread its own `work`.
  */
+#define PF_ALL_INTRINSICS /* avx512bf16 */
 #include "base/machine.h"
 #include "gemm/gemm.h"
 #include "gemm/tile_types.h"

@@ -19,6 +19,7 @@
  *
  * Fast path: bfloat16_sgemm_512, bfloat16_mlp_forward (docs/paths.md).
  */
+#define PF_ALL_INTRINSICS /* amx-tile */
 #include "base/machine.h"
 #include "gemm/gemm_amx.h"
 #include "vec/half.h"

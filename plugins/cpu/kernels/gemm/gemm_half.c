@@ -12,6 +12,7 @@
  *
  * Fast path: matmul_vector, matmul_512 (docs/paths.md).
  */
+#define PF_ALL_INTRINSICS /* avx512bf16 */
 #include "base/machine.h"
 #include "gemm/gemm_amx.h"
 #include "vec/vfloat.h"

@@ -7,6 +7,7 @@
  * transpose_block.h, transpose_band.h and transpose_strip.h have planes that are stored past the
  * caches.
  */
+#define PF_ALL_INTRINSICS /* avx512vbmi */
 #include "move/transpose.h"
 #include "vec/half.h"
 #include "vec/simd.h"

@@ -1,5 +1,5 @@
-/* accumulator.c - ConditionalAccumulator, SparseConditionalAccumulator and what applies gradients to
- * them, takes their mean, sets their step and counts: gradients are summed until enough have come.
+/* accumulator.c - ConditionalAccumulator, SparseConditionalAccumulator and what applies gradients
+ * to them, takes their mean, sets their step and counts: gradients are summed until enough came.
  *
  * Invariants
  *   1. A gradient of a step before the accumulator's own is dropped.
@@ -22,7 +22,11 @@ typedef struct {
   char *total;                          /* pf_numel(shape) elements */
   int64_t *index, *times, n;            /* sparse: the rows, and how many gradients had each */
 } accumulator;
-typedef struct { pf_str container, shared_name, reduction_type; int32_t dtype; pf_shape shape; int32_t sparse; } make_state;
+typedef struct {
+  pf_str container, shared_name, reduction_type;
+  pf_shape shape;
+  int32_t dtype, sparse;
+} make_state;
 
 static void forget(accumulator *a) {
   free(a->total);
@@ -35,7 +39,8 @@ static void accumulator_free(pf_waited *w) {
   forget((accumulator *)w);
   free(w);
 }
-static const pf_type accumulator_type = {sizeof(pf_type), 0, "pyflow.Accumulator", pf_waited_unref, pf_waited_abort};
+static const pf_type accumulator_type = {sizeof(pf_type), 0, "pyflow.Accumulator", pf_waited_unref,
+                                         pf_waited_abort};
 
 static pf_status make(pf_ctx *c, void *arg, void **obj) {
   const make_state *s = arg;
@@ -53,17 +58,21 @@ static pf_status open_accumulator(pf_ctx *c, const void *state) {
   make_state *s = (make_state *)state;
   void *obj;
   pf_str name = s->shared_name.len ? s->shared_name : c->host->node_name(c);
-  PF_TRY(c->host->resource(c, PF_SCOPE_CONTAINER, s->container, name, &accumulator_type, make, s, &obj));
+  PF_TRY(c->host->resource(c, PF_SCOPE_CONTAINER, s->container, name, &accumulator_type, make, s,
+                           &obj));
   const accumulator *a = obj;
   if (a->dtype != s->dtype || a->sparse != s->sparse || a->ndim != s->shape.ndim ||
       (a->ndim > 0 && memcmp(a->dims, s->shape.dims, (size_t)a->ndim * sizeof *a->dims)))
-    return PF_INVALID(c, "Shared accumulator '%.*s' has another kind, dtype or shape than this node asks for: it has "
-                      "%s %s", (int)PF_MIN(name.len, 300), name.data, a->sparse ? "sparse" : "dense", pf_type_name(a->dtype));
+    return PF_INVALID(c, "Shared accumulator '%.*s' has another kind, dtype or shape than this "
+                      "node asks for: it has "
+                      "%s %s", (int)PF_MIN(name.len, 300), name.data, a->sparse ? "sparse"
+                          : "dense", pf_type_name(a->dtype));
   return c->host->resource_output(c, 0, s->container, name, &accumulator_type, make, s);
 }
 static pf_status init_any(pf_ctx *c, make_state *s, int32_t sparse) {
   s->sparse = sparse;
-  if (s->shape.ndim > PF_MAX_DIMS) return PF_INVALID(c, "an accumulator's shape has at most %d dimensions", PF_MAX_DIMS);
+  if (s->shape.ndim > PF_MAX_DIMS) return PF_INVALID(c, "an accumulator's shape has at most %d "
+                                                     "dimensions", PF_MAX_DIMS);
   return PF_OK;
 }
 static pf_status init_dense(pf_ctx *c, void *s) { return init_any(c, s, 0); }
@@ -74,38 +83,48 @@ static pf_status accumulator_of(pf_ctx *c, accumulator **a, int32_t sparse) {
   PF_TRY(c->host->resource_get(c, 0, &accumulator_type, &obj));
   *a = obj;
   if (sparse >= 0 && (*a)->sparse != sparse)
-    return PF_INVALID(c, "this accumulator is %s, the operation is for %s ones", sparse ? "dense" : "sparse",
+    return PF_INVALID(c, "this accumulator is %s, the operation is for %s ones", sparse ? "dense"
+                      : "sparse",
                       sparse ? "sparse" : "dense");
   return PF_OK;
 }
 static pf_status check_dtype(pf_ctx *c, const accumulator *a, int32_t type) {
   if (a->dtype == type) return PF_OK;
-  return PF_INVALID(c, "this accumulator holds %s, the operation is for %s", pf_type_name(a->dtype), pf_type_name(type));
+  return PF_INVALID(c, "this accumulator holds %s, the operation is for %s", pf_type_name(a->dtype),
+                    pf_type_name(type));
 }
 
 /* ---------------------------------------------------------------- arithmetic */
-static void add_to(int32_t type, char *to, const char *x, int64_t n) {
-  float *f = (float *)to;
-  double *d = (double *)to;
-  uint16_t *h = (uint16_t *)to;
-  const uint16_t *g = (const uint16_t *)x;
-  switch (type) {
-    case PF_FLOAT32: for (int64_t i = 0; i < n; i++) f[i] += ((const float *)x)[i]; break;
-    case PF_FLOAT64: for (int64_t i = 0; i < n; i++) d[i] += ((const double *)x)[i]; break;
-    case PF_FLOAT16: for (int64_t i = 0; i < n; i++) h[i] = pf_to_half(pf_from_half(h[i]) + pf_from_half(g[i])); break;
-    default: for (int64_t i = 0; i < n; i++) h[i] = pf_to_bf16(pf_from_bf16(h[i]) + pf_from_bf16(g[i]));
-  }
+typedef struct { float (*from)(uint16_t); uint16_t (*to)(float); } half_type;
+static float from_half(uint16_t h) { return pf_from_half(h); }
+static float from_bf16(uint16_t h) { return pf_from_bf16(h); }
+static uint16_t to_half(float x) { return pf_to_half(x); }
+static uint16_t to_bf16(float x) { return pf_to_bf16(x); }
+static half_type half_of(int32_t type) {
+  if (type == PF_FLOAT16) return (half_type){from_half, to_half};
+  return (half_type){from_bf16, to_bf16};
 }
-static void divide(int32_t type, char *to, int64_t n, int64_t by) {
-  float *f = (float *)to, m = (float)by;
-  double *d = (double *)to;
-  uint16_t *h = (uint16_t *)to;
-  switch (type) {
-    case PF_FLOAT32: for (int64_t i = 0; i < n; i++) f[i] /= m; break;
-    case PF_FLOAT64: for (int64_t i = 0; i < n; i++) d[i] /= (double)by; break;
-    case PF_FLOAT16: m = pf_from_half(pf_to_half(m)); for (int64_t i = 0; i < n; i++) h[i] = pf_to_half(pf_from_half(h[i]) / m); break;
-    default: m = pf_from_bf16(pf_to_bf16(m)); for (int64_t i = 0; i < n; i++) h[i] = pf_to_bf16(pf_from_bf16(h[i]) / m);
-  }
+static void add_to(int32_t type, void *to, const void *x, int64_t n) {
+  half_type h = half_of(type);
+  uint16_t *y = to;
+  const uint16_t *z = x;
+  if (type == PF_FLOAT32)
+    for (int64_t i = 0; i < n; i++) ((float *)to)[i] += ((const float *)x)[i];
+  else if (type == PF_FLOAT64)
+    for (int64_t i = 0; i < n; i++) ((double *)to)[i] += ((const double *)x)[i];
+  else
+    for (int64_t i = 0; i < n; i++) y[i] = h.to(h.from(y[i]) + h.from(z[i]));
+}
+static void divide(int32_t type, void *to, int64_t n, int64_t by) {
+  half_type h = half_of(type);
+  uint16_t *y = to;
+  float rounded = h.from(h.to((float)by));
+  if (type == PF_FLOAT32)
+    for (int64_t i = 0; i < n; i++) ((float *)to)[i] /= (float)by;
+  else if (type == PF_FLOAT64)
+    for (int64_t i = 0; i < n; i++) ((double *)to)[i] /= (double)by;
+  else
+    for (int64_t i = 0; i < n; i++) y[i] = h.to(h.from(y[i]) / rounded);
 }
 
 /* ---------------------------------------------------------------- applying */
@@ -116,7 +135,9 @@ static int fits(const int64_t *dims, int32_t ndim, const DLTensor *t) {
     if (dims[k] >= 0 && dims[k] != t->shape[k]) return 0;
   return 1;
 }
-static pf_status no_memory(pf_ctx *c) { return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for an accumulator's sum"); }
+static pf_status no_memory(pf_ctx *c) {
+  return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for an accumulator's sum");
+}
 /* with the lock */
 static pf_status add_dense(pf_ctx *c, accumulator *a, const DLTensor *g) {
   int64_t bytes = pf_numel(g) * pf_type_size(a->dtype);
@@ -135,32 +156,41 @@ static pf_status add_dense(pf_ctx *c, accumulator *a, const DLTensor *g) {
   return PF_OK;
 }
 /* the inputs of a sparse gradient: indices, values, shape */
-static pf_status check_sparse(pf_ctx *c, const accumulator *a, const DLTensor *index, const DLTensor *g, const DLTensor *shape,
+static pf_status check_sparse(pf_ctx *c, const accumulator *a, const DLTensor *index,
+                              const DLTensor *g, const DLTensor *shape,
                               int32_t known) {
-  if (index->ndim != 1) return PF_INVALID(c, "Input indices should be vector but received shape: %s", PF_SHAPE(index).s);
+  if (index->ndim != 1) return PF_INVALID(c, "Input indices should be vector but received shape: "
+                                          "%s", PF_SHAPE(index).s);
   if (g->ndim < 1) return PF_INVALID(c, "Values cannot be 0-dimensional.");
   if (g->shape[0] != index->shape[0])
-    return PF_INVALID(c, "Expected %" PRId64 " non-empty input values, got %" PRId64, index->shape[0], g->shape[0]);
-  if (g->ndim > PF_MAX_DIMS) return PF_INVALID(c, "values have more than %d dimensions", PF_MAX_DIMS);
+    return PF_INVALID(c, "Expected %" PRId64 " non-empty input values, got %" PRId64,
+                      index->shape[0], g->shape[0]);
+  if (g->ndim > PF_MAX_DIMS) return PF_INVALID(c, "values have more than %d dimensions",
+                                               PF_MAX_DIMS);
   int32_t rank = a->count ? a->rank : a->ndim;
   const int64_t *dims = a->count ? a->shape : a->dims;
   if (a->count ? rank != g->ndim : rank > g->ndim)
-    return PF_INVALID(c, "Shape mismatch: expected values rank %s%d, got %d", a->count ? "" : "at least ", rank, g->ndim);
+    return PF_INVALID(c, "Shape mismatch: expected values rank %s%d, got %d", a->count ? ""
+                      : "at least ", rank, g->ndim);
   for (int32_t k = 1; k < rank; k++)
     if (dims[k] >= 0 && dims[k] != g->shape[k])
-      return PF_INVALID(c, "Shape mismatch: expected values dim %d to be %" PRId64 ", got %" PRId64, k, dims[k], g->shape[k]);
+      return PF_INVALID(c, "Shape mismatch: expected values dim %d to be %" PRId64 ", got %" PRId64,
+                        k, dims[k], g->shape[k]);
   if (!known) return PF_OK;
   if (shape->ndim != 1 || a->ndim > shape->shape[0])
-    return PF_INVALID(c, "Shape mismatch: expected shape rank at least %d, got %s", a->ndim, PF_SHAPE(shape).s);
+    return PF_INVALID(c, "Shape mismatch: expected shape rank at least %d, got %s", a->ndim,
+                      PF_SHAPE(shape).s);
   for (int32_t k = 0; k < a->ndim; k++)
     if (a->dims[k] >= 0 && a->dims[k] != PF_DATA(const int64_t, shape)[k])
-      return PF_INVALID(c, "Shape mismatch: expected shape dim %d to be %" PRId64 ", got %" PRId64, k, a->dims[k],
+      return PF_INVALID(c, "Shape mismatch: expected shape dim %d to be %" PRId64 ", got %" PRId64,
+                        k, a->dims[k],
                         PF_DATA(const int64_t, shape)[k]);
   return PF_OK;
 }
 /* with the lock: the rows of both in one list */
 static pf_status add_sparse(pf_ctx *c, accumulator *a, const DLTensor *index, const DLTensor *g) {
-  int64_t m = index->shape[0], row = pf_product(g->shape, 1, g->ndim), bytes = row * pf_type_size(a->dtype), all, size;
+  int64_t m = index->shape[0], row = pf_product(g->shape, 1, g->ndim),
+      bytes = row * pf_type_size(a->dtype), all, size;
   if (!pf_mul(a->n + m, PF_MAX(bytes, 1), &all) || !pf_mul(a->n + m, 8, &size)) return no_memory(c);
   const int64_t *x = PF_DATA(const int64_t, index);
   const char *v = PF_DATA(const char, g);
@@ -168,7 +198,8 @@ static pf_status add_sparse(pf_ctx *c, accumulator *a, const DLTensor *index, co
   char *total = malloc((size_t)all + 1);
   if (!to || !times || !total) return free(to), free(times), free(total), no_memory(c);
   for (; i < a->n || j < m; n++) {
-    int32_t mine = i < a->n && (j == m || a->index[i] <= x[j]), its = j < m && (i == a->n || x[j] <= a->index[i]);
+    int32_t mine = i < a->n && (j == m || a->index[i] <= x[j]);
+    int32_t its = j < m && (i == a->n || x[j] <= a->index[i]);
     to[n] = mine ? a->index[i] : x[j];
     times[n] = (mine ? a->times[i] : 0) + its;
     memcpy(total + n * bytes, mine ? a->total + i * bytes : v + j * bytes, (size_t)bytes);
@@ -186,7 +217,8 @@ static pf_status apply_any(pf_ctx *c, int32_t sparse, int32_t known) {
   accumulator *a;
   PF_TRY(accumulator_of(c, &a, sparse));
   PF_TRY(check_dtype(c, a, c->in_type[sparse ? 3 : 2]));
-  if (c->in[1]->ndim) return PF_INVALID(c, "Argument local_step must be scalar, but had bad shape %s", PF_SHAPE(c->in[1]).s);
+  if (c->in[1]->ndim) return PF_INVALID(c, "Argument local_step must be scalar, but had bad shape "
+                                        "%s", PF_SHAPE(c->in[1]).s);
   int64_t step = pf_in_index(c, 1, 0);
   pf_attempt *over = NULL;
   pf_status st = PF_OK;
@@ -201,10 +233,13 @@ static pf_status apply_any(pf_ctx *c, int32_t sparse, int32_t known) {
   return st;
 }
 static pf_status apply_dense(pf_ctx *c, const void *s) { return (void)s, apply_any(c, 0, 0); }
-static pf_status apply_sparse(pf_ctx *c, const void *s) { return apply_any(c, 1, *(const int32_t *)s); }
+static pf_status apply_sparse(pf_ctx *c, const void *known) {
+  return apply_any(c, 1, *(const int32_t *)known);
+}
 
 /* ---------------------------------------------------------------- taking */
-typedef struct { pf_attempt base; int64_t wanted; accumulator got; } take_attempt;   /* got: the sum, moved */
+/* got: the sum, moved */
+typedef struct { pf_attempt base; int64_t wanted; accumulator got; } take_attempt;
 static int take_run(pf_attempt *base) {
   take_attempt *t = (take_attempt *)base;
   accumulator *a = (accumulator *)base->on;
@@ -219,19 +254,22 @@ static pf_status deliver_shape(pf_ctx *c, const accumulator *a) {
   int64_t rank = a->rank;
   DLTensor *y = c->host->output(c, 2, &rank, 1);
   PF_EXHAUSTED(y);
-  for (int32_t k = 0; k < a->rank; k++) PF_DATA(int64_t, y)[k] = k ? a->shape[k] : a->ndim > 0 ? a->dims[0] : -1;
+  int64_t rows = a->ndim > 0 ? a->dims[0] : -1;      /* as declared; values have those that came */
+  for (int32_t k = 0; k < a->rank; k++) PF_DATA(int64_t, y)[k] = k ? a->shape[k] : rows;
   return PF_OK;
 }
 static pf_status take_deliver(pf_ctx *c, pf_attempt *base) {
   accumulator *a = &((take_attempt *)base)->got;
-  if (base->status) return pf_fail(c, base->status, "the accumulator was reset, or its session closed");
+  if (base->status) return pf_fail(c, base->status, "the accumulator was reset, or its session "
+                                   "closed");
   int64_t size = pf_type_size(a->dtype), row;
   if (a->sparse) a->shape[0] = a->n;
   row = pf_product(a->shape, 1, a->rank);
   DLTensor *y = pf_output_checked(c, a->sparse ? 1 : 0, a->shape, a->rank);
   PF_EXHAUSTED(y);
   if (!a->sum && !a->sparse) divide(a->dtype, a->total, pf_numel(y), a->count);
-  for (int64_t i = 0; i < a->n && !a->sum; i++) divide(a->dtype, a->total + i * row * size, row, a->times[i]);
+  for (int64_t i = 0; i < a->n && !a->sum; i++)
+    divide(a->dtype, a->total + i * row * size, row, a->times[i]);
   memcpy(PF_DATA(char, y), a->total, (size_t)(pf_numel(y) * size));
   if (!a->sparse) return PF_OK;
   DLTensor *index = c->host->output(c, 0, &a->n, 1);
@@ -243,7 +281,8 @@ static void take_clear(pf_attempt *base) {
   take_attempt *t = (take_attempt *)base;
   free(t->got.total), free(t->got.index), free(t->got.times);
 }
-static const pf_attempt_kind take_kind = {sizeof(take_attempt), PF_TAKES, "TakeGrad operation was cancelled",
+static const pf_attempt_kind take_kind = {sizeof(take_attempt), PF_TAKES,
+                                          "TakeGrad operation was cancelled",
                                           take_run, NULL, take_deliver, take_clear};
 static pf_status take_any(pf_ctx *c, int32_t sparse) {
   accumulator *a;
@@ -251,7 +290,9 @@ static pf_status take_any(pf_ctx *c, int32_t sparse) {
   PF_TRY(check_dtype(c, a, c->out_type[sparse]));
   take_attempt t = {.base.kind = &take_kind};
   PF_TRY(pf_in_scalar(c, 1, "Argument num_required", &t.wanted));
-  if (t.wanted <= 0) return PF_INVALID(c, "Argument num_required must be positive, but was %" PRId64, t.wanted);
+  if (t.wanted <= 0) return PF_INVALID(c,
+                                       "Argument num_required must be positive, but was %" PRId64,
+                                           t.wanted);
   return pf_attempt_start(c, &a->base, &t.base);
 }
 static pf_status take_dense(pf_ctx *c, const void *s) { return (void)s, take_any(c, 0); }
@@ -283,7 +324,8 @@ static pf_status set_step(pf_ctx *c, const void *s) {
 #define TYPES "dtype=float|double|half|bfloat16"
 #define MAKE(op_, init_) PF_CPU_FLAGS(op_, TYPES, 0, .init = init_, .compute = open_accumulator, \
   .state_size = sizeof(make_state), .attrs = PF_ATTRS( \
-    PF_ATTR(make_state, PF_ATTR_STRING, container), PF_ATTR(make_state, PF_ATTR_STRING, shared_name), \
+    PF_ATTR(make_state, PF_ATTR_STRING, container), PF_ATTR(make_state, PF_ATTR_STRING, \
+                                                            shared_name), \
     PF_ATTR(make_state, PF_ATTR_STRING, reduction_type), PF_ATTR(make_state, PF_ATTR_TYPE, dtype), \
     PF_ATTR(make_state, PF_ATTR_SHAPE, shape)))
 const pf_kernel *const accumulator_kernels[] = {

@@ -1,7 +1,9 @@
 /* barrier.c - Barrier, BarrierInsertMany, BarrierTakeMany, BarrierClose, BarrierReadySize,
  * BarrierIncompleteSize: components that come one by one under a key, and are taken as tuples.
  *
- *     key: ABSENT -> INCOMPLETE [insert]  INCOMPLETE -> READY [the last component]  READY -> out [take]
+ *     key: ABSENT -> INCOMPLETE [insert]
+ *          INCOMPLETE -> READY  [insert, the last component]
+ *          READY -> out         [take]
  *
  * Invariants
  *   1. What is ready lies in a priority queue of (number of the insertion, key, components), which
@@ -21,7 +23,11 @@ typedef struct {
   int64_t inserted;
   int32_t closed, cancelled;
 } barrier;
-typedef struct { pf_list component_types, shapes; int64_t capacity; pf_str container, shared_name; } make_state;
+typedef struct {
+  pf_list component_types, shapes;
+  int64_t capacity;
+  pf_str container, shared_name;
+} make_state;
 
 static void forget_incomplete(barrier *b) {
   for (int64_t i = 0; i < b->incomplete.slots; i++) {
@@ -37,7 +43,8 @@ static void barrier_free(pf_waited *w) {
   forget_incomplete((barrier *)w);
   pf_queue_free(w);
 }
-static const pf_type barrier_type = {sizeof(pf_type), 0, "pyflow.Barrier", pf_waited_unref, pf_waited_abort};
+static const pf_type barrier_type = {sizeof(pf_type), 0, "pyflow.Barrier", pf_waited_unref,
+                                     pf_waited_abort};
 
 /* "_0_barrier": the queue's name without "_queue"; of the calling thread until its next call */
 static const char *barrier_name(const barrier *b) {
@@ -52,9 +59,11 @@ static pf_status make(pf_ctx *c, void *arg, void **obj) {
   pf_str name = s->shared_name, node = c->host->node_name(c);
   if (!name.len) {
     name = node;
-    snprintf(number, sizeof number, "_%d_", __atomic_fetch_add(&barriers_made, 1, __ATOMIC_RELAXED));
+    int32_t made = __atomic_fetch_add(&barriers_made, 1, __ATOMIC_RELAXED);
+    snprintf(number, sizeof number, "_%d_", made);
   }
-  int length = snprintf(text, sizeof text, "%s%.*s_queue", number, (int)PF_MIN(name.len, 350), name.data);
+  int length = snprintf(text, sizeof text, "%s%.*s_queue", number, (int)PF_MIN(name.len, 350),
+                        name.data);
   name = (pf_str){text, length};
   barrier *b = calloc(1, sizeof *b);
   if (!b) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a barrier");
@@ -73,26 +82,30 @@ static pf_status open_barrier(pf_ctx *c, const void *state) {
   make_state *s = (make_state *)state;
   pf_str name = s->shared_name.len ? s->shared_name : c->host->node_name(c);
   void *obj;
-  PF_TRY(c->host->resource(c, PF_SCOPE_CONTAINER, s->container, name, &barrier_type, make, s, &obj));
+  PF_TRY(c->host->resource(c, PF_SCOPE_CONTAINER, s->container, name, &barrier_type, make, s,
+                           &obj));
   const barrier *b = obj;
   if (b->q.n_parts != s->component_types.n + 2 ||
       memcmp(b->q.types + 2, s->component_types.items, (size_t)s->component_types.n * 4))
-    return PF_INVALID(c, "Shared barrier '%s' has other component types than this node asks for", b->q.name);
+    return PF_INVALID(c, "Shared barrier '%s' has other component types than this node asks for",
+                      b->q.name);
   return c->host->resource_output(c, 0, s->container, name, &barrier_type, make, s);
 }
 static pf_status init_barrier(pf_ctx *c, void *state) {
   const make_state *s = state;
   const pf_shape *shapes = s->shapes.items;
   if (s->capacity >= 0)
-    return PF_INVALID(c, "Barrier only accepts capacity=-1.  Feed the inputs to your Barrier through a queue to enforce a "
+    return PF_INVALID(c, "Barrier only accepts capacity=-1.  Feed the inputs to your Barrier "
+                      "through a queue to enforce a "
                       "limited capacity.");
   if (s->shapes.n && s->shapes.n != s->component_types.n)
-    return PF_INVALID(c, "All of the component shapes must be specified: %" PRId64 " components, %" PRId64 " shapes",
-                      s->component_types.n, s->shapes.n);
+    return PF_INVALID(c, "All of the component shapes must be specified: %" PRId64
+                      " components, %" PRId64 " shapes", s->component_types.n, s->shapes.n);
   for (int64_t i = 0; i < s->shapes.n; i++) {
     int32_t known = shapes[i].ndim >= 0 && shapes[i].ndim < PF_MAX_DIMS;
     for (int32_t k = 0; k < shapes[i].ndim; k++) known &= shapes[i].dims[k] >= 0;
-    if (!known) return PF_INVALID(c, "the shape of component %" PRId64 " of a barrier is not fully defined", i);
+    if (!known) return PF_INVALID(c, "the shape of component %" PRId64 " of a barrier is not "
+                                  "fully defined", i);
   }
   return PF_OK;
 }
@@ -105,7 +118,9 @@ static pf_status barrier_of(pf_ctx *c, barrier **b) {
 
 /* ---------------------------------------------------------------- inserting */
 typedef struct { int64_t component_index; } insert_state;
-static pf_status no_memory(pf_ctx *c) { return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a barrier's element"); }
+static pf_status no_memory(pf_ctx *c) {
+  return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a barrier's element");
+}
 /* a tuple with its number and key alone */
 static pf_chunk *tuple_of(barrier *b, pf_str key) {
   pf_chunk *k = calloc(1, sizeof *k + sizeof(pf_tensor *) * (size_t)b->q.n_parts);
@@ -123,7 +138,8 @@ static pf_chunk *tuple_of(barrier *b, pf_str key) {
 /* row i of the values, as a tensor */
 static pf_tensor *row_of(pf_ctx *c, int64_t i) {
   const DLTensor *v = c->in[2];
-  pf_tensor *t = c->host->tensor_new(c->host, NULL, PF_MEM_HOST, c->in_type[2], v->shape + 1, v->ndim - 1);
+  pf_tensor *t = c->host->tensor_new(c->host, NULL, PF_MEM_HOST, c->in_type[2], v->shape + 1,
+                                     v->ndim - 1);
   int64_t n = pf_product(v->shape, 1, v->ndim);
   if (t && pf_copy_run(c, &t->dl_tensor, 0, v, i * n, n, pf_type_size(c->in_type[2]))) {
     t->deleter(t);
@@ -138,13 +154,17 @@ static pf_status insert_one(pf_ctx *c, barrier *b, int64_t i, int32_t part, int3
   PF_TRY(c->host->str_get(c->in[1], i, &key));
   if (pf_table_find(&b->incomplete, key, &found)) memcpy(&k, found.data, sizeof k);
   else if (b->closed)
-    return pf_failf(c, PF_CANCELLED, "Barrier %s is closed, but attempted to insert a brand new key: %.*s.  Pending "
-                    "enqueues cancelled: %d.  Insertion index: %" PRId64 ".  Number of incomplete keys: %" PRId64 ".",
-                    barrier_name(b), (int)PF_MIN(key.len, 200), key.data, b->cancelled, i, b->incomplete.n);
+    return pf_failf(c, PF_CANCELLED, "Barrier %s is closed, but attempted to insert a brand new "
+                    "key: %.*s.  Pending "
+                    "enqueues cancelled: %d.  Insertion index: %" PRId64 ".  Number of incomplete "
+                        "keys: %" PRId64 ".",
+                    barrier_name(b), (int)PF_MIN(key.len, 200), key.data, b->cancelled, i,
+                        b->incomplete.n);
   else if (!(k = tuple_of(b, key))) return no_memory(c);
   else *fresh = 1;
   if (k->part[part])
-    return PF_INVALID(c, "Key %.*s already has a value for component %d in barrier %s", (int)PF_MIN(key.len, 200), key.data,
+    return PF_INVALID(c, "Key %.*s already has a value for component %d in barrier %s",
+                      (int)PF_MIN(key.len, 200), key.data,
                       part - 2, barrier_name(b));
   if (!(k->part[part] = row_of(c, i))) return no_memory(c);
   for (int32_t p = 2; p < k->n; p++)
@@ -157,17 +177,21 @@ static pf_status insert_one(pf_ctx *c, barrier *b, int64_t i, int32_t part, int3
 static pf_status check_insert(pf_ctx *c, const barrier *b, int64_t component) {
   const DLTensor *keys = c->in[1], *values = c->in[2];
   if (component < 0 || component >= b->q.n_parts - 2)
-    return PF_INVALID(c, "The component ID is out of range %" PRId64 " > num_components (= %d)", component, b->q.n_parts - 2);
+    return PF_INVALID(c, "The component ID is out of range %" PRId64 " > num_components (= %d)",
+                      component, b->q.n_parts - 2);
   if (c->in_type[2] != b->q.types[2 + component])
     return PF_INVALID(c, "component %" PRId64 " of barrier %s is %s, got %s", component, b->q.name,
                       pf_type_name(b->q.types[2 + component]), pf_type_name(c->in_type[2]));
   if (keys->ndim != 1 || values->ndim < 1 || values->shape[0] != keys->shape[0])
-    return PF_INVALID(c, "keys must be a vector and values have as many rows, got shapes %s and %s", PF_SHAPE(keys).s,
+    return PF_INVALID(c, "keys must be a vector and values have as many rows, got shapes %s and %s",
+                      PF_SHAPE(keys).s,
                       PF_SHAPE(values).s);
   const pf_shape *s = &b->q.shapes[2 + component];
   if (!b->q.unspecified && !pf_same_dims(values->shape + 1, values->ndim - 1, s->dims, s->ndim))
-    return PF_INVALID(c, "Shape mismatch in tuple component %" PRId64 ". Expected %s, got %s", component,
-                      pf_shape_text(s->dims, s->ndim).s, pf_shape_text(values->shape + 1, values->ndim - 1).s);
+    return PF_INVALID(c, "Shape mismatch in tuple component %" PRId64 ". Expected %s, got %s",
+                      component,
+                      pf_shape_text(s->dims, s->ndim).s, pf_shape_text(values->shape + 1,
+                          values->ndim - 1).s);
   return PF_OK;
 }
 static pf_status insert_many(pf_ctx *c, const void *state) {
@@ -181,8 +205,10 @@ static pf_status insert_many(pf_ctx *c, const void *state) {
   int32_t fresh = 0;
   pthread_mutex_lock(&b->q.base.lock);
   if (b->closed && (b->cancelled || (n && !b->incomplete.n)))
-    st = pf_failf(c, PF_CANCELLED, "Barrier %s is closed.  Pending enqueues cancelled: %d.  Number of new insertions: %" PRId64
-                  ".  Number of incomplete keys: %" PRId64 ".", barrier_name(b), b->cancelled, n, b->incomplete.n);
+    st = pf_failf(c, PF_CANCELLED, "Barrier %s is closed.  Pending enqueues cancelled: %d.  "
+                  "Number of new insertions: %" PRId64
+                  ".  Number of incomplete keys: %" PRId64 ".", barrier_name(b), b->cancelled, n,
+                      b->incomplete.n);
   for (int64_t i = 0; i < n && !st; i++) st = insert_one(c, b, i, (int32_t)component + 2, &fresh);
   b->inserted += fresh;
   if (b->closed && !b->incomplete.n) b->q.closed = 1;
@@ -194,7 +220,8 @@ static pf_status insert_many(pf_ctx *c, const void *state) {
 
 /* ---------------------------------------------------------------- taking, closing, asking */
 typedef struct { int32_t allow_small_batch; int64_t timeout_ms; } take_state;
-/* what can still come of a closed barrier: fewer than *n are an error, or, `small`, all that are taken */
+/* what can still come of a closed barrier: fewer than *n are an error, or, `small`, all that are
+ * taken */
 static pf_status check_rest(pf_ctx *c, barrier *b, int32_t small, int64_t *n) {
   pthread_mutex_lock(&b->q.base.lock);
   int64_t total = b->q.n + b->incomplete.n, closed = b->closed;
@@ -202,7 +229,8 @@ static pf_status check_rest(pf_ctx *c, barrier *b, int32_t small, int64_t *n) {
   if (!closed) return PF_OK;
   if (small) *n = PF_MIN(*n, total);
   if (total >= PF_MAX(*n, 1)) return PF_OK;
-  return pf_failf(c, PF_OUT_OF_RANGE, "Barrier '%s' is closed and has insufficient elements (requested %" PRId64
+  return pf_failf(c, PF_OUT_OF_RANGE, "Barrier '%s' is closed and has insufficient elements "
+                  "(requested %" PRId64
                   ", total size %" PRId64 ")", barrier_name(b), *n, total);
 }
 static pf_status take_many(pf_ctx *c, const void *state) {
@@ -212,12 +240,15 @@ static pf_status take_many(pf_ctx *c, const void *state) {
   PF_TRY(barrier_of(c, &b));
   PF_TRY(pf_in_scalar(c, 1, "num_elements", &n));
   if (n < 0) return PF_INVALID(c, "num_elements must be >= 0, got %" PRId64, n);
-  if (c->n_out != b->q.n_parts || memcmp(c->out_type + 2, b->q.types + 2, (size_t)(c->n_out - 2) * 4))
+  if (c->n_out != b->q.n_parts || memcmp(c->out_type + 2, b->q.types + 2,
+                                         (size_t)(c->n_out - 2) * 4))
     return PF_INVALID(c, "Barrier %s has other component types than this node asks for", b->q.name);
   if (b->q.unspecified)
-    return PF_INVALID(c, "PriorityQueue's DequeueMany and DequeueUpTo require the components to have specified shapes.");
+    return PF_INVALID(c, "PriorityQueue's DequeueMany and DequeueUpTo require the components to "
+                      "have specified shapes.");
   PF_TRY(check_rest(c, b, s->allow_small_batch, &n));
-  pf_dequeue d = {.base.kind = &pf_dequeue_kind, .left = n, .many = 1, .up_to = s->allow_small_batch};
+  pf_dequeue d = {.base.kind = &pf_dequeue_kind, .left = n, .many = 1,
+                  .up_to = s->allow_small_batch};
   d.base.on = &b->q.base;
   return n ? pf_attempt_start(c, &b->q.base, &d.base) : pf_dequeue_kind.deliver(c, &d.base);
 }
@@ -240,7 +271,8 @@ static pf_status close(pf_ctx *c, const void *state) {
   }
   pthread_mutex_unlock(&b->q.base.lock);
   pf_attempts_end(over);
-  return already ? pf_failf(c, PF_CANCELLED, "Barrier '%s' is already closed.", barrier_name(b)) : PF_OK;
+  return already ? pf_failf(c, PF_CANCELLED, "Barrier '%s' is already closed.", barrier_name(b))
+      : PF_OK;
 }
 static pf_status sizes(pf_ctx *c, int32_t ready) {
   barrier *b;
@@ -256,13 +288,15 @@ static pf_status ready_size(pf_ctx *c, const void *s) { return (void)s, sizes(c,
 static pf_status incomplete_size(pf_ctx *c, const void *s) { return (void)s, sizes(c, 0); }
 
 const pf_kernel *const barrier_kernels[] = {
-  PF_CPU_FLAGS("Barrier", NULL, 0, .init = init_barrier, .compute = open_barrier, .state_size = sizeof(make_state),
+  PF_CPU_FLAGS("Barrier", NULL, 0, .init = init_barrier, .compute = open_barrier,
+               .state_size = sizeof(make_state),
                .attrs = PF_ATTRS(PF_ATTR(make_state, PF_ATTR_TYPE | PF_ATTR_LIST, component_types),
                                  PF_ATTR(make_state, PF_ATTR_SHAPE | PF_ATTR_LIST, shapes),
                                  PF_ATTR(make_state, PF_ATTR_INT, capacity),
                                  PF_ATTR(make_state, PF_ATTR_STRING, container),
                                  PF_ATTR(make_state, PF_ATTR_STRING, shared_name))),
-  PF_CPU_FLAGS("BarrierInsertMany", NULL, 0, .compute = insert_many, .state_size = sizeof(insert_state),
+  PF_CPU_FLAGS("BarrierInsertMany", NULL, 0, .compute = insert_many,
+               .state_size = sizeof(insert_state),
                .attrs = PF_ATTRS(PF_ATTR(insert_state, PF_ATTR_INT, component_index))),
   PF_CPU_FLAGS("BarrierTakeMany", NULL, PF_KERNEL_ASYNC, .init = check_take, .compute = take_many,
                .state_size = sizeof(take_state),

@@ -36,7 +36,8 @@ static void map_free(pf_waited *w) {
   free(m->at);
   free(m);
 }
-static const pf_type map_type = {sizeof(pf_type), 0, "pyflow.MapStagingArea", pf_waited_unref, pf_waited_abort};
+static const pf_type map_type = {sizeof(pf_type), 0, "pyflow.MapStagingArea", pf_waited_unref,
+                                 pf_waited_abort};
 static pf_status make(pf_ctx *c, void *arg, void **obj) {
   const pf_staging_state *s = arg;
   map *m = calloc(1, sizeof *m);
@@ -51,7 +52,8 @@ static pf_status map_of(pf_ctx *c, const void *state, map **m) {
   const pf_staging_state *s = state;
   void *obj;
   pf_str name = s->shared_name.len ? s->shared_name : c->host->node_name(c);
-  PF_TRY(c->host->resource(c, PF_SCOPE_CONTAINER, s->container, name, &map_type, make, (void *)s, &obj));
+  PF_TRY(c->host->resource(c, PF_SCOPE_CONTAINER, s->container, name, &map_type, make, (void *)s,
+                           &obj));
   *m = obj;
   return PF_OK;
 }
@@ -95,7 +97,8 @@ static void remove_entry(map *m, entry *e) {
 typedef struct {
   pf_attempt base;
   int64_t key, bytes;
-  int32_t n, any, keep, output;         /* any: no key asked for; keep: peek; output: the first value's */
+  /* any: no key asked for; keep: peek; output: the first value's */
+  int32_t n, any, keep, output;
   int32_t *index;                       /* n of them, and n parts */
   pf_chunk **part;
   int32_t wrong, why;                   /* an index, and what is wrong with it */
@@ -119,7 +122,8 @@ static int put_run(pf_attempt *base) {
   int completes = (e ? e->left : m->n_parts) == t->n;
   if (completes && m->capacity && m->n_complete >= m->capacity) return PF_WAITS;
   if (!e && !(e = entry_new(m, t->key))) return base->status = PF_RESOURCE_EXHAUSTED, PF_OVER;
-  for (int32_t i = 0; i < t->n; i++) e->part[t->index[i]] = t->part[i], t->part[i] = NULL, e->left--;
+  for (int32_t i = 0; i < t->n; i++, e->left--)
+    e->part[t->index[i]] = t->part[i], t->part[i] = NULL;
   m->bytes += t->bytes;
   if (completes) e->complete = 1, e->left = m->n_parts, m->n_complete++;
   return PF_OVER;
@@ -151,14 +155,19 @@ static int take_run(pf_attempt *base) {
 static pf_status failed(pf_ctx *c, const map_attempt *t) {
   const map *m = (const map *)t->base.on;
   switch (t->why) {
-    case OUT_OF_BOUNDS: return PF_INVALID(c, "Index '%d' for key '%" PRId64 "' was out of bounds '%d'.", t->wrong, t->key, m->n_parts);
-    case THERE_ALREADY: return PF_INVALID(c, "The tensor for index '%d' for key '%" PRId64 "' was already initialized '%d'.",
+    case OUT_OF_BOUNDS: return PF_INVALID(c, "Index '%d' for key '%" PRId64 "' was out of bounds "
+                                          "'%d'.", t->wrong, t->key, m->n_parts);
+    case THERE_ALREADY: return PF_INVALID(c, "The tensor for index '%d' for key '%" PRId64 "' was "
+                                          "already initialized '%d'.",
                                           t->wrong, t->key, m->n_parts);
-    case GONE: return PF_INVALID(c, "Tensor at index '%d' for key '%" PRId64 "' has already been removed.", t->wrong, t->key);
+    case GONE: return PF_INVALID(c, "Tensor at index '%d' for key '%" PRId64 "' has already been "
+                                 "removed.", t->wrong, t->key);
     default: return pf_staging_failed(c, &t->base);
   }
 }
-static pf_status put_deliver(pf_ctx *c, pf_attempt *a) { return a->status ? failed(c, (map_attempt *)a) : PF_OK; }
+static pf_status put_deliver(pf_ctx *c, pf_attempt *a) {
+  return a->status ? failed(c, (map_attempt *)a) : PF_OK;
+}
 static pf_status take_deliver(pf_ctx *c, pf_attempt *a) {
   map_attempt *t = (map_attempt *)a;
   if (a->status) return failed(c, t);
@@ -169,7 +178,8 @@ static pf_status take_deliver(pf_ctx *c, pf_attempt *a) {
     PF_EXHAUSTED(key);
     PF_DATA(int64_t, key)[0] = t->key;
   }
-  for (int32_t i = 0; i < t->n; i++) PF_TRY(pf_staging_output(c, t->output + i, t->part[i], 0, !t->keep));
+  for (int32_t i = 0; i < t->n; i++)
+    PF_TRY(pf_staging_output(c, t->output + i, t->part[i], 0, !t->keep));
   return PF_OK;
 }
 static void attempt_clear(pf_attempt *a) {
@@ -178,9 +188,11 @@ static void attempt_clear(pf_attempt *a) {
     if (t->part[i]) pf_chunk_drop(t->part[i], 1);
   free(t->index);
 }
-static const pf_attempt_kind put_kind = {sizeof(map_attempt), PF_PUTS, "MapStage operation was cancelled",
+static const pf_attempt_kind put_kind = {sizeof(map_attempt), PF_PUTS,
+                                         "MapStage operation was cancelled",
                                          put_run, NULL, put_deliver, attempt_clear};
-static const pf_attempt_kind take_kind = {sizeof(map_attempt), PF_TAKES, "MapUnstage operation was cancelled",
+static const pf_attempt_kind take_kind = {sizeof(map_attempt), PF_TAKES,
+                                          "MapUnstage operation was cancelled",
                                           take_run, NULL, take_deliver, attempt_clear};
 
 /* the indices of input `in`, checked; room for as many parts */
@@ -190,7 +202,8 @@ static pf_status set_indices(pf_ctx *c, map_attempt *t, int32_t in) {
   int64_t n = pf_numel(x);
   if (n > 4096) return PF_INVALID(c, "%" PRId64 " indices are too many", n);
   for (int64_t i = 1; i < n; i++)
-    if (pf_in_index(c, in, i) <= pf_in_index(c, in, i - 1)) return PF_INVALID(c, "Indices are not strictly ordered");
+    if (pf_in_index(c, in, i) <= pf_in_index(c, in, i - 1)) return PF_INVALID(c,
+        "Indices are not strictly ordered");
   char *memory = calloc((size_t)n + 1, sizeof(int32_t) + sizeof(pf_chunk *) + 4);
   if (!memory) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a staging map's call");
   t->n = (int32_t)n;
@@ -201,15 +214,19 @@ static pf_status set_indices(pf_ctx *c, map_attempt *t, int32_t in) {
 }
 static pf_status set_values(pf_ctx *c, const map *m, map_attempt *t, const pf_staging_state *s) {
   if (t->n != c->n_in - 2)
-    return PF_INVALID(c, "the number of indices, %d, is not the number of values, %d", t->n, c->n_in - 2);
+    return PF_INVALID(c, "the number of indices, %d, is not the number of values, %d", t->n,
+                      c->n_in - 2);
+  const int32_t *types = s->dtypes.items;
   for (int32_t i = 0; i < t->n; i++) {
-    if (t->index[i] >= 0 && t->index[i] < s->dtypes.n && ((const int32_t *)s->dtypes.items)[t->index[i]] != c->in_type[2 + i])
-      return PF_INVALID(c, "value %d is %s, the map's component %d is %s", i, pf_type_name(c->in_type[2 + i]), t->index[i],
-                        pf_type_name(((const int32_t *)s->dtypes.items)[t->index[i]]));
+    int32_t at = t->index[i], type = c->in_type[2 + i];
+    if (at >= 0 && at < s->dtypes.n && types[at] != type)
+      return PF_INVALID(c, "value %d is %s, the map's component %d is %s", i, pf_type_name(type),
+                        at, pf_type_name(types[at]));
     if (!(t->part[i] = pf_chunk_of_inputs(c, 2 + i, 1, -1))) return PF_RESOURCE_EXHAUSTED;
     t->bytes += pf_chunk_bytes(t->part[i]);
   }
-  return m->memory_limit && t->bytes > m->memory_limit ? pf_staging_too_large(c, t->bytes, m->memory_limit) : PF_OK;
+  return m->memory_limit && t->bytes > m->memory_limit ? pf_staging_too_large(c, t->bytes,
+      m->memory_limit) : PF_OK;
 }
 static pf_status stage(pf_ctx *c, const void *state) {
   const pf_staging_state *s = state;
@@ -221,7 +238,8 @@ static pf_status stage(pf_ctx *c, const void *state) {
   if (!m->n_parts) m->n_parts = (int32_t)s->dtypes.n;
   int32_t parts = m->n_parts;
   pthread_mutex_unlock(&m->base.lock);
-  if (parts != s->dtypes.n) return PF_INVALID(c, "the staging map has %d components, not %" PRId64, parts, s->dtypes.n);
+  if (parts != s->dtypes.n) return PF_INVALID(c, "the staging map has %d components, not %" PRId64,
+                                              parts, s->dtypes.n);
   PF_TRY(set_indices(c, &t, 1));
   t.base.on = &m->base;
   pf_status st = set_values(c, m, &t, s);
@@ -269,4 +287,5 @@ static pf_status clear_all(pf_ctx *c, const void *state) {
 const pf_kernel *const map_staging_kernels[] = {
   BOTH("Stage", PF_KERNEL_ASYNC, stage), BOTH("Unstage", PF_KERNEL_ASYNC, unstage),
   BOTH("UnstageNoKey", PF_KERNEL_ASYNC, unstage_any), BOTH("Peek", PF_KERNEL_ASYNC, peek),
-  BOTH("Size", 0, size), BOTH("IncompleteSize", 0, incomplete_size), BOTH("Clear", 0, clear_all), NULL};
+  BOTH("Size", 0, size), BOTH("IncompleteSize", 0, incomplete_size), BOTH("Clear", 0, clear_all),
+      NULL};

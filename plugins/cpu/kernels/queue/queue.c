@@ -58,7 +58,8 @@ static int before(const pf_element *a, const pf_element *b) {
 }
 static void heap_up(pf_queue *q, pf_element e) {
   int64_t i = q->n++;
-  for (; i && before(&e, place(q, (i - 1) / 2)); i = (i - 1) / 2) *place(q, i) = *place(q, (i - 1) / 2);
+  for (; i && before(&e, place(q, (i - 1) / 2)); i = (i - 1) / 2) *place(q, i) = *place(q,
+      (i - 1) / 2);
   *place(q, i) = e;
 }
 static void put_by_key(pf_queue *q, pf_element e) {
@@ -85,14 +86,17 @@ const pf_queue_kind pf_queue_kinds[] = {
   [PF_RANDOM_SHUFFLE] = {"RandomShuffleQueue", take_any, put_last, put_last, .scattered = 1},
   [PF_PRIORITY] = {"PriorityQueue", take_least, put_by_key, heap_up, .keyed = 1, .scattered = 1}};
 
-/* The components: `leading` scalars first.  Shapes, their sizes, types and the name lie in one piece
+/* The components: `leading` scalars first.  Shapes, their sizes, types and the name lie in one
+ * piece
  * of memory. */
-int pf_queue_set_parts(pf_queue *q, const int32_t *leading, int32_t n_leading, const pf_list *types, const pf_list *shapes,
+int pf_queue_set_parts(pf_queue *q, const int32_t *leading, int32_t n_leading, const pf_list *types,
+                       const pf_list *shapes,
                        pf_str name) {
   const pf_shape *given = shapes->items;
   int64_t n = n_leading + types->n, dims = 0;
   for (int64_t i = 0; i < shapes->n; i++) dims += PF_MAX(given[i].ndim, 0);
-  char *memory = calloc(1, (size_t)(n * (int64_t)(sizeof(pf_shape) + sizeof(int32_t)) + dims * 8 + name.len + 1));
+  int64_t fixed = n * (int64_t)(sizeof(pf_shape) + sizeof(int32_t));
+  char *memory = calloc(1, (size_t)(fixed + dims * 8 + name.len + 1));
   if (!memory) return 0;
   q->n_parts = (int32_t)n;
   q->shapes = (pf_shape *)memory;
@@ -128,7 +132,8 @@ static pf_chunk *smaller(const pf_host *host, const pf_chunk *k) {
     int64_t shape[PF_MAX_DIMS];
     memcpy(shape, t->shape, (size_t)t->ndim * sizeof *shape);
     shape[0] = k->here;
-    s->part[s->n] = host->tensor_new(host, NULL, PF_MEM_HOST, host->type_of(k->part[s->n]), shape, t->ndim);
+    s->part[s->n] = host->tensor_new(host, NULL, PF_MEM_HOST, host->type_of(k->part[s->n]), shape,
+                                     t->ndim);
     if (!s->part[s->n]) return pf_chunk_drop(s, s->refs), NULL;
   }
   s->held = k->held;
@@ -137,7 +142,8 @@ static pf_chunk *smaller(const pf_host *host, const pf_chunk *k) {
 }
 static int copy_rows(const pf_host *host, DLTensor *to, int64_t at, const DLTensor *from, int64_t n,
                      int64_t i, int64_t size) {
-  if (size && n) memcpy(PF_DATA(char, to) + at * size, PF_DATA(const char, from) + i * size, (size_t)(n * size));
+  if (size && n) memcpy(PF_DATA(char, to) + at * size, PF_DATA(const char, from) + i * size,
+                        (size_t)(n * size));
   for (int64_t k = 0; k < n && !size; k++) {
     pf_str s;
     if (host->str_get(from, i + k, &s) || host->str_set(to, at + k, s)) return 0;
@@ -158,7 +164,8 @@ static void move_row(const pf_host *host, pf_element *e) {
   pf_chunk_drop(e->chunk, 1);
   e->chunk = to, e->row = row;
 }
-/* invariant 3: rows of chunks of which less than half is in the queue move to chunks of their own */
+/* invariant 3: rows of chunks of which less than half is in the queue move to chunks of their own
+ * */
 static void compact(pf_queue *q) {
   for (int64_t i = 0; i < q->n; i++) place(q, i)->chunk->here = 0, place(q, i)->chunk->moved = NULL;
   for (int64_t i = 0; i < q->n; i++) place(q, i)->chunk->here++;
@@ -181,7 +188,8 @@ static int enqueue_run(pf_attempt *a) {
   if (q->closed) return fails(a, PF_CANCELLED);
   int64_t n = PF_MIN(e->left, q->capacity - q->n);
   if (n <= 0) return PF_WAITS;
-  if (q->kind->scattered && __atomic_load_n(&q->held, __ATOMIC_RELAXED) > 2 * q->n + e->left + SLACK)
+  if (q->kind->scattered && __atomic_load_n(&q->held,
+                                            __ATOMIC_RELAXED) > 2 * q->n + e->left + SLACK)
     compact(q);
   if (!pf_queue_room(q, n)) return fails(a, PF_RESOURCE_EXHAUSTED);
   for (int64_t i = 0; i < n; i++)
@@ -190,18 +198,20 @@ static int enqueue_run(pf_attempt *a) {
 }
 static pf_status enqueue_deliver(pf_ctx *c, pf_attempt *a) {
   const pf_queue *q = queue_of(a);
-  if (a->status == PF_CANCELLED && !a->on->aborted)
+  if (a->status == PF_CANCELLED && a->taken != PF_RESET)
     return a->taken ? pf_failf(c, PF_CANCELLED, "Enqueue operation was cancelled")
                     : pf_failf(c, PF_CANCELLED, "%s '%s' is closed.", q->kind->op, q->name);
   if (a->status) return pf_failf(c, a->status, "%s '%s' %s", q->kind->op, q->name,
-                                 a->on->aborted ? "was reset, or its session closed" : "has no memory left");
+                                 a->taken == PF_RESET ? "was reset, or its session closed"
+                                     : "has no memory left");
   return PF_OK;
 }
 static void enqueue_clear(pf_attempt *a) {
   pf_enqueue *e = (pf_enqueue *)a;
   pf_chunk_drop(e->chunk, e->left);
 }
-const pf_attempt_kind pf_enqueue_kind = {sizeof(pf_enqueue), PF_PUTS, "Enqueue operation was cancelled",
+const pf_attempt_kind pf_enqueue_kind = {sizeof(pf_enqueue), PF_PUTS,
+                                         "Enqueue operation was cancelled",
                                          enqueue_run, NULL, enqueue_deliver, enqueue_clear};
 
 /* ---------------------------------------------------------------- closing */
@@ -214,7 +224,10 @@ static int close_run(pf_attempt *a) {
 static pf_status close_deliver(pf_ctx *c, pf_attempt *a) {
   const pf_queue *q = queue_of(a);
   if (!a->status) return PF_OK;
-  if (a->taken) return pf_failf(c, a->status, "Enqueue operation was cancelled");
+  if (a->taken == PF_CUT_OFF)
+    return pf_failf(c, a->status, "Enqueue operation was cancelled");
+  if (a->taken) return pf_failf(c, a->status, "Queue '%s' was reset, or its session closed",
+                                q->name);
   return pf_failf(c, a->status, "Queue '%s' is already closed.", q->name);
 }
 const pf_attempt_kind pf_close_kind = {sizeof(pf_close), PF_PUTS, "Close operation was cancelled",
@@ -225,7 +238,7 @@ pf_status pf_queue_close(pf_ctx *c, pf_queue *q, int32_t cancel_pending) {
   if (!cancel_pending) return pf_attempt_start(c, &q->base, &close.base);
   pthread_mutex_lock(&q->base.lock);
   q->closed = 1;
-  pf_attempt *over = pf_attempts_take(&q->base, PF_PUTS, PF_CANCELLED);
+  pf_attempt *over = pf_attempts_take(&q->base, PF_PUTS, PF_CANCELLED, PF_CUT_OFF);
   pf_waited_settle(&q->base, &over);
   pthread_mutex_unlock(&q->base.lock);
   pf_attempts_end(over);
@@ -262,7 +275,8 @@ static int dequeue_run(pf_attempt *a) {
   }
   int64_t n = PF_MIN(d->left, q->n - (q->closed ? 0 : q->min_after));
   if (n <= 0) return PF_WAITS;
-  if (n < d->left && q->kind->keyed && d->left <= q->capacity) return PF_WAITS;  /* lesser ones may come */
+  /* lesser ones may come */
+  if (n < d->left && q->kind->keyed && d->left <= q->capacity) return PF_WAITS;
   if (!got_more(d, n)) return dequeue_undo(a), fails(a, PF_RESOURCE_EXHAUSTED);
   for (int64_t i = 0; i < n; i++) got_of(d)[d->n++] = q->kind->take(q);
   return (d->left -= n) ? PF_MOVED : PF_OVER;
@@ -280,7 +294,8 @@ static int64_t run_from(const pf_element *e, int64_t i, int64_t n) {
   while (k < n && e[k].chunk == e[i].chunk && e[k].row == e[k - 1].row + 1) k++;
   return k - i;
 }
-static const DLTensor *part_of(const pf_element *e, int32_t p) { return &e->chunk->part[p]->dl_tensor; }
+static const DLTensor *part_of(const pf_element *e,
+                               int32_t p) { return &e->chunk->part[p]->dl_tensor; }
 /* the shape of component p of an element */
 static const int64_t *shape_of(const pf_element *e, int32_t p, int32_t *ndim) {
   const DLTensor *t = part_of(e, p);
@@ -303,7 +318,8 @@ static pf_status deliver_one(pf_ctx *c, const pf_element *e, int32_t p) {
   int64_t n = pf_numel(y);
   return pf_copy_run(c, y, 0, part_of(e, p), e->row * n, n, pf_type_size(c->out_type[p]));
 }
-static pf_status deliver_rows(pf_ctx *c, const pf_dequeue *d, int32_t p, const int64_t *shape, int32_t ndim) {
+static pf_status deliver_rows(pf_ctx *c, const pf_dequeue *d, int32_t p, const int64_t *shape,
+                              int32_t ndim) {
   const pf_element *e = d->got ? d->got : &d->one;
   int64_t size = pf_type_size(c->out_type[p]), n = pf_product(shape, 1, ndim);
   if (d->n && e->row == 0 && e->chunk->rows == d->n && run_from(e, 0, d->n) == d->n &&
@@ -320,7 +336,8 @@ static pf_status deliver_rows(pf_ctx *c, const pf_dequeue *d, int32_t p, const i
 /* elements of one component, side by side in the greatest size of each dimension */
 static pf_status copy_padded(pf_ctx *c, DLTensor *y, int64_t at, const DLTensor *x, int64_t from,
                              const int64_t *small, int32_t ndim, int64_t size) {
-  int64_t index[PF_MAX_DIMS] = {0}, run = ndim ? small[ndim - 1] : 1, n = pf_product(small, 0, ndim);
+  int64_t index[PF_MAX_DIMS] = {0}, run = ndim ? small[ndim - 1] : 1, n = pf_product(small, 0,
+      ndim);
   for (int64_t done = 0; done < n; done += run) {
     int64_t to = 0;
     for (int32_t k = 0; k < ndim; k++) to = to * y->shape[k + 1] + index[k];
@@ -329,7 +346,8 @@ static pf_status copy_padded(pf_ctx *c, DLTensor *y, int64_t at, const DLTensor 
   }
   return PF_OK;
 }
-static pf_status deliver_padded(pf_ctx *c, const pf_dequeue *d, int32_t p, int64_t *shape, int32_t ndim) {
+static pf_status deliver_padded(pf_ctx *c, const pf_dequeue *d, int32_t p, int64_t *shape,
+                                int32_t ndim) {
   const pf_element *e = d->got ? d->got : &d->one;
   int64_t size = pf_type_size(c->out_type[p]);
   int32_t rank;
@@ -344,7 +362,8 @@ static pf_status deliver_padded(pf_ctx *c, const pf_dequeue *d, int32_t p, int64
   if (size) memset(PF_DATA(char, y), 0, (size_t)(pf_numel(y) * size));
   for (int64_t i = 0; i < d->n; i++) {
     const int64_t *s = shape_of(e + i, p, &rank);
-    PF_TRY(copy_padded(c, y, i * n, part_of(e + i, p), PF_MAX(e[i].row, 0) * pf_product(s, 0, rank), s, rank, size));
+    PF_TRY(copy_padded(c, y, i * n, part_of(e + i, p), PF_MAX(e[i].row, 0) * pf_product(s, 0, rank),
+                       s, rank, size));
   }
   return PF_OK;
 }
@@ -359,13 +378,16 @@ static pf_status dequeue_deliver(pf_ctx *c, pf_attempt *a) {
   pf_dequeue *d = (pf_dequeue *)a;
   const pf_queue *q = queue_of(a);
   if (a->status == PF_OUT_OF_RANGE)
-    return pf_failf(c, a->status, "%s '%s' is closed and has insufficient elements (requested %" PRId64
+    return pf_failf(c, a->status,
+                    "%s '%s' is closed and has insufficient elements (requested %" PRId64
                     ", current size %" PRId64 ")", q->kind->op, q->name, d->left, d->size);
   if (a->status) return pf_failf(c, a->status, "%s '%s' %s", q->kind->op, q->name,
-                                 a->on->aborted ? "was reset, or its session closed" : "has no memory left");
+                                 a->taken == PF_RESET ? "was reset, or its session closed"
+                                     : "has no memory left");
   for (int32_t p = 0; p < q->n_parts; p++)
     PF_TRY(d->many ? deliver_many(c, q, d, p) : deliver_one(c, got_of(d), p));
   return PF_OK;
 }
-const pf_attempt_kind pf_dequeue_kind = {sizeof(pf_dequeue), PF_TAKES, "Dequeue operation was cancelled",
+const pf_attempt_kind pf_dequeue_kind = {sizeof(pf_dequeue), PF_TAKES,
+                                         "Dequeue operation was cancelled",
                                          dequeue_run, dequeue_undo, dequeue_deliver, dequeue_clear};

@@ -40,7 +40,8 @@ typedef struct {                        /* how the kinds of queues differ */
   const char *op;                       /* "FIFOQueue" */
   pf_element (*take)(pf_queue *);       /* of a queue that is not empty */
   void (*put)(pf_queue *, pf_element);  /* there is room for it */
-  void (*put_back)(pf_queue *, pf_element); /* it was taken and is not wanted: last taken, first back */
+  /* it was taken and is not wanted: last taken, first back */
+  void (*put_back)(pf_queue *, pf_element);
   int32_t padded, keyed, scattered;
 } pf_queue_kind;
 
@@ -78,7 +79,8 @@ typedef struct {
 typedef struct {
   pf_attempt base;
   pf_element one, *got;                 /* got: NULL while `one` has room for all */
-  int64_t n, room, left, size;          /* taken, still wanted; size: of the queue, for the message */
+  /* taken, still wanted; size: of the queue, for the message */
+  int64_t n, room, left, size;
   int32_t many, up_to;
 } pf_dequeue;
 typedef struct { pf_attempt base; } pf_close;

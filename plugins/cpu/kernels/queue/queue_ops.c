@@ -16,7 +16,8 @@ typedef struct {
 } make_state;
 
 
-static const pf_type queue_type = {sizeof(pf_type), 0, "pyflow.Queue", pf_waited_unref, pf_waited_abort};
+static const pf_type queue_type = {sizeof(pf_type), 0, "pyflow.Queue", pf_waited_unref,
+                                   pf_waited_abort};
 
 static int32_t queues_made;             /* of the process: TF numbers unnamed resources */
 static pf_status make_queue(pf_ctx *c, void *arg, void **obj) {
@@ -24,7 +25,8 @@ static pf_status make_queue(pf_ctx *c, void *arg, void **obj) {
   char text[400];
   pf_str name = s->shared_name, node = c->host->node_name(c);
   if (!name.len) {
-    int n = snprintf(text, sizeof text, "_%d_%.*s", __atomic_fetch_add(&queues_made, 1, __ATOMIC_RELAXED),
+    int n = snprintf(text, sizeof text, "_%d_%.*s", __atomic_fetch_add(&queues_made, 1,
+        __ATOMIC_RELAXED),
                      (int)PF_MIN(node.len, 350), node.data);
     name = (pf_str){text, n};
   }
@@ -34,14 +36,16 @@ static pf_status make_queue(pf_ctx *c, void *arg, void **obj) {
   pf_waited_init(&q->base, pf_queue_free);
   q->kind = &pf_queue_kinds[s->kind];
   q->host = c->host;
-  if (!pf_queue_set_parts(q, leading, s->kind == PF_PRIORITY, &s->component_types, &s->shapes, name))
+  if (!pf_queue_set_parts(q, leading, s->kind == PF_PRIORITY, &s->component_types, &s->shapes,
+                          name))
     return free(q), pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a queue");
   q->unspecified = s->shapes.n == 0 && s->component_types.n > 0;
   q->capacity = s->capacity < 0 ? INT32_MAX : s->capacity;
   q->min_after = s->min_after_dequeue;
   q->seed = s->seed, q->seed2 = s->seed2;
   uint64_t key[2], counter[2];
-  if (s->seed || s->seed2) q->random = (pf_philox){.key = (uint64_t)s->seed, .hi = (uint64_t)s->seed2};
+  if (s->seed || s->seed2) q->random = (pf_philox){.key = (uint64_t)s->seed,
+                                                   .hi = (uint64_t)s->seed2};
   else if (q->kind->op == pf_queue_kinds[PF_RANDOM_SHUFFLE].op) {
     pf_status st = c->host->rng(c, 1, key, counter);
     if (st) return pf_waited_unref(q), st;
@@ -51,14 +55,16 @@ static pf_status make_queue(pf_ctx *c, void *arg, void **obj) {
   return PF_OK;
 }
 
-/* ---------------------------------------------------------------- queues shared by several nodes */
+/* ---------------------------------------------------------------- queues shared by several nodes
+ * */
 typedef struct { char s[400]; } list_text;
 static list_text types_text(const int32_t *types, int64_t n) {
   list_text t;
   size_t at = 0;
   t.s[0] = 0;
   for (int64_t i = 0; i < n && at + 32 < sizeof t.s; i++)
-    at += (size_t)snprintf(t.s + at, sizeof t.s - at, "%s%s", i ? ", " : "", pf_type_name(types[i]));
+    at += (size_t)snprintf(t.s + at, sizeof t.s - at, "%s%s", i ? ", " : "",
+                           pf_type_name(types[i]));
   return t;
 }
 static pf_text shape_text(const pf_shape *s) {
@@ -67,7 +73,8 @@ static pf_text shape_text(const pf_shape *s) {
   size_t n = 0;
   t.s[n++] = '[';
   for (int32_t i = 0; i < s->ndim && n < sizeof t.s - 24; i++)
-    n += (size_t)snprintf(t.s + n, sizeof t.s - n, s->dims[i] < 0 ? "%s?" : "%s%" PRId64, i ? "," : "", s->dims[i]);
+    n += (size_t)snprintf(t.s + n, sizeof t.s - n, s->dims[i] < 0 ? "%s?" : "%s%" PRId64, i ? ","
+                          : "", s->dims[i]);
   t.s[n++] = ']', t.s[n] = 0;
   return t;
 }
@@ -75,34 +82,46 @@ static list_text shapes_text(const pf_shape *shapes, int64_t n) {
   list_text t;
   size_t at = (size_t)snprintf(t.s, sizeof t.s, "[");
   for (int64_t i = 0; i < n && at + 64 < sizeof t.s; i++)
-    at += (size_t)snprintf(t.s + at, sizeof t.s - at, "%s%.50s", i ? ", " : "", shape_text(shapes + i).s);
+    at += (size_t)snprintf(t.s + at, sizeof t.s - at, "%s%.50s", i ? ", " : "",
+                           shape_text(shapes + i).s);
   snprintf(t.s + at, sizeof t.s - at, "]");
   return t;
 }
 static pf_status fits_node(pf_ctx *c, const pf_queue *q, const make_state *s) {
   pf_str node = c->host->node_name(c);
-  int64_t capacity = s->capacity < 0 ? INT32_MAX : s->capacity, n = s->component_types.n, more = q->n_parts - n;
+  int64_t capacity = s->capacity < 0 ? INT32_MAX : s->capacity, n = s->component_types.n,
+      more = q->n_parts - n;
   if (q->kind != &pf_queue_kinds[s->kind])
-    return PF_INVALID(c, "Shared queue '%s' has type '%s' that does not match type of Node '%.*s': %s", q->name,
-                      q->kind->op, (int)PF_MIN(node.len, 300), node.data, pf_queue_kinds[s->kind].op);
+    return PF_INVALID(c, "Shared queue '%s' has type '%s' that does not match type of Node "
+                      "'%.*s': %s", q->name,
+                      q->kind->op, (int)PF_MIN(node.len, 300), node.data,
+                          pf_queue_kinds[s->kind].op);
   if (q->capacity != capacity)
-    return PF_INVALID(c, "Shared queue '%s' has capacity %" PRId64 " but requested capacity was %" PRId64, q->name,
-                      q->capacity, capacity);
-  if (more != (s->kind == PF_PRIORITY) || (n && memcmp(q->types + more, s->component_types.items, (size_t)n * 4)))
-    return PF_INVALID(c, "Shared queue '%s' has component types %s but requested component types were %s", q->name,
-                      types_text(q->types, q->n_parts).s, types_text(s->component_types.items, n).s);
+    return PF_INVALID(c, "Shared queue '%s' has capacity %" PRId64
+                      " but requested capacity was %" PRId64, q->name, q->capacity, capacity);
+  if (more != (s->kind == PF_PRIORITY) || (n && memcmp(q->types + more, s->component_types.items,
+                                                       (size_t)n * 4)))
+    return PF_INVALID(c, "Shared queue '%s' has component types %s but requested component types "
+                      "were %s", q->name,
+                      types_text(q->types, q->n_parts).s, types_text(s->component_types.items,
+                          n).s);
   int same = q->unspecified == (s->shapes.n == 0 && n > 0);
   const pf_shape *asked = s->shapes.items;
   for (int64_t i = 0; i < s->shapes.n && same; i++)
-    same = pf_same_dims(q->shapes[i + more].dims, q->shapes[i + more].ndim, asked[i].dims, asked[i].ndim);
+    same = pf_same_dims(q->shapes[i + more].dims, q->shapes[i + more].ndim, asked[i].dims,
+                        asked[i].ndim);
   if (!same)
-    return PF_INVALID(c, "Shared queue '%s' has component shapes %s but requested component shapes were %s", q->name,
-                      shapes_text(q->shapes, q->unspecified ? 0 : q->n_parts).s, shapes_text(asked, s->shapes.n).s);
+    return PF_INVALID(c, "Shared queue '%s' has component shapes %s but requested component "
+                      "shapes were %s", q->name,
+                      shapes_text(q->shapes, q->unspecified ? 0 : q->n_parts).s, shapes_text(asked,
+                          s->shapes.n).s);
   if (q->min_after != s->min_after_dequeue)
-    return PF_INVALID(c, "Shared queue '%s' has min_after_dequeue %" PRId64 " but requested min_after_dequeue was %"
+    return PF_INVALID(c, "Shared queue '%s' has min_after_dequeue %" PRId64 " but requested "
+                      "min_after_dequeue was %"
                       PRId64 ".", q->name, q->min_after, s->min_after_dequeue);
   if (q->seed != s->seed || q->seed2 != s->seed2)
-    return PF_INVALID(c, "Shared queue '%s' has random seeds (%" PRId64 ", %" PRId64 ") but requested seeds are (%"
+    return PF_INVALID(c, "Shared queue '%s' has random seeds (%" PRId64 ", %" PRId64 ") but "
+                      "requested seeds are (%"
                       PRId64 ", %" PRId64 ").", q->name, q->seed, q->seed2, s->seed, s->seed2);
   return PF_OK;
 }
@@ -110,7 +129,8 @@ static pf_status open_queue(pf_ctx *c, const void *state) {
   make_state *s = (make_state *)state;
   void *obj;
   pf_str name = s->shared_name.len ? s->shared_name : c->host->node_name(c);
-  PF_TRY(c->host->resource(c, PF_SCOPE_CONTAINER, s->container, name, &queue_type, make_queue, s, &obj));
+  PF_TRY(c->host->resource(c, PF_SCOPE_CONTAINER, s->container, name, &queue_type, make_queue, s,
+                           &obj));
   PF_TRY(fits_node(c, obj, s));
   return c->host->resource_output(c, 0, s->container, name, &queue_type, make_queue, s);
 }
@@ -119,17 +139,22 @@ static pf_status check_make(pf_ctx *c, make_state *s, int32_t kind) {
   const pf_shape *shapes = s->shapes.items;
   int64_t n = s->component_types.n;
   if (s->shapes.n && s->shapes.n != n)
-    return PF_INVALID(c, "a queue of %" PRId64 " components got %" PRId64 " shapes", n, s->shapes.n);
+    return PF_INVALID(c, "a queue of %" PRId64 " components got %" PRId64 " shapes", n,
+                      s->shapes.n);
   for (int64_t i = 0; i < s->shapes.n; i++) {
     int32_t known = shapes[i].ndim >= 0 && shapes[i].ndim < PF_MAX_DIMS;
-    for (int32_t k = 0; k < shapes[i].ndim && kind != PF_PADDING_FIFO; k++) known &= shapes[i].dims[k] >= 0;
-    if (!known) return PF_INVALID(c, "shape %s of component %" PRId64 " of a %s is not %s", shape_text(shapes + i).s, i,
-                                  pf_queue_kinds[kind].op, kind == PF_PADDING_FIFO ? "of known rank" : "fully defined");
+    for (int32_t k = 0; k < shapes[i].ndim && kind != PF_PADDING_FIFO;
+         k++) known &= shapes[i].dims[k] >= 0;
+    if (!known) return PF_INVALID(c, "shape %s of component %" PRId64 " of a %s is not %s",
+                                  shape_text(shapes + i).s, i,
+                                  pf_queue_kinds[kind].op, kind == PF_PADDING_FIFO ? "of known rank"
+                                      : "fully defined");
   }
   if (s->min_after_dequeue < 0)
     return PF_INVALID(c, "min_after_dequeue %" PRId64 " must be >= 0", s->min_after_dequeue);
   if (s->capacity >= 0 && s->min_after_dequeue && s->min_after_dequeue >= s->capacity)
-    return PF_INVALID(c, "min_after_dequeue %" PRId64 " must be < capacity %" PRId64, s->min_after_dequeue, s->capacity);
+    return PF_INVALID(c, "min_after_dequeue %" PRId64 " must be < capacity %" PRId64,
+                      s->min_after_dequeue, s->capacity);
   return PF_OK;
 }
 static pf_status init_fifo(pf_ctx *c, void *s) { return check_make(c, s, PF_FIFO); }
@@ -146,11 +171,13 @@ static pf_status queue_of(pf_ctx *c, pf_queue **q) {
 }
 static pf_status check_types(pf_ctx *c, const pf_queue *q, const int32_t *types, int32_t n) {
   if (n != q->n_parts)
-    return PF_INVALID(c, "%s '%s': Wrong number of components in tuple. Expected %d, got %d", q->kind->op, q->name,
+    return PF_INVALID(c, "%s '%s': Wrong number of components in tuple. Expected %d, got %d",
+                      q->kind->op, q->name,
                       q->n_parts, n);
   for (int32_t i = 0; i < n; i++)
     if (types[i] != q->types[i])
-      return PF_INVALID(c, "%s '%s': Type mismatch in tuple component %d. Expected %s, got %s", q->kind->op, q->name, i,
+      return PF_INVALID(c, "%s '%s': Type mismatch in tuple component %d. Expected %s, got %s",
+                        q->kind->op, q->name, i,
                         pf_type_name(q->types[i]), pf_type_name(types[i]));
   return PF_OK;
 }
@@ -166,10 +193,12 @@ static pf_status check_shapes(pf_ctx *c, const pf_queue *q, int32_t many) {
   for (int32_t i = 0; i < q->n_parts; i++) {
     const pf_shape *s = &q->shapes[i];
     int32_t rows = !many || c->in[1 + i]->shape[0] == dims[0];
-    if ((q->unspecified && !(q->kind->keyed && i == 0)) || (rows && fits(s, c->in[1 + i], many))) continue;
+    if ((q->unspecified && !(q->kind->keyed && i == 0)) || (rows && fits(s, c->in[1 + i],
+        many))) continue;
     memcpy(dims + many, s->dims, (size_t)s->ndim * sizeof *dims);
     pf_shape want = {dims, s->ndim + many, 0};
-    return PF_INVALID(c, "Shape mismatch in tuple component %d. Expected %s, got %s", i, shape_text(&want).s,
+    return PF_INVALID(c, "Shape mismatch in tuple component %d. Expected %s, got %s", i,
+                      shape_text(&want).s,
                       PF_SHAPE(c->in[1 + i]).s);
   }
   return PF_OK;
@@ -178,12 +207,15 @@ static pf_status check_rows(pf_ctx *c, const pf_queue *q) {
   for (int32_t i = 0; i < q->n_parts; i++) {
     const DLTensor *t = c->in[1 + i];
     if (t->ndim < 1)
-      return PF_INVALID(c, "component %d of an enqueue_many is a scalar, expected a dimension of elements first", i);
+      return PF_INVALID(c, "component %d of an enqueue_many is a scalar, expected a dimension of "
+                        "elements first", i);
     if (t->shape[0] != c->in[1]->shape[0] && q->unspecified)
-      return PF_INVALID(c, "All input tensors must have the same size in the 0th dimension. Component %d has %" PRId64
+      return PF_INVALID(c, "All input tensors must have the same size in the 0th dimension. "
+                        "Component %d has %" PRId64
                         ", and should have %" PRId64, i, t->shape[0], c->in[1]->shape[0]);
   }
-  if (c->in[1]->shape[0] > INT32_MAX) return PF_INVALID(c, "an enqueue_many takes less than 2^31 elements");
+  if (c->in[1]->shape[0] > INT32_MAX) return PF_INVALID(c, "an enqueue_many takes less than 2^31 "
+                                                        "elements");
   return PF_OK;
 }
 
@@ -196,7 +228,8 @@ static pf_status put(pf_ctx *c, int32_t many) {
   PF_TRY(check_shapes(c, q, many));
   pf_enqueue e = {.base.kind = &pf_enqueue_kind, .left = many ? c->in[1]->shape[0] : 1};
   if (!e.left) return PF_OK;
-  if (!(e.chunk = pf_chunk_of_inputs(c, 1, q->n_parts, many ? e.left : -1))) return PF_RESOURCE_EXHAUSTED;
+  if (!(e.chunk = pf_chunk_of_inputs(c, 1, q->n_parts, many ? e.left
+                                     : -1))) return PF_RESOURCE_EXHAUSTED;
   e.chunk->held = &q->held;
   __atomic_add_fetch(&q->held, e.left, __ATOMIC_RELAXED);
   return pf_attempt_start(c, &q->base, &e.base);
@@ -210,11 +243,14 @@ static pf_status take(pf_ctx *c, int32_t many, int32_t up_to) {
   PF_TRY(queue_of(c, &q));
   PF_TRY(check_types(c, q, c->out_type, c->n_out));
   if (many) {
-    if (c->in[1]->ndim) return PF_INVALID(c, "n must be a scalar, got shape %s", PF_SHAPE(c->in[1]).s);
+    if (c->in[1]->ndim) return PF_INVALID(c, "n must be a scalar, got shape %s",
+                                          PF_SHAPE(c->in[1]).s);
     n = pf_in_index(c, 1, 0);
-    if (n < 0) return PF_INVALID(c, "Dequeue%sOp requested %" PRId64 " < 0 elements", up_to ? "UpTo" : "Many", n);
+    if (n < 0) return PF_INVALID(c, "Dequeue%sOp requested %" PRId64 " < 0 elements", up_to ? "UpTo"
+                                 : "Many", n);
     if (q->unspecified)
-      return PF_INVALID(c, "%s's DequeueMany and DequeueUpTo require the components to have specified shapes.", q->kind->op);
+      return PF_INVALID(c, "%s's DequeueMany and DequeueUpTo require the components to have "
+                        "specified shapes.", q->kind->op);
   }
   pf_dequeue d = {.base.kind = &pf_dequeue_kind, .left = n, .many = many, .up_to = up_to};
   d.base.on = &q->base;
@@ -263,7 +299,8 @@ static pf_status no_timeout(pf_ctx *c, void *state) {
     PF_ATTR(make_state, PF_ATTR_INT, capacity), PF_ATTR(make_state, PF_ATTR_STRING, container), \
     PF_ATTR(make_state, PF_ATTR_STRING, shared_name), __VA_ARGS__))
 #define INT(name) PF_ATTR(make_state, PF_ATTR_INT, name)
-#define ACCESS(op_, compute_) PF_CPU_FLAGS(op_, NULL, PF_KERNEL_ASYNC, .compute = compute_, .init = no_timeout, \
+#define ACCESS(op_, compute_) PF_CPU_FLAGS(op_, NULL, PF_KERNEL_ASYNC, .compute = compute_, \
+                                           .init = no_timeout, \
   .state_size = 8, .attrs = PF_ATTRS(PF_REF(pf_attr, "timeout_ms", PF_ATTR_INT, 0)))
 #define CLOSE(op_) PF_CPU_FLAGS(op_, NULL, PF_KERNEL_ASYNC, .compute = close, .state_size = 8, \
   .attrs = PF_ATTRS(PF_REF(pf_attr, "cancel_pending_enqueues", PF_ATTR_BOOL, 0)))

@@ -28,7 +28,8 @@ static void area_free(pf_waited *w) {
   free(a->at);
   free(a);
 }
-static const pf_type area_type = {sizeof(pf_type), 0, "pyflow.StagingArea", pf_waited_unref, pf_waited_abort};
+static const pf_type area_type = {sizeof(pf_type), 0, "pyflow.StagingArea", pf_waited_unref,
+                                  pf_waited_abort};
 static pf_status make(pf_ctx *c, void *arg, void **obj) {
   const pf_staging_state *s = arg;
   area *a = calloc(1, sizeof *a);
@@ -43,7 +44,8 @@ static pf_status area_of(pf_ctx *c, const void *state, area **a) {
   const pf_staging_state *s = state;
   void *obj;
   pf_str name = s->shared_name.len ? s->shared_name : c->host->node_name(c);
-  PF_TRY(c->host->resource(c, PF_SCOPE_CONTAINER, s->container, name, &area_type, make, (void *)s, &obj));
+  PF_TRY(c->host->resource(c, PF_SCOPE_CONTAINER, s->container, name, &area_type, make, (void *)s,
+                           &obj));
   *a = obj;
   return PF_OK;
 }
@@ -87,24 +89,29 @@ static int peek_run(pf_attempt *base) {
   __atomic_add_fetch(&s->chunk->refs, 1, __ATOMIC_RELAXED);
   return PF_OVER;
 }
-static pf_status put_deliver(pf_ctx *c, pf_attempt *a) { return a->status ? pf_staging_failed(c, a) : PF_OK; }
+static pf_status put_deliver(pf_ctx *c, pf_attempt *a) { return a->status ? pf_staging_failed(c, a)
+                                                         : PF_OK; }
 static pf_status deliver(pf_ctx *c, pf_attempt *a) {
   stage_attempt *s = (stage_attempt *)a;
   if (a->status) return pf_staging_failed(c, a);
   if (s->chunk->n != c->n_out)
     return PF_INVALID(c, "Mismatch stage/unstage: %d vs. %d", s->chunk->n, c->n_out);
-  for (int32_t i = 0; i < c->n_out; i++) PF_TRY(pf_staging_output(c, i, s->chunk, i, a->kind->run == take_run));
+  for (int32_t i = 0; i < c->n_out; i++) PF_TRY(pf_staging_output(c, i, s->chunk, i,
+      a->kind->run == take_run));
   return PF_OK;
 }
 static void clear(pf_attempt *a) {
   stage_attempt *s = (stage_attempt *)a;
   if (s->chunk) pf_chunk_drop(s->chunk, 1);
 }
-static const pf_attempt_kind put_kind = {sizeof(stage_attempt), PF_PUTS, "Stage operation was cancelled",
+static const pf_attempt_kind put_kind = {sizeof(stage_attempt), PF_PUTS,
+                                         "Stage operation was cancelled",
                                          put_run, NULL, put_deliver, clear};
-static const pf_attempt_kind take_kind = {sizeof(stage_attempt), PF_TAKES, "Unstage operation was cancelled",
+static const pf_attempt_kind take_kind = {sizeof(stage_attempt), PF_TAKES,
+                                          "Unstage operation was cancelled",
                                           take_run, NULL, deliver, clear};
-static const pf_attempt_kind peek_kind = {sizeof(stage_attempt), PF_TAKES, "StagePeek operation was cancelled",
+static const pf_attempt_kind peek_kind = {sizeof(stage_attempt), PF_TAKES,
+                                          "StagePeek operation was cancelled",
                                           peek_run, NULL, deliver, clear};
 
 static pf_status stage(pf_ctx *c, const void *state) {

@@ -8,7 +8,7 @@
 #define PF_CPU_HALF_H
 #include "base/common.h"
 #if defined(__F16C__)
-#include <immintrin.h>
+#include "vec/intrinsics.h"
 #endif
 
 PF_INLINE void half_read(const uint16_t *x, float *y, int64_t n) {

@@ -11,14 +11,14 @@
 #define PF_CPU_SIMD_H
 #include "base/common.h"
 #if defined(__AVX512F__)
-#include <immintrin.h>
+#include "vec/intrinsics.h"
 enum { PF_VF = 16, PF_VD = 8 };
 typedef __m512 pf_vf;
 typedef __m512d pf_vd;
 #define PF_VF_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define PF_VD_FMA(a, b, c) _mm512_fmadd_pd(a, b, c)
 #elif defined(__AVX2__) && defined(__FMA__)
-#include <immintrin.h>
+#include "vec/intrinsics.h"
 enum { PF_VF = 8, PF_VD = 4 };
 typedef __m256 pf_vf;
 typedef __m256d pf_vd;

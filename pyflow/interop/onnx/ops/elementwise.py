@@ -8,8 +8,8 @@ import math
 import numpy as np
 
 import pyflow as tf
-from pyflow.interop.onnx.ops.common import (Value, aligned, call, elementwise, in_float,
-                                            kernel_types, scalar, sizes)
+from pyflow.interop.onnx.ops.common import (Value, aligned, bias_add, call, elementwise,
+                                            in_float, kernel_types, scalar, sizes)
 from pyflow.interop.onnx.ops.norm import rescaled
 from pyflow.interop.onnx.registry import converter
 
@@ -88,14 +88,25 @@ def elu(node):
     if alpha == 1:
         return elementwise(tf.nn.elu, node.value(0))
     return elementwise(lambda x: tf.where(tf.greater(x, scalar(0, x)), x,
-                                          scalar(alpha, x) * tf.expm1(x)), node.value(0))
+                                          scalar(alpha, x) * _expm1_below(x)), node.value(0))
+
+
+def _expm1_below(x):
+    """exp(x) - 1 of negative numbers, 0 elsewhere: where exp overflows, the gradient of what is not
+    chosen would be 0 times infinity."""
+    return tf.expm1(tf.minimum(x, scalar(0, x)))
 
 
 @converter("Celu")
 def celu(node):
     alpha = node.attr("alpha", 1.0)
     return elementwise(lambda x: tf.maximum(x, scalar(0, x)) + tf.minimum(
-        scalar(0, x), scalar(alpha, x) * tf.expm1(x / scalar(alpha, x))), node.value(0))
+        scalar(0, x), scalar(alpha, x) * _celu_power(x / scalar(alpha, x), alpha)), node.value(0))
+
+
+def _celu_power(x, alpha):
+    """exp(x) - 1 where x / alpha is negative."""
+    return _expm1_below(x) if alpha > 0 else tf.expm1(x)
 
 
 @converter("Selu")
@@ -103,7 +114,7 @@ def selu(node):
     alpha = node.attr("alpha", 1.67326319217681884765625 if node.opset >= 6 else 1.6732)
     gamma = node.attr("gamma", 1.05070102214813232421875 if node.opset >= 6 else 1.0507)
     return elementwise(lambda x: scalar(gamma, x) * tf.where(
-        tf.greater(x, scalar(0, x)), x, scalar(alpha, x) * tf.expm1(x)), node.value(0))
+        tf.greater(x, scalar(0, x)), x, scalar(alpha, x) * _expm1_below(x)), node.value(0))
 
 
 @converter("ThresholdedRelu")
@@ -281,7 +292,7 @@ def add(node):
     for x, bias in ((a, b), (b, a)):
         found = bias_of(x, bias)
         if found is not None:
-            return Value(tf.nn.bias_add(x.tensor, found), x.order)
+            return Value(bias_add(x.tensor, found), x.order)
     return binary(node, lambda x, y: call("AddV2", x, y))
 
 
@@ -314,16 +325,16 @@ def equal(node):
                   else call("Equal", x, y))
 
 
-def _logical(onnx_name, function):
+def _logical(onnx_name, name):
     @converter(onnx_name)
     def convert(node):
-        return binary(node, function)
+        return binary(node, getattr(tf, name))
     return convert
 
 
-_logical("And", tf.logical_and)
-_logical("Or", tf.logical_or)
-_logical("Xor", tf.logical_xor)
+_logical("And", "logical_and")
+_logical("Or", "logical_or")
+_logical("Xor", "logical_xor")
 
 
 @converter("Pow")

@@ -20,14 +20,19 @@ def batch_normalization(node):
     if node.attr("spatial", 1) == 0:
         raise node.unsupported("spatial=0: statistics per element")
     epsilon = node.attr("epsilon", 1e-5)
-    if rank == 4 and x.dtype is tf.float32 and all(node.value(i).dtype is tf.float32
-                                                  for i in range(1, 5)):
+    if rank == 4 and _fusible(node):
         made = _fused(x.last, *[node.x(i) for i in range(1, 5)], epsilon)
         return Value(made, channels_last(rank))
     order = channels_last(rank) if rank > 2 else natural(rank)
     tensor = x.ordered(order)
     scale, offset, mean, variance = [node.x(i) for i in range(1, 5)]
     return Value(_normal(tensor, scale, offset, mean, variance, epsilon), order)
+
+
+def _fusible(node):
+    """Whether FusedBatchNormV3 does: its gradients do not reach the statistics."""
+    return all(node.value(i).dtype is tf.float32 for i in range(5)) and all(
+        node.known(i) is not None for i in (3, 4))
 
 
 def rescaled(value, factor, shift):

@@ -1,0 +1,1 @@
+"""Where TensorFlow 1.x programs find `input_data` and `mnist`."""

@@ -1,0 +1,1 @@
+"""Converters of pyflow's ops into ONNX's, a module per family."""

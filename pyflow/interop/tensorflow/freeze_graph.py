@@ -1,0 +1,99 @@
+"""tensorflow.python.tools.freeze_graph: a graph and a checkpoint as one GraphDef without variables.
+
+    from tensorflow.python.tools import freeze_graph
+    freeze_graph.freeze_graph("graph.pbtxt", "", False, "model.ckpt", "softmax", "save/restore_all",
+                              "save/Const:0", "frozen.pb", True, "")
+
+Threads: one call at a time builds a graph and a session of its own.
+"""
+import os
+
+import pyflow as tf
+
+
+def freeze_graph(input_graph, input_saver, input_binary, input_checkpoint, output_node_names,
+                 restore_op_name, filename_tensor_name, output_graph, clear_devices,
+                 initializer_nodes, variable_names_whitelist="", variable_names_blacklist="",
+                 input_meta_graph=None, input_saved_model_dir=None, saved_model_tags="serve",
+                 checkpoint_version=2):
+    """Writes, and returns, the GraphDef of output_node_names (a text, with commas) with the
+    checkpoint's values in place of variables.  As TensorFlow 1.15's tools/freeze_graph.py.
+
+    input_graph: a GraphDef's file, binary if input_binary, else text; input_meta_graph: a
+    MetaGraphDef's file in its place. input_checkpoint: the checkpoint's prefix. input_saver,
+    restore_op_name and filename_tensor_name are read by TensorFlow; here the variables' own names
+    are looked up in the checkpoint. clear_devices: nodes lose their devices. initializer_nodes: run
+    before freezing, after restoring. The lists of variables, with commas, choose which become
+    constants. ValueError for a missing graph, checkpoint or name, and for a SavedModel (freeze its
+    MetaGraph).
+    """
+    del input_saver, restore_op_name, filename_tensor_name, saved_model_tags, checkpoint_version
+    if input_saved_model_dir:
+        raise ValueError("freeze_graph: input_saved_model_dir is not read; give input_meta_graph")
+    if not output_node_names:
+        raise ValueError("freeze_graph: output_node_names is empty; name the nodes to keep")
+    if not tf.train.checkpoint_exists(input_checkpoint):
+        raise ValueError(f"freeze_graph: there is no checkpoint {input_checkpoint!r}")
+    graph_def = _read(input_meta_graph or input_graph, bool(input_meta_graph), input_binary)
+    if clear_devices:
+        for node in graph_def.node:
+            node.device = ""
+    return freeze_graph_with_def_protos(
+        graph_def, None, input_checkpoint, output_node_names, None, None, output_graph,
+        clear_devices, initializer_nodes, variable_names_whitelist, variable_names_blacklist)
+
+
+def freeze_graph_with_def_protos(input_graph_def, input_saver_def, input_checkpoint,
+                                 output_node_names, restore_op_name, filename_tensor_name,
+                                 output_graph, clear_devices, initializer_nodes,
+                                 variable_names_whitelist="", variable_names_blacklist="",
+                                 **unused):
+    """freeze_graph of a GraphDef at hand."""
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(input_graph_def, name="")
+        with tf.Session() as session:
+            _restore(session, graph, input_checkpoint)
+            if initializer_nodes:
+                session.run(_names(initializer_nodes))
+            frozen = tf.graph_util.convert_variables_to_constants(
+                session, input_graph_def, _names(output_node_names),
+                variable_names_whitelist=_names(variable_names_whitelist) or None,
+                variable_names_blacklist=_names(variable_names_blacklist) or None)
+    if output_graph:
+        with open(output_graph, "wb") as file:
+            file.write(frozen.SerializeToString())
+    return frozen
+
+
+def _names(text):
+    return [name.strip() for name in text.split(",") if name.strip()] if text else []
+
+
+def _read(path, is_meta, binary):
+    """The GraphDef of a file.  ValueError if there is none, or it is no such message."""
+    from google.protobuf import message, text_format
+    if not os.path.exists(path):
+        raise ValueError(f"freeze_graph: there is no file {path!r}")
+    with open(path, "rb") as file:
+        data = file.read()
+    made = tf.MetaGraphDef() if is_meta else tf.GraphDef()
+    try:
+        made.ParseFromString(data) if binary or is_meta else text_format.Parse(data, made)
+    except (message.DecodeError, text_format.ParseError, UnicodeDecodeError) as e:
+        raise ValueError(f"freeze_graph: {path}: not a {'binary' if binary else 'text'} "
+                         f"{type(made).__name__}: {e}") from e
+    return made.graph_def if is_meta else made
+
+
+def _restore(session, graph, checkpoint):
+    """Assigns the checkpoint's values to the graph's variables of those names."""
+    reader = tf.train.NewCheckpointReader(checkpoint)
+    stored = reader.get_variable_to_shape_map()
+    for op in graph.get_operations():
+        name = op.name
+        if op.type in ("VariableV2", "Variable"):
+            if name in stored:
+                session.run(tf.raw_ops.Assign(ref=op.outputs[0], value=reader.get_tensor(name)))
+        elif op.type == "VarHandleOp" and name in stored:
+            value = tf.constant(reader.get_tensor(name), dtype=op.get_attr("dtype"))
+            session.run(tf.raw_ops.AssignVariableOp(resource=op.outputs[0], value=value))

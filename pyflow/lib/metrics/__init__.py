@@ -1,0 +1,1 @@
+"""tf.metrics: averages over a stream of batches, kept in local variables."""

@@ -1,0 +1,1 @@
+"""tf.summary: what a program shows in TensorBoard."""

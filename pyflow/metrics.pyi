@@ -1,0 +1,35 @@
+"""Types of pyflow.metrics.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
+from pyflow import metrics as _metrics
+accuracy = _metrics.accuracy
+auc = _metrics.auc
+average_precision_at_k = _metrics.average_precision_at_k
+false_negatives = _metrics.false_negatives
+false_negatives_at_thresholds = _metrics.false_negatives_at_thresholds
+false_positives = _metrics.false_positives
+false_positives_at_thresholds = _metrics.false_positives_at_thresholds
+mean = _metrics.mean
+mean_absolute_error = _metrics.mean_absolute_error
+mean_cosine_distance = _metrics.mean_cosine_distance
+mean_iou = _metrics.mean_iou
+mean_per_class_accuracy = _metrics.mean_per_class_accuracy
+mean_relative_error = _metrics.mean_relative_error
+mean_squared_error = _metrics.mean_squared_error
+mean_tensor = _metrics.mean_tensor
+percentage_below = _metrics.percentage_below
+precision = _metrics.precision
+precision_at_k = _metrics.precision_at_k
+precision_at_thresholds = _metrics.precision_at_thresholds
+precision_at_top_k = _metrics.precision_at_top_k
+recall = _metrics.recall
+recall_at_k = _metrics.recall_at_k
+recall_at_thresholds = _metrics.recall_at_thresholds
+recall_at_top_k = _metrics.recall_at_top_k
+root_mean_squared_error = _metrics.root_mean_squared_error
+sensitivity_at_specificity = _metrics.sensitivity_at_specificity
+sparse_average_precision_at_k = _metrics.sparse_average_precision_at_k
+sparse_precision_at_k = _metrics.sparse_precision_at_k
+specificity_at_sensitivity = _metrics.specificity_at_sensitivity
+true_negatives = _metrics.true_negatives
+true_negatives_at_thresholds = _metrics.true_negatives_at_thresholds
+true_positives = _metrics.true_positives
+true_positives_at_thresholds = _metrics.true_positives_at_thresholds
