@@ -165,3 +165,39 @@ def test_wrong_arguments():
         RANGE(3).with_options(1)
     with pytest.raises(RuntimeError, match="__iter__"):
         iter(RANGE(3))
+
+
+def test_a_save_waits_for_a_request_no_longer_than_its_deadline():
+    iterator = slow_elements(0.6).make_initializable_iterator()
+    following = iterator.get_next()
+    state = EXPERIMENTAL.make_saveable_from_iterator(iterator).specs[0].tensor
+    with tf.Session() as sess:
+        sess.run(iterator.initializer)
+        for _ in range(3):
+            sess.run(following)
+        thread = threading.Thread(target=sess.run, args=(following,))
+        thread.start()
+        time.sleep(0.1)
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            sess.run(state, options=tf.RunOptions(timeout_in_ms=150))
+        thread.join()
+        assert sess.run(state)
+
+
+def test_elements_need_no_initialiser_to_wait_for_another_reading():
+    """An initializer that runs while a request is on: the request is asked anew."""
+    slow, fast = slow_elements(0.3), RANGE(100, 103)
+    iterator = tf.data.Iterator.from_structure(tf.int64, [])
+    following = iterator.get_next()
+    first, second = iterator.make_initializer(slow), iterator.make_initializer(fast)
+    with tf.Session() as sess:
+        sess.run(first)
+        for _ in range(3):
+            sess.run(following)
+        got = []
+        thread = threading.Thread(target=lambda: got.append(sess.run(following)))
+        thread.start()
+        time.sleep(0.1)
+        sess.run(second)
+        thread.join()
+        assert got == [100] and sess.run(following) == 101
