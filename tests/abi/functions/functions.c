@@ -401,16 +401,16 @@ static pf_status handles(pf_ctx *c, const void *state) {
   void *obj = NULL, *same = malloc(8);
   (void)state;
   atomic_fetch_add(&boxes, 1);
-  tensor *handle = host->handle_new(host, PF_VARIANT, &BOX, same), *again = handle ? host->share(handle) : NULL;
+  tensor *handle = host->handle_new(host, PF_VARIANT, &BOX, same), *again = handle ? host->tensor_ref(handle) : NULL;
   if (!handle || !again) return PF_RESOURCE_EXHAUSTED;
   int right = host->handle_get(again, &BOX, &obj) == PF_OK && obj == same;
   right &= host->handle_get(handle, &OTHER, &obj) == PF_INVALID_ARGUMENT && host->type_of(again) == PF_VARIANT;
-  right &= !host->handle_new(host, PF_FLOAT32, &BOX, NULL) && !host->share(NULL);
+  right &= !host->handle_new(host, PF_FLOAT32, &BOX, NULL) && !host->tensor_ref(NULL);
   handle->deleter(handle);
   right &= atomic_load(&boxes) >= 1 && host->handle_get(again, &BOX, &obj) == PF_OK && obj == same;
   pf_status st = right ? host->set_output(c, c->n_out - 1, again) : PF_INTERNAL;
   for (int k = 0; !st && k < c->n_in; k++) {
-    tensor *kept = host->retain(c, k), *shared = kept ? host->share(kept) : NULL;
+    tensor *kept = host->retain(c, k), *shared = kept ? host->tensor_ref(kept) : NULL;
     if (kept && host->handle_get(kept, &BOX, &obj) == PF_OK && host->type_of(kept) != PF_VARIANT) st = PF_INTERNAL;
     if (kept) kept->deleter(kept);
     if (!st) st = shared ? host->set_output(c, k, shared) : PF_RESOURCE_EXHAUSTED;
