@@ -103,6 +103,8 @@ LAZY.update({
     "train.write_graph": ("pyflow.train.meta_graph", "write_graph"),
     "io.write_graph": ("pyflow.train.meta_graph", "write_graph"),
 })
+LAZY.update({f"contrib.slim.{name}": (f"pyflow.contrib.{name}", None)
+             for name in ("layers", "losses")})
 _VERSIONS = ("GIT_VERSION COMPILER_VERSION GRAPH_DEF_VERSION GRAPH_DEF_VERSION_MIN_CONSUMER"
              " GRAPH_DEF_VERSION_MIN_PRODUCER")
 LAZY.update({name: ("pyflow.platform.version", name)
@@ -147,6 +149,18 @@ NOT_HERE = {                            # well-known names that pyflow does not 
         "train.Example", "train.Feature", "train.Features"),
         f"TFRecord files are not read in this version; {_FEED}"),
 }
+NOT_HERE.update({
+    "contrib.slim.nets": "slim's networks are not in this version; write them with slim's layers",
+    **dict.fromkeys(("contrib.slim.dataset", "contrib.slim.dataset_data_provider",
+                     "contrib.slim.tfexample_decoder", "contrib.slim.parallel_reader",
+                     "contrib.slim.prefetch_queue", "contrib.slim.data_decoder"),
+                    "slim's readers of TFRecord files are not in this version"),
+    **dict.fromkeys(("contrib.seq2seq.BahdanauMonotonicAttention",
+                     "contrib.seq2seq.LuongMonotonicAttention",
+                     "contrib.seq2seq.monotonic_attention"),
+                    "monotonic attention is not in this version; use BahdanauAttention or "
+                    "LuongAttention"),
+})
 _CONTRIB = ("tf.contrib is here in part; `python -m pyflow coverage FILE` lists what a program lacks, "
             "and layers can be written with tf.get_variable and tf.nn")
 

@@ -87,6 +87,39 @@ PUBLIC = {
         "nn.top_k setdiff1d unique unique_with_counts",
     "pyflow.lib.array.slicing_functions":
         "manip.reverse manip.roll reverse reverse_sequence reverse_v2 roll strided_slice",
+    "pyflow.lib.contrib.arg_scope":
+        "contrib.framework.add_arg_scope contrib.framework.arg_scope "
+        "contrib.framework.arg_scope_func_key contrib.framework.arg_scoped_arguments "
+        "contrib.framework.current_arg_scope contrib.framework.has_arg_scope "
+        "contrib.slim.add_arg_scope contrib.slim.arg_scope contrib.slim.arg_scoped_arguments "
+        "contrib.slim.has_arg_scope",
+    "pyflow.lib.contrib.conv_layers":
+        "contrib.layers.conv1d contrib.layers.conv2d contrib.layers.conv2d_in_plane "
+        "contrib.layers.conv2d_transpose contrib.layers.conv3d contrib.layers.conv3d_transpose "
+        "contrib.layers.convolution contrib.layers.convolution1d contrib.layers.convolution2d "
+        "contrib.layers.convolution2d_in_plane contrib.layers.convolution2d_transpose "
+        "contrib.layers.convolution3d contrib.layers.convolution3d_transpose "
+        "contrib.layers.separable_conv2d contrib.layers.separable_convolution2d "
+        "contrib.slim.conv1d contrib.slim.conv2d contrib.slim.conv2d_in_plane "
+        "contrib.slim.conv2d_transpose contrib.slim.conv3d contrib.slim.conv3d_transpose "
+        "contrib.slim.convolution contrib.slim.convolution1d contrib.slim.convolution2d "
+        "contrib.slim.convolution2d_in_plane contrib.slim.convolution2d_transpose "
+        "contrib.slim.convolution3d contrib.slim.convolution3d_transpose "
+        "contrib.slim.separable_conv2d contrib.slim.separable_convolution2d",
+    "pyflow.lib.contrib.core_layers":
+        "contrib.layers.avg_pool2d contrib.layers.avg_pool3d contrib.layers.bias_add "
+        "contrib.layers.dropout contrib.layers.elu contrib.layers.flatten "
+        "contrib.layers.fully_connected contrib.layers.linear contrib.layers.max_pool2d "
+        "contrib.layers.max_pool3d contrib.layers.maxout contrib.layers.one_hot_encoding "
+        "contrib.layers.pool contrib.layers.relu contrib.layers.relu6 contrib.layers.repeat "
+        "contrib.layers.scale_gradient contrib.layers.softmax contrib.layers.spatial_softmax "
+        "contrib.layers.stack contrib.layers.unit_norm contrib.slim.avg_pool2d "
+        "contrib.slim.avg_pool3d contrib.slim.bias_add contrib.slim.dropout contrib.slim.elu "
+        "contrib.slim.flatten contrib.slim.fully_connected contrib.slim.linear "
+        "contrib.slim.max_pool2d contrib.slim.max_pool3d contrib.slim.maxout "
+        "contrib.slim.one_hot_encoding contrib.slim.pool contrib.slim.relu contrib.slim.relu6 "
+        "contrib.slim.repeat contrib.slim.scale_gradient contrib.slim.softmax "
+        "contrib.slim.spatial_softmax contrib.slim.stack contrib.slim.unit_norm",
     "pyflow.lib.contrib.crf":
         "contrib.crf.crf_binary_score contrib.crf.crf_decode contrib.crf.crf_log_likelihood "
         "contrib.crf.crf_log_norm contrib.crf.crf_sequence_score contrib.crf.crf_unary_score "
@@ -97,6 +130,9 @@ PUBLIC = {
         "contrib.distributions.Uniform contrib.distributions.kl_divergence "
         "distributions.Bernoulli distributions.Categorical distributions.Distribution "
         "distributions.Normal distributions.Uniform distributions.kl_divergence",
+    "pyflow.lib.contrib.embedding_layers":
+        "contrib.layers.embed_sequence contrib.layers.embedding_lookup_unique "
+        "contrib.layers.safe_embedding_lookup_sparse contrib.slim.embed_sequence",
     "pyflow.lib.contrib.framework":
         "contrib.framework.assert_same_float_dtype contrib.framework.assert_scalar_int "
         "contrib.framework.convert_to_tensor_or_sparse_tensor contrib.framework.is_numeric_tensor "
@@ -105,6 +141,29 @@ PUBLIC = {
         "contrib.framework.with_shape",
     "pyflow.lib.contrib.hparams":
         "contrib.training.HParams",
+    "pyflow.lib.contrib.layer_summaries":
+        "contrib.layers.summarize_activation contrib.layers.summarize_activations "
+        "contrib.layers.summarize_biases contrib.layers.summarize_collection "
+        "contrib.layers.summarize_tensor contrib.layers.summarize_tensors "
+        "contrib.layers.summarize_variables contrib.layers.summarize_weights "
+        "contrib.slim.summarize_activation contrib.slim.summarize_activations "
+        "contrib.slim.summarize_biases contrib.slim.summarize_collection "
+        "contrib.slim.summarize_tensor contrib.slim.summarize_tensors "
+        "contrib.slim.summarize_variables contrib.slim.summarize_weights",
+    "pyflow.lib.contrib.layer_tools":
+        "contrib.layers.utils.append_tensor_alias contrib.layers.utils.channel_dimension "
+        "contrib.layers.utils.collect_named_outputs contrib.layers.utils.constant_value "
+        "contrib.layers.utils.convert_collection_to_dict "
+        "contrib.layers.utils.gather_tensors_aliases contrib.layers.utils.get_tensor_aliases "
+        "contrib.layers.utils.get_variable_collections contrib.layers.utils.last_dimension "
+        "contrib.layers.utils.n_positive_integers contrib.layers.utils.smart_cond "
+        "contrib.layers.utils.two_element_tuple contrib.slim.utils.append_tensor_alias "
+        "contrib.slim.utils.channel_dimension contrib.slim.utils.collect_named_outputs "
+        "contrib.slim.utils.constant_value contrib.slim.utils.convert_collection_to_dict "
+        "contrib.slim.utils.gather_tensors_aliases contrib.slim.utils.get_tensor_aliases "
+        "contrib.slim.utils.get_variable_collections contrib.slim.utils.last_dimension "
+        "contrib.slim.utils.n_positive_integers contrib.slim.utils.smart_cond "
+        "contrib.slim.utils.two_element_tuple",
     "pyflow.lib.contrib.losses":
         "contrib.losses.absolute_difference contrib.losses.add_loss "
         "contrib.losses.compute_weighted_loss contrib.losses.cosine_distance "
@@ -112,6 +171,30 @@ PUBLIC = {
         "contrib.losses.get_total_loss contrib.losses.hinge_loss contrib.losses.log_loss "
         "contrib.losses.mean_squared_error contrib.losses.sigmoid_cross_entropy "
         "contrib.losses.softmax_cross_entropy contrib.losses.sparse_softmax_cross_entropy",
+    "pyflow.lib.contrib.model_analyzer":
+        "contrib.slim.model_analyzer.analyze_ops contrib.slim.model_analyzer.analyze_vars "
+        "contrib.slim.model_analyzer.tensor_description",
+    "pyflow.lib.contrib.model_variables":
+        "contrib.framework.add_model_variable contrib.framework.assign_from_values "
+        "contrib.framework.assign_from_values_fn contrib.framework.filter_variables "
+        "contrib.framework.get_local_variables contrib.framework.get_model_variables "
+        "contrib.framework.get_trainable_variables contrib.framework.get_unique_variable "
+        "contrib.framework.get_variable_full_name contrib.framework.get_variables "
+        "contrib.framework.get_variables_by_name contrib.framework.get_variables_by_suffix "
+        "contrib.framework.get_variables_to_restore contrib.framework.global_variable "
+        "contrib.framework.model_variable contrib.framework.variable "
+        "contrib.slim.add_model_variable contrib.slim.assign_from_values "
+        "contrib.slim.assign_from_values_fn contrib.slim.filter_variables "
+        "contrib.slim.get_local_variables contrib.slim.get_model_variables "
+        "contrib.slim.get_trainable_variables contrib.slim.get_unique_variable "
+        "contrib.slim.get_variable_full_name contrib.slim.get_variables "
+        "contrib.slim.get_variables_by_name contrib.slim.get_variables_by_suffix "
+        "contrib.slim.get_variables_to_restore contrib.slim.global_variable "
+        "contrib.slim.local_variable contrib.slim.model_variable contrib.slim.variable",
+    "pyflow.lib.contrib.norm_layers":
+        "contrib.layers.batch_norm contrib.layers.group_norm contrib.layers.instance_norm "
+        "contrib.layers.layer_norm contrib.slim.batch_norm contrib.slim.group_norm "
+        "contrib.slim.instance_norm contrib.slim.layer_norm",
     "pyflow.lib.contrib.rnn_cells":
         "contrib.rnn.AttentionCellWrapper contrib.rnn.EmbeddingWrapper "
         "contrib.rnn.InputProjectionWrapper contrib.rnn.LayerNormBasicLSTMCell "
@@ -409,6 +492,24 @@ PUBLIC = {
         "contrib.rnn.static_bidirectional_rnn contrib.rnn.static_rnn "
         "contrib.rnn.static_state_saving_rnn nn.static_bidirectional_rnn nn.static_rnn "
         "nn.static_state_saving_rnn",
+    "pyflow.lib.seq2seq.attention":
+        "contrib.seq2seq.AttentionMechanism contrib.seq2seq.AttentionWrapper "
+        "contrib.seq2seq.AttentionWrapperState contrib.seq2seq.BahdanauAttention "
+        "contrib.seq2seq.LuongAttention contrib.seq2seq.hardmax",
+    "pyflow.lib.seq2seq.beam_search":
+        "contrib.seq2seq.BeamSearchDecoder contrib.seq2seq.BeamSearchDecoderOutput "
+        "contrib.seq2seq.BeamSearchDecoderState contrib.seq2seq.FinalBeamSearchDecoderOutput "
+        "contrib.seq2seq.gather_tree contrib.seq2seq.tile_batch",
+    "pyflow.lib.seq2seq.decoders":
+        "contrib.seq2seq.BasicDecoder contrib.seq2seq.BasicDecoderOutput contrib.seq2seq.Decoder "
+        "contrib.seq2seq.dynamic_decode",
+    "pyflow.lib.seq2seq.helpers":
+        "contrib.seq2seq.CustomHelper contrib.seq2seq.GreedyEmbeddingHelper "
+        "contrib.seq2seq.Helper contrib.seq2seq.InferenceHelper "
+        "contrib.seq2seq.SampleEmbeddingHelper contrib.seq2seq.ScheduledEmbeddingTrainingHelper "
+        "contrib.seq2seq.TrainingHelper",
+    "pyflow.lib.seq2seq.loss":
+        "contrib.seq2seq.sequence_loss",
     "pyflow.lib.signal.fft_functions":
         "fft fft2d fft3d ifft ifft2d ifft3d signal.fft signal.fft2d signal.fft3d signal.fftshift "
         "signal.ifft signal.ifft2d signal.ifft3d signal.ifftshift signal.irfft signal.irfft2d "
@@ -471,11 +572,13 @@ PUBLIC = {
     "pyflow.lib.variables.initializers":
         "constant_initializer contrib.layers.variance_scaling_initializer "
         "contrib.layers.xavier_initializer contrib.layers.xavier_initializer_conv2d "
-        "glorot_normal_initializer glorot_uniform_initializer initializers.constant "
-        "initializers.glorot_normal initializers.glorot_uniform initializers.he_normal "
-        "initializers.he_uniform initializers.identity initializers.lecun_normal "
-        "initializers.lecun_uniform initializers.ones initializers.orthogonal "
-        "initializers.random_normal initializers.random_uniform initializers.truncated_normal "
+        "contrib.slim.variance_scaling_initializer contrib.slim.xavier_initializer "
+        "contrib.slim.xavier_initializer_conv2d glorot_normal_initializer "
+        "glorot_uniform_initializer initializers.constant initializers.glorot_normal "
+        "initializers.glorot_uniform initializers.he_normal initializers.he_uniform "
+        "initializers.identity initializers.lecun_normal initializers.lecun_uniform "
+        "initializers.ones initializers.orthogonal initializers.random_normal "
+        "initializers.random_uniform initializers.truncated_normal "
         "initializers.uniform_unit_scaling initializers.variance_scaling initializers.zeros "
         "ones_initializer orthogonal_initializer random_normal_initializer "
         "random_uniform_initializer truncated_normal_initializer uniform_unit_scaling_initializer "
@@ -489,7 +592,9 @@ PUBLIC = {
     "pyflow.lib.variables.regularizers":
         "contrib.layers.apply_regularization contrib.layers.l1_l2_regularizer "
         "contrib.layers.l1_regularizer contrib.layers.l2_regularizer "
-        "contrib.layers.sum_regularizer",
+        "contrib.layers.sum_regularizer contrib.slim.apply_regularization "
+        "contrib.slim.l1_l2_regularizer contrib.slim.l1_regularizer contrib.slim.l2_regularizer "
+        "contrib.slim.sum_regularizer",
     "pyflow.lib.variables.session_functions":
         "delete_session_tensor get_session_handle get_session_tensor",
     "pyflow.lib.variables.state_functions":
@@ -558,6 +663,20 @@ PUBLIC = {
         "train.Saver train.SaverDef train.export_meta_graph train.import_meta_graph",
     "pyflow.train.warm_start":
         "train.init_from_checkpoint",
+    "pyflow.train.contrib_checkpoints":
+        "contrib.framework.assign_from_checkpoint contrib.framework.assign_from_checkpoint_fn "
+        "contrib.slim.assign_from_checkpoint contrib.slim.assign_from_checkpoint_fn",
+    "pyflow.train.contrib_optimizers":
+        "contrib.layers.OPTIMIZER_CLS_NAMES contrib.layers.OPTIMIZER_SUMMARIES "
+        "contrib.layers.adaptive_clipping_fn contrib.layers.optimize_loss "
+        "contrib.slim.optimize_loss",
+    "pyflow.train.slim_learning":
+        "contrib.slim.learning.add_gradients_summaries contrib.slim.learning.clip_gradient_norms "
+        "contrib.slim.learning.create_train_op contrib.slim.learning.multiply_gradients "
+        "contrib.slim.learning.train contrib.slim.learning.train_step "
+        "contrib.training.add_gradients_summaries contrib.training.clip_gradient_norms "
+        "contrib.training.clip_gradient_norms_fn contrib.training.create_train_op "
+        "contrib.training.multiply_gradients",
     "pyflow.train.coordinator":
         "train.Coordinator train.LooperThread",
     "pyflow.train.queue_runners":

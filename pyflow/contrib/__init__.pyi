@@ -11,6 +11,8 @@ from . import legacy_seq2seq as legacy_seq2seq
 from . import losses as losses
 from . import nn as nn
 from . import rnn as rnn
+from . import seq2seq as seq2seq
+from . import slim as slim
 from . import staging as staging
 from . import tensorboard as tensorboard
 from . import tfprof as tfprof

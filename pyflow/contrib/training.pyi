@@ -1,5 +1,10 @@
 """Types of pyflow.contrib.training.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
 from pyflow import contrib as _contrib
 HParams = _contrib.training.HParams
+add_gradients_summaries = _contrib.training.add_gradients_summaries
 bucket = _contrib.training.bucket
 bucket_by_sequence_length = _contrib.training.bucket_by_sequence_length
+clip_gradient_norms = _contrib.training.clip_gradient_norms
+clip_gradient_norms_fn = _contrib.training.clip_gradient_norms_fn
+create_train_op = _contrib.training.create_train_op
+multiply_gradients = _contrib.training.multiply_gradients

@@ -198,6 +198,7 @@ class VarianceScaling(Initializer):
     TF: tf.variance_scaling_initializer."""
 
     _DISTRIBUTIONS = ("normal", "uniform", "truncated_normal", "untruncated_normal")
+    _CUT = 0.87962566103423978              # the deviation of a normal cut at two deviations
 
     def __init__(self, scale=1.0, mode="fan_in", distribution="truncated_normal", seed=None,
                  dtype=dtypes.float32):
@@ -224,7 +225,7 @@ class VarianceScaling(Initializer):
         if self.distribution == "untruncated_normal":
             return random_functions.random_normal(shape, 0.0, math.sqrt(variance), dtype,
                                                   seed=self.seed)
-        stddev = math.sqrt(variance) / 0.87962566103423978     # of a normal cut at two deviations
+        stddev = math.sqrt(variance) / self._CUT
         return random_functions.truncated_normal(shape, 0.0, stddev, dtype, seed=self.seed)
 
 
@@ -315,8 +316,28 @@ def xavier_initializer(uniform=True, seed=None, dtype=dtypes.float32):
         ...     bool(abs(sess.run(v)).max() <= 1.0)
         True
     """
-    make = glorot_uniform_initializer if uniform else glorot_normal_initializer
-    return make(seed=seed, dtype=dtype)
+    return _ContribScaling(1.0, "fan_avg", "uniform" if uniform else "truncated_normal", seed, dtype)
+
+
+class _ContribScaling(VarianceScaling):
+    """VarianceScaling as tf.contrib.layers has it: the cut is made good for by 1.3."""
+
+    _CUT = 1.3 ** -0.5
+
+
+def variance_scaling_initializer(factor=2.0, mode="FAN_IN", uniform=False, seed=None,
+                                 dtype=dtypes.float32):
+    """Variance factor / n, n: the inputs of a unit, its outputs, or their mean.
+
+    mode: "FAN_IN", "FAN_OUT" or "FAN_AVG". uniform: else a truncated normal. TypeError for
+    another mode, and for a dtype that is not floating. Source: He et al. 2015.
+    TF: tf.contrib.layers.variance_scaling_initializer."""
+    if not dtypes.as_dtype(dtype).is_floating:
+        raise TypeError("Cannot create initializer for non-floating point type.")
+    if mode not in ("FAN_IN", "FAN_OUT", "FAN_AVG"):
+        raise TypeError(f"Unknown mode {mode} [FAN_IN, FAN_OUT, FAN_AVG]")
+    return _ContribScaling(factor, mode.lower(), "uniform" if uniform else "truncated_normal",
+                           seed, dtype)
 
 
 _KINDS = {
@@ -330,6 +351,7 @@ PUBLIC = {f"{name}_initializer": kind for name, kind in _KINDS.items() if name !
 PUBLIC.update({f"initializers.{name}": kind for name, kind in _KINDS.items()})
 PUBLIC.update({f"initializers.{f.__name__}": f for f in (he_uniform, he_normal, lecun_uniform,
                                                          lecun_normal)})
-PUBLIC["contrib.layers.xavier_initializer"] = xavier_initializer
-PUBLIC["contrib.layers.xavier_initializer_conv2d"] = xavier_initializer
-PUBLIC["contrib.layers.variance_scaling_initializer"] = VarianceScaling
+for _home in ("layers", "slim"):
+    PUBLIC[f"contrib.{_home}.xavier_initializer"] = xavier_initializer
+    PUBLIC[f"contrib.{_home}.xavier_initializer_conv2d"] = xavier_initializer
+    PUBLIC[f"contrib.{_home}.variance_scaling_initializer"] = variance_scaling_initializer

@@ -1,0 +1,1 @@
+"""Decoders, their helpers, attention and beam search."""
