@@ -1,5 +1,8 @@
 """GetNext while it waits: deadlines, closed sessions, cancelled calls; errors name the user's line; states of
 every transformation."""
+import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -201,3 +204,37 @@ def test_elements_need_no_initialiser_to_wait_for_another_reading():
         sess.run(second)
         thread.join()
         assert got == [100] and sess.run(following) == 101
+
+
+INTERRUPTED = """
+import time
+import pyflow as tf
+def endless():
+    yield 0
+    time.sleep(60)
+following = tf.data.Dataset.from_generator(endless, tf.int64, []).map(
+    lambda x: x).filter(lambda x: x > 0).make_one_shot_iterator().get_next()
+with tf.Session() as sess:
+    print("waits", flush=True)
+    try:
+        sess.run(following)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+        import os
+        os._exit(0)
+"""
+
+
+def test_ctrl_c_ends_a_wait():
+    process = subprocess.Popen([sys.executable, "-P", "-c", INTERRUPTED], text=True,
+                               stdout=subprocess.PIPE)
+    assert process.stdout.readline() == "waits\n"
+    time.sleep(0.3)
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    try:
+        assert process.stdout.readline() == "interrupted\n"
+        assert time.monotonic() - began < 2
+    finally:
+        process.kill()
+        process.wait()
