@@ -57,6 +57,7 @@ def cases(tf):
         "unbatch": r(7).batch(3).apply(ex.unbatch()),
         "choose": ex.choose_from_datasets([r(3), r(10, 14)], data.from_tensor_slices(
             tf.constant([1, 0, 0, 1, 0, 0, 1, 1, 1], tf.int64))),
+        "take_while": r(9).apply(ex.take_while(lambda x: x % 5 < 4)),
         "counter": ex.Counter(3, 4).take(3),
         "map_and_batch": r(7).apply(ex.map_and_batch(lambda x: x + 1, 3, drop_remainder=True)),
     }

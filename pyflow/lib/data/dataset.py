@@ -310,13 +310,15 @@ class Dataset:
         """The elements for which `predicate` gives a true scalar bool.
 
         ValueError for a function of another result. TF: tf.data.Dataset.filter."""
-        function = ElementFunction(predicate, "filter", self._types, self._shapes)
+        return self._judged(dataset_ops.FilterDataset, predicate, "filter")
+
+    def _judged(self, block, predicate, label):
+        function = ElementFunction(predicate, label, self._types, self._shapes)
         [verdict] = function.outputs if len(function.outputs) == 1 else [None]
         if verdict is None or verdict.dtype != dtypes.bool or \
                 not verdict.shape.is_compatible_with([]):
             raise ValueError("`predicate` must return a scalar boolean tensor.")
-        return self._then(dataset_ops.FilterDataset, function.captured,
-                          predicate=FunctionName(function.name),
+        return self._then(block, function.captured, predicate=FunctionName(function.name),
                           Targuments=function.captured_types)
 
     def _of_datasets(self, block, function, label, *numbers, **attrs):

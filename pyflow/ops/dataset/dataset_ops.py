@@ -69,6 +69,10 @@ FilterDataset = _dataset(
     "FilterDataset", "The elements for which `predicate` is true.",
     f"{OF}, other_arguments: Targuments",
     f"predicate: func, Targuments: list(type) >= 0, {COMPONENTS}")
+TakeWhileDataset = _dataset(
+    "TakeWhileDataset", "The elements before the first for which `predicate` is false.",
+    f"{OF}, other_arguments: Targuments",
+    f"predicate: func, Targuments: list(type) >= 0, {COMPONENTS}")
 FlatMapDataset = _dataset(
     "FlatMapDataset", "The elements of the datasets that `f` makes of elements, one after the other.",
     f"{OF}, other_arguments: Targuments", f"{FUNCTION}{COMPONENTS}")
