@@ -1,5 +1,5 @@
-"""GetNext while it waits: deadlines, closed sessions, cancelled calls; errors name the user's line; states of
-every transformation."""
+"""GetNext while it waits: deadlines, closed sessions, cancelled calls; errors; states of every
+transformation."""
 import signal
 import subprocess
 import sys
@@ -90,18 +90,22 @@ def counted():
 
 STATES = {
     "padded": lambda: RANGE(40).map(ragged).padded_batch(3, [None]).prefetch(1),
-    "cache": lambda: RANGE(8).map(lambda x: x + tf.random_uniform([], 0, 99, tf.int64)).cache().repeat(4),
+    "cache": lambda: RANGE(8).map(
+        lambda x: x + tf.random_uniform([], 0, 99, tf.int64)).cache().repeat(4),
     "window": lambda: RANGE(40).window(4, 3).prefetch(2).flat_map(lambda w: w.batch(3)),
     "group": lambda: RANGE(40).apply(EXPERIMENTAL.group_by_window(
-        lambda x: x % 3, lambda key, w: w.map(lambda x: x + tf.random_uniform([], 0, 99, tf.int64)), 4)),
+        lambda x: x % 3,
+        lambda key, w: w.map(lambda x: x + tf.random_uniform([], 0, 99, tf.int64)), 4)),
     "scan": lambda: RANGE(40).apply(EXPERIMENTAL.scan(
         tf.constant(0, tf.int64), lambda s, x: (s + x, s * tf.random_uniform([], 0, 9, tf.int64)))),
-    "generator": lambda: tf.data.Dataset.from_generator(counted, tf.int64, []).map(lambda x: x + 1, 3),
+    "generator": lambda: tf.data.Dataset.from_generator(
+        counted, tf.int64, []).map(lambda x: x + 1, 3),
     "sample": lambda: EXPERIMENTAL.sample_from_datasets([RANGE(20), RANGE(100, 120)], seed=4),
     "unbatch": lambda: RANGE(40).batch(7).apply(EXPERIMENTAL.unbatch()).enumerate(),
     "ignore": lambda: RANGE(40).map(lambda x: tf.check_numerics(
         1 / tf.cast(x % 4, tf.float32), "zero")).apply(EXPERIMENTAL.ignore_errors()),
-    "zip": lambda: tf.data.Dataset.zip((RANGE(9).concatenate(RANGE(30)).skip(2), RANGE(90).shard(2, 1))),
+    "zip": lambda: tf.data.Dataset.zip(
+        (RANGE(9).concatenate(RANGE(30)).skip(2), RANGE(90).shard(2, 1))),
 }
 
 

@@ -301,9 +301,7 @@ class Dataset:
         """The state's tensors, and the function of (state, element)."""
         state = structure.map_leaves(ops.convert_to_tensor, initial_state)
         types = (structure.map_leaves(_type_of, state), self._types)
-        shapes = (structure.map_leaves(lambda t: TensorShape(t.shape.ndims and [None] * t.shape.ndims
-                                                             if t.shape.ndims else t.shape), state),
-                  self._shapes)
+        shapes = (structure.map_leaves(lambda t: _of_rank(t.shape), state), self._shapes)
         return state, ElementFunction(function, label, types, shapes)
 
     def filter(self, predicate):
@@ -447,6 +445,11 @@ def _type_of(leaf):
 
 def _shape_of(leaf):
     return TensorShape([]) if isinstance(leaf, Dataset) else leaf.shape
+
+
+def _of_rank(shape):
+    """The shape with its sizes unknown: a state may change them."""
+    return TensorShape(None if shape.ndims is None else [None] * shape.ndims)
 
 
 def _in_common(a, b):

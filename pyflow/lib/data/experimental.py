@@ -33,8 +33,8 @@ def map_and_batch(map_func, batch_size, num_parallel_batches=None, drop_remainde
     """map, then batch. ValueError for both num_parallel_batches and num_parallel_calls.
     TF: tf.data.experimental.map_and_batch."""
     if num_parallel_batches is not None and num_parallel_calls is not None:
-        raise ValueError("The `num_parallel_batches` and `num_parallel_calls` arguments are mutually "
-                         "exclusive.")
+        raise ValueError("The `num_parallel_batches` and `num_parallel_calls` arguments are "
+                         "mutually exclusive.")
     calls = num_parallel_calls
     if num_parallel_batches is not None:
         calls = num_parallel_batches * batch_size
@@ -206,7 +206,8 @@ def _directed(selector, datasets):
 def sample_from_datasets(datasets, weights=None, seed=None):
     """A Dataset: each element of one of `datasets`, drawn by `weights` (equal where None).
 
-    weights: as many numbers, or a Dataset of them. TF: tf.data.experimental.sample_from_datasets."""
+    weights: as many numbers, or a Dataset of them.
+    TF: tf.data.experimental.sample_from_datasets."""
     datasets = list(datasets)
     if isinstance(weights, Dataset):
         logits = weights.map(unary_ops.Log)

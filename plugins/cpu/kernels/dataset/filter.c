@@ -1,5 +1,5 @@
-/* filter.c - FilterDataset, TakeWhileDataset: the elements for which a function is true, all or those
- * before the first for which it is not.
+/* filter.c - FilterDataset, TakeWhileDataset: the elements for which a function is true, all or
+ * those before the first for which it is not.
  *
  *     ASK -> JUDGE [an element came] -> ASK [false] | given [true]
  *
@@ -102,4 +102,5 @@ static pf_status take_while_compute(pf_ctx *c, const void *state) { return made(
                            PF_ATTR(filter_state, PF_ATTR_FUNC, predicate)))
 extern const pf_kernel *const filter_kernels[];
 const pf_kernel *const filter_kernels[] = {
-    FILTERS("FilterDataset", filter_compute), FILTERS("TakeWhileDataset", take_while_compute), NULL};
+    FILTERS("FilterDataset", filter_compute), FILTERS("TakeWhileDataset", take_while_compute),
+    NULL};
