@@ -61,7 +61,7 @@ struct iterator {
   ds_function factory;                  /* of a one-shot iterator */
   ds_flight flight;
   waiting *first, **last;
-  int busy, kept;                       /* a request, or a save, is on; `answer` is for the next call */
+  int busy, kept;                       /* a request, or a save, is on; `answer` waits for a call */
   ds_row row, answer_row;               /* the request's; the kept answer's */
   pf_status answer;
   int32_t n_types, *types;
@@ -143,9 +143,9 @@ static pf_status ask(iterator *it) {
   it->row = none;
   if (it->asked) return it->asked->stage->kind->next(it->asked->stage, &it->row, &it->landed);
   if (!it->factory.fn)
-    return ds_fail(&it->row, PF_FAILED_PRECONDITION, "GetNext() failed because the iterator has not "
-                   "been initialized. Ensure that you have run the initializer operation for this "
-                   "iterator before getting the next element.");
+    return ds_fail(&it->row, PF_FAILED_PRECONDITION, "GetNext() failed because the iterator has "
+                   "not been initialized. Ensure that you have run the initializer operation for "
+                   "this iterator before getting the next element.");
   it->flight.done = factory_landed;
   atomic_fetch_add(&it->refs, 1);       /* the flight's */
   ds_fly(&it->flight, it->host, &it->factory, &none, 0);
@@ -174,7 +174,7 @@ static void settle(iterator *it, pf_status st) {
     ds_row row = it->row;
     pthread_mutex_lock(&it->lock);
     ds_reading *over = it->asked;
-    int none = over != it->reading || ds_stopped(st, &row);    /* of another reading, or no answer */
+    int none = over != it->reading || ds_stopped(st, &row); /* another reading's, or no answer */
     waiting *w = none ? NULL : first_of(it);
     if (!none && !w) {
       it->answer_row = row;
@@ -359,7 +359,8 @@ static pf_status iterator_make(pf_ctx *c, void *arg, void **obj) {
   pf_str name = st->shared_name.len ? st->shared_name : c->host->node_name(c);
   if (!it || !(it->types = malloc(bytes)))
     return free(it), pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for an iterator");
-  it->container = strndup(st->container.len ? st->container.data : "", (size_t)PF_MIN(st->container.len, 400));
+  it->container = strndup(st->container.len ? st->container.data : "",
+                          (size_t)PF_MIN(st->container.len, 400));
   it->name = strndup(name.data, (size_t)PF_MIN(name.len, 600));
   it->n_types = (int32_t)st->output_types.n;
   memcpy(it->types, st->output_types.items, sizeof *it->types * (size_t)it->n_types);
@@ -673,7 +674,8 @@ extern const pf_kernel *const iterator_kernels[];
 const pf_kernel *const iterator_kernels[] = {
     MAKES("Iterator"), MAKES("IteratorV2"),
     MAKES("OneShotIterator", PF_ATTR(iterator_state, PF_ATTR_FUNC, dataset_factory)),
-    PF_CPU_FLAGS("MakeIterator", NULL, PF_KERNEL_BLOCKING, .compute = make_iterator), NEXT("IteratorGetNext"),
+    PF_CPU_FLAGS("MakeIterator", NULL, PF_KERNEL_BLOCKING, .compute = make_iterator),
+    NEXT("IteratorGetNext"),
     NEXT("IteratorGetNextSync"),
     PF_CPU("IteratorToStringHandle", NULL, .compute = to_string_handle),
     PF_CPU("IteratorFromStringHandleV2", NULL, .compute = from_string_handle,
