@@ -8,6 +8,7 @@ import pytest
 
 import pyflow as tf
 from data_helpers import RANGE, elements, listed
+from pyflow.ops.dataset import dataset_ops
 
 EXPERIMENTAL = tf.data.experimental
 
@@ -207,3 +208,17 @@ def test_options_and_functions():
     following = tf.data.make_one_shot_iterator(dataset).get_next()
     with tf.Session() as sess:
         assert sess.run(following) == 0
+
+
+@pytest.mark.parametrize("choices,expected", [([1, 0, 1, 1, 0, 0], [10, 0, 11]),
+                                              ([0, 0, 0, 0, 1], [0, 1, 2])])
+def test_choosing_may_end_with_the_first_of_the_datasets(choices, expected):
+    """TF 2's stop_on_empty_dataset."""
+    chosen = EXPERIMENTAL.choose_from_datasets(
+        [RANGE(3), RANGE(10, 12)], tf.data.Dataset.from_tensor_slices(np.int64(choices)))
+    node = chosen._variant_tensor.op
+    variant = dataset_ops.DirectedInterleaveDataset(
+        node.inputs[0], node.inputs[1:], stop_on_empty_dataset=True,
+        output_types=node.get_attr("output_types"), output_shapes=node.get_attr("output_shapes"))
+    assert listed(type(chosen)(variant, chosen.output_types, chosen.output_shapes, [chosen])) == \
+        expected

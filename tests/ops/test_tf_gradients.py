@@ -22,7 +22,8 @@ MORE = {"error": set("GRUBlockCell IRFFT3D LSTMBlockCell Lu MaxPoolGradGradV2 "
 # call.  None at all would train on without a word.
 LESS = {"EagerPyFunc", "SparseSparseMaximum", "SparseSparseMinimum", "StatelessWhile", "While"}
 OURS = {"_CheckpointEntries", "_DynamicQuantizeLSTM", "_FusedElementwise", "_FusedLayerNorm",
-        "_FusedMoments", "_GRU", "_MatMulInteger", "_TreeEnsemble", "_TreeEnsembleClassifier"}
+        "_FusedMoments", "_GRU", "_MatMulInteger", "_RestoreIterator", "_SaveIterator",
+        "_TreeEnsemble", "_TreeEnsembleClassifier"}
 
 
 def kind_of(name):

@@ -4,6 +4,8 @@ lib/data/dataset.py).
 Invariants
   1. Each op has output_types and output_shapes, of its elements' components.
   2. A dataset is made when its op runs; its elements when an iterator asks for them.
+  3. All are stateful, which most are not in TF: no pass makes one of two, or folds one.
+  4. What TF 2 added to the ops is taken: `metadata`, for its own tools, is not read.
 
 No samples and no reference, on purpose: their results are variants; tests/data runs them.
 Who calls it: lib/data.  Source: TF 1.15 dataset_ops.
@@ -19,9 +21,12 @@ def _scalar(op):
     return TensorShape([])
 
 
-def _dataset(name, doc, inputs="", attrs=COMPONENTS):
-    @op(name, inputs=inputs, outputs="handle: variant", attrs=attrs, stateful=True,
-        doc=f"{doc} TF: {name}.")
+METADATA = 'metadata: string = ""'
+
+
+def _dataset(name, doc, inputs="", attrs=COMPONENTS, metadata=METADATA):
+    @op(name, inputs=inputs, outputs="handle: variant", stateful=True,
+        attrs=", ".join(filter(None, (attrs, metadata))), doc=f"{doc} TF: {name}.")
     class Dataset:
         shape = _scalar
         gradient = UNREGISTERED
@@ -31,13 +36,15 @@ def _dataset(name, doc, inputs="", attrs=COMPONENTS):
 
 
 SOURCE = "Toutput_types: list(type) >= 1, output_shapes: list(shape) >= 1"
+SPLIT = "replicate_on_split: bool = false"
 OF = "input_dataset: variant"
 TensorDataset = _dataset("TensorDataset", "One element, the components.",
                          "components: Toutput_types", SOURCE)
 TensorSliceDataset = _dataset("TensorSliceDataset", "The rows of dimension 0 of the components.",
-                              "components: Toutput_types", SOURCE)
+                              "components: Toutput_types",
+                              f"{SOURCE}, is_files: bool = false, {SPLIT}")
 RangeDataset = _dataset("RangeDataset", "start, start + step, ... before stop.",
-                        "start: int64, stop: int64, step: int64")
+                        "start: int64, stop: int64, step: int64", f"{COMPONENTS}, {SPLIT}")
 TakeDataset = _dataset("TakeDataset", "The first `count` elements; -1: all.",
                        f"{OF}, count: int64")
 SkipDataset = _dataset("SkipDataset", "All but the first `count` elements.", f"{OF}, count: int64")
@@ -59,7 +66,7 @@ BatchDatasetV2 = _dataset(
 MapDataset = _dataset(
     "MapDataset", "`f` of each element.", f"{OF}, other_arguments: Targuments",
     f"{FUNCTION}{COMPONENTS}, use_inter_op_parallelism: bool = true, "
-    "preserve_cardinality: bool = false")
+    "preserve_cardinality: bool = false, force_synchronous: bool = false")
 ParallelMapDataset = _dataset(
     "ParallelMapDataset", "`f` of each element, in order, num_parallel_calls at once.",
     f"{OF}, other_arguments: Targuments, num_parallel_calls: int32",
@@ -91,7 +98,8 @@ ConcatenateDataset = _dataset("ConcatenateDataset", "The elements of one, then o
 PrefetchDataset = _dataset(
     "PrefetchDataset", "The elements, up to buffer_size of them read ahead.",
     f"{OF}, buffer_size: int64",
-    f"{COMPONENTS}, slack_period: int = 0, legacy_autotune: bool = true")
+    f"{COMPONENTS}, slack_period: int = 0, legacy_autotune: bool = true, "
+    "buffer_size_min: int = 0")
 PaddedBatchDatasetV2 = _dataset(
     "PaddedBatchDatasetV2", "batch_size elements side by side, padded to padded_shapes.",
     f"{OF}, batch_size: int64, padded_shapes: N * int64, padding_values: Toutput_types, "
@@ -112,13 +120,14 @@ ScanDataset = _dataset(
     "ScanDataset", "What `f` gives beside the next state, of the state and each element.",
     f"{OF}, initial_state: Tstate, other_arguments: Targuments",
     f"f: func, Tstate: list(type) >= 1, Targuments: list(type) >= 0, {COMPONENTS}, "
-    "preserve_cardinality: bool = false")
-IgnoreErrorsDataset = _dataset("IgnoreErrorsDataset", "The elements, without those that fail.", OF)
+    "preserve_cardinality: bool = false, use_default_device: bool = true")
+IgnoreErrorsDataset = _dataset("IgnoreErrorsDataset", "The elements, without those that fail.", OF,
+                               f"{COMPONENTS}, log_warning: bool = false", metadata="")
 UnbatchDataset = _dataset("UnbatchDataset", "The rows of the elements' components.", OF)
 DirectedInterleaveDataset = _dataset(
     "DirectedInterleaveDataset", "Elements of the datasets that the selecting one names.",
     "selector_input_dataset: variant, data_input_datasets: N * variant",
-    f"{COMPONENTS}, N: int >= 1")
+    f"{COMPONENTS}, N: int >= 1, stop_on_empty_dataset: bool = false", metadata="")
 GeneratorDataset = _dataset(
     "GeneratorDataset", "What next_func gives of init_func's state, until it is out of range.",
     "init_func_other_args: Tinit_func_args, next_func_other_args: Tnext_func_args, "

@@ -11,6 +11,7 @@ from pyflow.framework.op import UNREGISTERED, op
 from pyflow.framework.tensor_shape import TensorShape
 
 COMPONENTS = "output_types: list(type) >= 1, output_shapes: list(shape) >= 1"
+METADATA = 'metadata: string = ""'
 ANY = "output_types: list(type) >= 0 = [], output_shapes: list(shape) >= 0 = []"
 
 
@@ -68,8 +69,8 @@ ReduceDataset = _block(
     _components,
     inputs="input_dataset: variant, initial_state: Tstate, other_arguments: Targuments",
     outputs="components: output_types", attrs="f: func, Tstate: list(type) >= 1, Targuments: "
-    f"list(type) >= 0, {COMPONENTS}, use_inter_op_parallelism: bool = true")
+    f"list(type) >= 0, {COMPONENTS}, use_inter_op_parallelism: bool = true, {METADATA}")
 DatasetToSingleElement = _block(
     "DatasetToSingleElement", "The only element of the dataset. InvalidArgumentError for none, or "
     "for more.", _components, inputs="dataset: variant", outputs="components: output_types",
-    attrs=COMPONENTS)
+    attrs=f"{COMPONENTS}, {METADATA}")

@@ -5,7 +5,8 @@
 #include "dataset/dataset.h"
 #include "dataset/slices.h"
 
-typedef struct { pf_list output_types; } each_state;
+typedef struct { pf_list output_types; int32_t stop_on_empty_dataset; } each_state;
+typedef struct { dataset d; int32_t stop; } directed;   /* stop: at the first input that ends */
 typedef struct {
   ds_task t;
   ds_stage **in;
@@ -166,7 +167,7 @@ static pf_status directed_run(ds_task *t) {
       s->at = 0;
       if (st != DS_END) return *t->out = s->slot.row, st;
       s->over[s->chosen + 1] = 1;
-      if (!memchr(s->over + 1, 0, (size_t)s->n_in - 1)) return DS_END;
+      if (((const directed *)t->s.of)->stop || !memchr(s->over + 1, 0, (size_t)s->n_in - 1)) return DS_END;
       continue;
     }
     if (st) return *t->out = s->slot.row, st;
@@ -177,6 +178,7 @@ static pf_status directed_run(ds_task *t) {
       return ds_fail(t->out, PF_INVALID_ARGUMENT, "Selector index out of range: %" PRId64
                      " >= %d", which, s->n_in - 1);
     s->chosen = which;
+    if (s->over[which + 1] && ((const directed *)t->s.of)->stop) return DS_END;
     s->at = !s->over[which + 1];
   }
 }
@@ -185,10 +187,12 @@ static pf_status directed_open(const dataset *d, ds_place at, ds_row *error, ds_
 }
 static const ds_kind DIRECTED = {"DirectedInterleave", directed_open, NULL, NULL};
 static pf_status directed_compute(pf_ctx *c, const void *state) {
-  dataset *d = ds_new(c, sizeof *d, &DIRECTED, NULL, c->n_in,
-                      &((const each_state *)state)->output_types);
+  const each_state *k = state;
+  directed *whole = ds_new(c, sizeof *whole, &DIRECTED, NULL, c->n_in, &k->output_types);
   static const int32_t index = PF_INT64;
-  if (!d) return PF_INVALID_ARGUMENT;
+  if (!whole) return PF_INVALID_ARGUMENT;
+  whole->stop = k->stop_on_empty_dataset;
+  dataset *d = &whole->d;
   pf_status st = ds_types_equal(d->in[0], &index, 1)
                      ? PF_OK : PF_INVALID(c, "the selecting dataset must give scalars of int64");
   for (int32_t i = 1; !st && i < d->n_in; i++)
@@ -202,4 +206,8 @@ static pf_status directed_compute(pf_ctx *c, const void *state) {
 extern const pf_kernel *const each_kernels[];
 const pf_kernel *const each_kernels[] = {
     EACH("IgnoreErrorsDataset", ignore_compute), EACH("UnbatchDataset", unbatch_compute),
-    EACH("DirectedInterleaveDataset", directed_compute), NULL};
+    PF_CPU("DirectedInterleaveDataset", NULL, .compute = directed_compute,
+           .state_size = sizeof(each_state),
+           .attrs = PF_ATTRS(PF_ATTR(each_state, PF_ATTR_TYPE | PF_ATTR_LIST, output_types),
+                             PF_ATTR(each_state, PF_ATTR_BOOL, stop_on_empty_dataset))),
+    NULL};
