@@ -54,7 +54,8 @@ def _component(value, dtype, shape):
         array = np.array(value, dtype=wanted)
     except (TypeError, ValueError) as error:
         raise TypeError(f"`generator` yielded an element that could not be converted to the "
-                        f"expected type. The expected type was {dtype.name}, but the yielded element "
+                        f"expected type. The expected type was {dtype.name}, but the yielded "
+                        f"element "
                         f"was {value}.") from error
     if not shape.is_compatible_with(array.shape):
         raise TypeError(f"`generator` yielded an element of shape {array.shape} where an element "
