@@ -49,11 +49,11 @@ l1_l2_regularizer = _contrib.slim.l1_l2_regularizer
 l1_regularizer = _contrib.slim.l1_regularizer
 l2_regularizer = _contrib.slim.l2_regularizer
 layer_norm = _contrib.slim.layer_norm
-from . import layers as layers
+from pyflow.contrib import layers as layers
 from . import learning as learning
 linear = _contrib.slim.linear
 local_variable = _contrib.slim.local_variable
-from . import losses as losses
+from pyflow.contrib import losses as losses
 max_pool2d = _contrib.slim.max_pool2d
 max_pool3d = _contrib.slim.max_pool3d
 maxout = _contrib.slim.maxout
