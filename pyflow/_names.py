@@ -107,12 +107,13 @@ LAZY.update({f"contrib.slim.{name}": (f"pyflow.contrib.{name}", None)
              for name in ("layers", "losses")})
 _VERSIONS = ("GIT_VERSION COMPILER_VERSION GRAPH_DEF_VERSION GRAPH_DEF_VERSION_MIN_CONSUMER"
              " GRAPH_DEF_VERSION_MIN_PRODUCER")
-LAZY.update({name: ("pyflow.platform.version", name) for name in _VERSIONS.split()})
+LAZY.update({name: ("pyflow.platform.version", name)
+             for name in f"{_VERSIONS} MONOLITHIC_BUILD CXX11_ABI_FLAG".split()})
 LAZY.update({f"version.{name}": ("pyflow.platform.version", name)
              for name in f"VERSION PYFLOW_VERSION {_VERSIONS}".split()})
 ELSEWHERE = {**RENAMED, **LAZY}
 HOMES = {name: module for module, names in _public.PUBLIC.items() for name in names.split()}
-PACKAGES = {"pyflow.train"}             # namespaces that have a folder
+PACKAGES = {"pyflow.train", "pyflow.saved_model"}             # namespaces that have a folder
 NAMESPACES = sorted({path for name in [*HOMES, *ELSEWHERE]                # outer ones first
                      for path in itertools.accumulate(name.split(".")[:-1], "{}.{}".format)})
 
@@ -131,7 +132,6 @@ NOT_HERE = {                            # well-known names that pyflow does not 
     "data": "not in this version; feed batches through placeholders",
     "distribute": "not in this version, which runs in one process",
     "lite": "not in this version; a frozen graph runs without Python through libpyflow_rt",
-    "saved_model": "not in this version; use tf.train.Saver, or tf.graph_util to freeze a graph",
     "train.SummaryWriter": "TensorFlow 0.x's name of tf.summary.FileWriter",
     "train.Server": "not in this version, which runs in one process",
     "train.ClusterSpec": "not in this version, which runs in one process",
@@ -339,6 +339,11 @@ def near(module, name):
     prefix = _prefix(module)
     if prefix + name in NOT_HERE:
         return f": {NOT_HERE[prefix + name]}"
+    renamed = importlib.import_module("pyflow.interop.tensorflow.renamed")
+    new = renamed.NAMES.get(prefix + name) or renamed.BECAME.get(prefix + name)
+    if new:
+        return (f": TensorFlow 0.x's name of tf.{new}; `python -m pyflow exec` runs programs that "
+                "use it")
     everywhere = {}
     for path in sorted({*" ".join(FRAMEWORK.values()).split(), *HOMES, *ELSEWHERE}):
         everywhere.setdefault(path.rpartition(".")[2], []).append(f"tf.{path}")

@@ -133,6 +133,12 @@ PUBLIC = {
     "pyflow.lib.contrib.embedding_layers":
         "contrib.layers.embed_sequence contrib.layers.embedding_lookup_unique "
         "contrib.layers.safe_embedding_lookup_sparse contrib.slim.embed_sequence",
+    "pyflow.lib.contrib.framework":
+        "contrib.framework.assert_same_float_dtype contrib.framework.assert_scalar_int "
+        "contrib.framework.convert_to_tensor_or_sparse_tensor contrib.framework.is_numeric_tensor "
+        "contrib.framework.is_tensor contrib.framework.reduce_sum_n "
+        "contrib.framework.safe_embedding_lookup_sparse contrib.framework.with_same_shape "
+        "contrib.framework.with_shape",
     "pyflow.lib.contrib.hparams":
         "contrib.training.HParams",
     "pyflow.lib.contrib.layer_summaries":
@@ -189,6 +195,12 @@ PUBLIC = {
         "contrib.layers.batch_norm contrib.layers.group_norm contrib.layers.instance_norm "
         "contrib.layers.layer_norm contrib.slim.batch_norm contrib.slim.group_norm "
         "contrib.slim.instance_norm contrib.slim.layer_norm",
+    "pyflow.lib.contrib.rnn_cells":
+        "contrib.rnn.AttentionCellWrapper contrib.rnn.EmbeddingWrapper "
+        "contrib.rnn.InputProjectionWrapper contrib.rnn.LayerNormBasicLSTMCell "
+        "contrib.rnn.OutputProjectionWrapper contrib.rnn.UGRNNCell "
+        "contrib.rnn.stack_bidirectional_dynamic_rnn contrib.rnn.stack_bidirectional_rnn "
+        "contrib.rnn.transpose_batch_time",
     "pyflow.lib.contrib.tfprof":
         "contrib.tfprof.model_analyzer.FLOAT_OPS_OPTIONS "
         "contrib.tfprof.model_analyzer.TRAINABLE_VARS_PARAMS_STAT_OPTIONS "
@@ -230,6 +242,31 @@ PUBLIC = {
         "switch_case",
     "pyflow.lib.control_flow.while_loop":
         "while_loop",
+    "pyflow.lib.data.dataset":
+        "data.Dataset data.experimental.AUTOTUNE",
+    "pyflow.lib.data.experimental":
+        "contrib.data.Counter contrib.data.RandomDataset contrib.data.bucket_by_sequence_length "
+        "contrib.data.choose_from_datasets contrib.data.copy_to_device "
+        "contrib.data.enumerate_dataset contrib.data.get_single_element "
+        "contrib.data.group_by_window contrib.data.ignore_errors contrib.data.map_and_batch "
+        "contrib.data.parallel_interleave contrib.data.prefetch_to_device "
+        "contrib.data.sample_from_datasets contrib.data.scan contrib.data.shuffle_and_repeat "
+        "contrib.data.unbatch data.experimental.Counter data.experimental.RandomDataset "
+        "data.experimental.bucket_by_sequence_length data.experimental.choose_from_datasets "
+        "data.experimental.copy_to_device data.experimental.enumerate_dataset "
+        "data.experimental.get_single_element data.experimental.group_by_window "
+        "data.experimental.ignore_errors data.experimental.map_and_batch "
+        "data.experimental.parallel_interleave data.experimental.prefetch_to_device "
+        "data.experimental.sample_from_datasets data.experimental.scan "
+        "data.experimental.shuffle_and_repeat data.experimental.unbatch data.get_output_classes "
+        "data.get_output_shapes data.get_output_types data.make_initializable_iterator "
+        "data.make_one_shot_iterator",
+    "pyflow.lib.data.iterator":
+        "data.Iterator",
+    "pyflow.lib.data.options":
+        "data.Options data.experimental.OptimizationOptions data.experimental.ThreadingOptions",
+    "pyflow.lib.data.readers":
+        "data.FixedLengthRecordDataset data.TFRecordDataset data.TextLineDataset",
     "pyflow.lib.files.io_functions":
         "io.matching_files io.read_file io.write_file matching_files read_file write_file",
     "pyflow.lib.files.record_files":
@@ -620,6 +657,8 @@ PUBLIC = {
         "train.get_checkpoint_state train.latest_checkpoint train.update_checkpoint_state",
     "pyflow.train.device_setter":
         "train.replica_device_setter",
+    "pyflow.train.iterator_saveable":
+        "contrib.data.make_saveable_from_iterator data.experimental.make_saveable_from_iterator",
     "pyflow.train.saver":
         "train.Saver train.SaverDef train.export_meta_graph train.import_meta_graph",
     "pyflow.train.contrib_checkpoints":
@@ -636,6 +675,8 @@ PUBLIC = {
         "contrib.training.add_gradients_summaries contrib.training.clip_gradient_norms "
         "contrib.training.clip_gradient_norms_fn contrib.training.create_train_op "
         "contrib.training.multiply_gradients",
+    "pyflow.train.warm_start":
+        "train.init_from_checkpoint",
     "pyflow.train.coordinator":
         "train.Coordinator train.LooperThread",
     "pyflow.train.queue_runners":
@@ -667,4 +708,51 @@ PUBLIC = {
         "train.SessionCreator train.SingularMonitoredSession train.WorkerSessionCreator",
     "pyflow.train.supervisor":
         "train.Supervisor",
+    "pyflow.saved_model.folders":
+        "saved_model.contains_saved_model saved_model.loader.maybe_saved_model_directory "
+        "saved_model.maybe_saved_model_directory",
+    "pyflow.saved_model.keys":
+        "saved_model.ASSETS_DIRECTORY saved_model.ASSETS_KEY saved_model.CLASSIFY_INPUTS "
+        "saved_model.CLASSIFY_METHOD_NAME saved_model.CLASSIFY_OUTPUT_CLASSES "
+        "saved_model.CLASSIFY_OUTPUT_SCORES saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY "
+        "saved_model.EVAL saved_model.GPU saved_model.LEGACY_INIT_OP_KEY saved_model.MAIN_OP_KEY "
+        "saved_model.PREDICT_INPUTS saved_model.PREDICT_METHOD_NAME saved_model.PREDICT_OUTPUTS "
+        "saved_model.REGRESS_INPUTS saved_model.REGRESS_METHOD_NAME saved_model.REGRESS_OUTPUTS "
+        "saved_model.SAVED_MODEL_FILENAME_PB saved_model.SAVED_MODEL_FILENAME_PBTXT "
+        "saved_model.SAVED_MODEL_SCHEMA_VERSION saved_model.SERVING saved_model.TPU "
+        "saved_model.TRAINING saved_model.VARIABLES_DIRECTORY saved_model.VARIABLES_FILENAME "
+        "saved_model.constants.ASSETS_DIRECTORY saved_model.constants.ASSETS_KEY "
+        "saved_model.constants.LEGACY_INIT_OP_KEY saved_model.constants.MAIN_OP_KEY "
+        "saved_model.constants.SAVED_MODEL_FILENAME_PB "
+        "saved_model.constants.SAVED_MODEL_FILENAME_PBTXT "
+        "saved_model.constants.SAVED_MODEL_SCHEMA_VERSION "
+        "saved_model.constants.VARIABLES_DIRECTORY saved_model.constants.VARIABLES_FILENAME "
+        "saved_model.signature_constants.CLASSIFY_INPUTS "
+        "saved_model.signature_constants.CLASSIFY_METHOD_NAME "
+        "saved_model.signature_constants.CLASSIFY_OUTPUT_CLASSES "
+        "saved_model.signature_constants.CLASSIFY_OUTPUT_SCORES "
+        "saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY "
+        "saved_model.signature_constants.PREDICT_INPUTS "
+        "saved_model.signature_constants.PREDICT_METHOD_NAME "
+        "saved_model.signature_constants.PREDICT_OUTPUTS "
+        "saved_model.signature_constants.REGRESS_INPUTS "
+        "saved_model.signature_constants.REGRESS_METHOD_NAME "
+        "saved_model.signature_constants.REGRESS_OUTPUTS saved_model.tag_constants.EVAL "
+        "saved_model.tag_constants.GPU saved_model.tag_constants.SERVING "
+        "saved_model.tag_constants.TPU saved_model.tag_constants.TRAINING",
+    "pyflow.saved_model.reading":
+        "saved_model.load saved_model.loader.load saved_model.main_op.main_op "
+        "saved_model.main_op.main_op_with_restore saved_model.main_op_with_restore",
+    "pyflow.saved_model.signatures":
+        "saved_model.build_signature_def saved_model.build_tensor_info "
+        "saved_model.classification_signature_def saved_model.get_tensor_from_tensor_info "
+        "saved_model.is_valid_signature saved_model.predict_signature_def "
+        "saved_model.regression_signature_def saved_model.signature_def_utils.build_signature_def "
+        "saved_model.signature_def_utils.classification_signature_def "
+        "saved_model.signature_def_utils.is_valid_signature "
+        "saved_model.signature_def_utils.predict_signature_def "
+        "saved_model.signature_def_utils.regression_signature_def "
+        "saved_model.utils.build_tensor_info saved_model.utils.get_tensor_from_tensor_info",
+    "pyflow.saved_model.writing":
+        "saved_model.Builder saved_model.builder.SavedModelBuilder saved_model.simple_save",
 }

@@ -48,6 +48,9 @@ VARIABLES = {v.name: v for v in (
     Variable("PYFLOW_PLACEMENT", "default|cost", "default", 0, 0,
              "How nodes without a device are placed; Session(placement=) wins over it. default: "
              "TensorFlow's rule; cost: where a simulated step ends earliest."),
+    Variable("PYFLOW_CHECKPOINT_FORMAT", "pyflow|tensorflow", "pyflow", 0, 0,
+             "What tf.train.Saver writes: pyflow's checkpoints, or TensorFlow's (V2); "
+             "Saver(format=...) wins over it. Both are read."),
     Variable("PYFLOW_TRACE", "path", None, 0, 0,
              "A file: every step of the process is traced into it, for Perfetto and `python -m "
              "pyflow trace FILE`; %p becomes the process id, a name ending in .gz is compressed."),

@@ -179,10 +179,11 @@ def devices():
     return out
 
 def memory_stats():
-    """Host allocator: bytes in use, their peak, bytes cached, number of allocations, cap (0: none)."""
+    """Host allocator: bytes in use, their peak, bytes cached, number of allocations, cap (0: none); and how many things there
+    are that kernels made of constants and share."""
     cdef pf_mem_stats m
     pf_mem_get_stats(&m)
-    return dict(in_use=m.in_use, peak=m.peak, cached=m.cached, allocs=m.allocs, cap=m.cap)
+    return dict(in_use=m.in_use, peak=m.peak, cached=m.cached, allocs=m.allocs, cap=m.cap, shared=pf_shared_count())
 
 def reset_peak():
     """Starts a new peak measurement of the host allocator."""

@@ -10,6 +10,7 @@ that call Python (callbacks.pyx) run on the thread that called `run`, between bl
 """
 cimport cython
 cimport numpy as cnp
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from look_h cimport *
 from pyflow._executor.values cimport all_lendable, array_of, borrow, clear_error, fits, kept, lent, raise_error, tensor_of, text_of, type_of_array, wrong_shape
 from pyflow._executor.host cimport Pool, State
@@ -26,6 +27,7 @@ cnp.import_array()
 cdef enum:
     MAX_INLINE_ARGS = 16
     SMALL_WORK = 65536          # bytes of arguments below which a tiny plan runs without releasing the GIL
+    HELD_BYTES = 4096           # constants from here on are shared with the graph, not copied
     TINY_PLAN = 64
 
 @cython.final
@@ -197,21 +199,41 @@ cdef pf_plan_options plan_options(dict options):
                 PF_GROUPS_DETERMINISTIC if options.get("deterministic") else PF_GROUPS_ANY)
     return o
 
+cdef void release_array(void* array) noexcept with gil:
+    if not pf_host_ended():             # else the interpreter is ending
+        Py_DECREF(<object>array)
+
+cdef pf_tensor* constant_of(cnp.ndarray a) except NULL:
+    """A tensor over the memory of an array that nobody writes to; it holds the array."""
+    cdef pf_tensor* t = pf_tensor_wrap(type_of_array(a), <int64_t*>cnp.PyArray_DIMS(a), cnp.PyArray_NDIM(a), cnp.PyArray_DATA(a),
+                                       PF_T_CONSTANT, release_array, <void*>a)
+    if t == NULL:
+        raise MemoryError("a tensor's header")
+    Py_INCREF(a)
+    return t
+
 cdef int name_tensors(pf_named_tensor* named, dict consts, list hold) except -1:
+    """Takes the arrays out of `consts`: large ones are let go when the plan needs them no more."""
     cdef int32_t k = 0
-    for name, value in consts.items():
+    while consts:
+        name, value = consts.popitem()
         b = name.encode()
-        a = np.asarray(value)
-        hold += [a, b]
+        hold.append(b)
         named[k].name = borrow(b)
-        named[k].tensor = tensor_of(a, type_of_array(a) or PF_STRING, hold)
+        a = np.asarray(value)
+        if a.nbytes >= HELD_BYTES and not a.flags.writeable and type_of_array(a) and cnp.PyArray_ISCARRAY_RO(a):
+            named[k].tensor = constant_of(a)
+        else:
+            hold.append(a)
+            named[k].tensor = tensor_of(a, type_of_array(a) or PF_STRING, hold)
         k += 1
+        a = value = None
     return 0
 
 def compile(bytes graph_def, dict consts, State state, Pool pool, dict options):
     """Compiles a serialised GraphDef whose feeds are `_Arg` and fetches `_Retval` nodes.
 
-    consts: values of Const nodes by name, beside those in the graph.  options: threads, inline, blocks, ordered, groups
+    consts: values of Const nodes by name, beside those in the graph; it is empty afterwards.  options: threads, inline, blocks, ordered, groups
     (False: no plugin compiles groups of nodes), deterministic (True: only into deterministic kernels).
     Raises StepError.
     """

@@ -380,7 +380,7 @@ cdef bint callers_memory(pf_tensor* t):
         t = <pf_tensor*>t.owner
         if not pf_tensor_unique(t):
             return True
-    return t.flags & PF_T_BORROWED != 0
+    return t.flags & (PF_T_BORROWED | PF_T_CONSTANT) != 0
 
 cdef object array_of(pf_tensor* take):
     """The array (or NumPy scalar, bytes, Handle) of a tensor; takes the reference."""

@@ -33,7 +33,7 @@ pf_status pf_compute_slowly(pf_ctx *ctx, const void *state);
 pf_status pf_foreign_compute(pf_ctx *ctx, const void *state);
 /* and a kernel is initialised, and a group's program fails, within a call of the host's. */
 pf_status pf_kernel_init(pf_plan *plan, const pf_node_info *node, const DLTensor *const *constants,
-                         uint8_t *dropped, char *text, int32_t room);   /* text: what it said, "" if nothing */
+                         uint8_t *dropped, pf_digest *const *digests, char *text, int32_t room);   /* text: what it said, "" if nothing */
 char *pf_call_take_message(pf_ctx **ctx, pf_status *code);   /* malloc'ed, or NULL; *ctx: where the call goes on */
 
 /* step -> look.  A traced or inspected step takes the instrumented copy of a loop, chosen once per block or loop; the

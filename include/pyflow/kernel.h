@@ -1,4 +1,4 @@
-/* pyflow/kernel.h - the kernel plugin ABI, the whole of it.  Version 1.1; frozen at 1.0: since then it only grows.
+/* pyflow/kernel.h - the kernel plugin ABI, the whole of it.  Version 1.2; frozen at 1.0: since then it only grows.
  *
  * A plugin is a shared library with ONE exported symbol,
  *
@@ -56,7 +56,7 @@ extern "C" {
 /*PF:BEGIN  (the region a cffi cdef parses, after tensor.h's) */
 
 /* ---------------------------------------------------------------- versions, status, element types */
-enum { PF_ABI_MAJOR = 1, PF_ABI_MINOR = 1 };
+enum { PF_ABI_MAJOR = 1, PF_ABI_MINOR = 2 };
 
 typedef int32_t pf_status;
 enum {                                  /* the absl codes ... */
@@ -364,6 +364,21 @@ struct pf_host {
        * already, or copied in stream order; PF_PENDING: a copy is under way, and the host itself calls `done` at its end */
   const void *(*native)(pf_ctx *, const char *what);
       /* [compute] since 1.1: pf_device.native of this call's device, opened, and stream: "cuda.stream"; NULL: it has none such */
+  pf_status (*shared)(pf_ctx *, int32_t in, pf_str form, const pf_type *,
+                      pf_status (*make)(pf_ctx *, void *arg, void **obj), void *arg, void **obj);
+      /* [init] since 1.2: what the kernel makes of constant `in` (packed weights), made once for all nodes, plans and sessions of the
+       * process whose constant has equal elements, type and shape, and that ask for the same pf_type.id and `form`: bytes that say
+       * all else that it depends on.  Never changed once made; lent until the node's `fini` has returned.  Whoever asks while
+       * another thread makes it waits; what `make` fails with is returned.  PF_NOT_FOUND: `in` is no constant of numbers in host
+       * memory */
+
+  /* tensors and handles outside a call (since 1.2); what they take is from `retain`, `tensor_new`, or a function's results */
+  DLManagedTensorVersioned *(*tensor_ref)(const DLManagedTensorVersioned *);
+      /* [any] one more reference to it, of any type; end it with its deleter.  NULL: it is not a tensor of the host's */
+  DLManagedTensorVersioned *(*handle_new)(const pf_host *, int32_t type, const pf_type *, void *steal);
+      /* [any] a PF_RESOURCE or PF_VARIANT scalar that refers to the object, freed with its last handle; NULL: out of memory */
+  pf_status (*handle_get)(const DLManagedTensorVersioned *, const pf_type *, void **obj);
+      /* [any] the object behind a handle, lent as long as the handle lives; PF_INVALID_ARGUMENT: it is no such */
 };
 
 /* ---------------------------------------------------------------- devices

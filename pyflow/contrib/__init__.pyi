@@ -1,6 +1,7 @@
 """Types of pyflow.contrib.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
 from pyflow import contrib as _contrib
 from . import crf as crf
+from . import data as data
 from . import distributions as distributions
 from . import framework as framework
 from . import keras as keras

@@ -73,6 +73,7 @@ class Graph(GraphScopes, GraphCollections):
         self._nodes_by_id = []
         self._nodes_by_name = {}
         self.revision = 0
+        self.on_arrays_taken = None     # called when a compiler has the arrays of all constants
         self._seed = None
         self._finalized = False
         self._unfeedable = set()

@@ -83,13 +83,17 @@ def bools(shape):
 
 
 def lit(value, dtype=None):
-    """This value; with `dtype`, of that type whatever the op's type attribute says."""
+    """This value, or what it returns, called when it is needed; with `dtype`, of that type whatever
+    the op's type attribute says."""
+    def given():
+        return value() if callable(value) else value
+
     def make(rng, wanted):
         chosen = dtypes.as_dtype(dtype) if dtype is not None else wanted
         if chosen is dtypes.string:
-            return np.array(value, dtype=object)
-        return np.array(value).astype(chosen.as_numpy_dtype)
-    spec = _Input(lambda: f"lit({value!r})", make)
+            return np.array(given(), dtype=object)
+        return np.array(given()).astype(chosen.as_numpy_dtype)
+    spec = _Input(lambda: f"lit({given()!r})", make)
     spec.dtype = None if dtype is None else dtypes.as_dtype(dtype)
     return spec
 

@@ -186,7 +186,8 @@ CollectionDef.NodeList: 1 value *string
 CollectionDef.BytesList: 1 value *bytes
 CollectionDef.Int64List: 1 value *int64
 CollectionDef.FloatList: 1 value *float
-CollectionDef.AnyList:
+CollectionDef.AnyList: 1 value *Any
+Any: 1 type_url string; 2 value bytes
 SignatureDef: 1 inputs <string,TensorInfo>; 2 outputs <string,TensorInfo>; 3 method_name string; 4
     defaults <string,TensorProto>
 TensorInfo: 1 name string @encoding; 2 dtype DataType; 3 tensor_shape TensorShapeProto; 4

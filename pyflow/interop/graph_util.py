@@ -13,12 +13,13 @@ import numpy as np
 from pyflow.framework import dtypes
 
 _VARIABLES = ("VariableV2", "Variable", "VarHandleOp")
-_READS = ("ReadVariableOp", "ResourceGather")
+_READS = ("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape")
 _IDENTITIES = ("Identity", "StopGradient", "CheckNumerics")
 _PASSED_ON = (
     "Identity",
     "Enter",
     "Switch",
+    "IdentityN",
 )  # ops a variable's handle may go through before it is read
 
 
@@ -103,7 +104,10 @@ def _handle(nodes, name):
     else."""
     node = nodes[node_name(name)]
     while node.op in _PASSED_ON and node.input:
-        node = nodes[node_name(node.input[0])]
+        index = name.partition(":")[2]
+        several = node.op == "IdentityN" and index.isdigit()
+        name = node.input[min(int(index), len(node.input) - 1) if several else 0]
+        node = nodes[node_name(name)]
     return node if node.op == "VarHandleOp" else None
 
 
@@ -127,6 +131,40 @@ def _read_as_identity(node, dtype):
     return made
 
 
+def _of_constant(node, dtype):
+    """[the nodes] in place of one that reads, or passes on, a variable's handle."""
+    from pyflow.framework import protos
+
+    if node.op == "ReadVariableOp":
+        return [_read_as_identity(node, dtype)]
+    if node.op == "ResourceGather":
+        return _gather_of_constant(node, dtype)
+    made = protos.NodeDef()
+    made.CopyFrom(node)
+    for name in ("_handle_dtypes", "_handle_shapes", "_output_shapes", "dtype"):
+        made.attr.pop(name, None)
+    made.op = {"ResourceGatherNd": "GatherNd", "VariableShape": "Shape"}.get(node.op, node.op)
+    name = "Tparams" if node.op == "ResourceGatherNd" else "T"
+    made.attr[name].type = dtype.as_datatype_enum
+    return [made]
+
+
+def _several(node, handles):
+    """An IdentityN, of which some inputs are no handles any more."""
+    from pyflow.framework import protos
+
+    if not any(handles):
+        return node
+    made = protos.NodeDef()
+    made.CopyFrom(node)
+    for name in ("_handle_dtypes", "_handle_shapes", "_output_shapes"):
+        made.attr.pop(name, None)
+    for i, handle in enumerate(handles):
+        if handle is not None:
+            made.attr["T"].list.type[i] = handle.attr["dtype"].type
+    return made
+
+
 def _gather_of_constant(node, dtype):
     """[the axis, GatherV2] in place of a ResourceGather, along the axis behind its batch dimensions."""
     from pyflow.framework import protos
@@ -144,23 +182,18 @@ def _gather_of_constant(node, dtype):
 
 def _values(session, chosen):
     """Current values of the variables, read in one step."""
-    fetches = {}
+    fetches, readers = {}, {}
+    for op in session.graph.get_operations():
+        if op.type == "ReadVariableOp":
+            readers.setdefault(op.inputs[0].op.name, op)
     for node in chosen:
         if node.op == "VarHandleOp":
-            dtype = dtypes.as_dtype(node.attr["dtype"].type)
-            reader = next(
-                (
-                    op
-                    for op in session.graph.get_operations()
-                    if op.type == "ReadVariableOp" and op.inputs[0].op.name == node.name
-                ),
-                None,
-            )
-            if reader is None:
+            if node.name not in readers:
+                dtype = dtypes.as_dtype(node.attr["dtype"].type)
                 raise ValueError(
                     f"variable '{node.name}' ({dtype.name}) is never read in the session's graph"
                 )
-            fetches[node.name] = reader.outputs[0]
+            fetches[node.name] = readers[node.name].outputs[0]
         else:
             fetches[node.name] = session.graph.get_tensor_by_name(node.name + ":0")
     return session.run(fetches) if fetches else {}
@@ -189,26 +222,34 @@ def convert_variables_to_constants(
         and (variable_names_whitelist is None or node.name in variable_names_whitelist)
         and node.name not in (variable_names_blacklist or ())
     ]
-    values = _values(sess, chosen)
+    return _like(graph_def, _with_constants(graph_def, nodes, _values(sess, chosen)))
+
+
+def _with_constants(graph_def, nodes, values):
+    """The nodes, variables that have values being constants, and their readers readers of these."""
     made = []
+
+    def handle_of(text):
+        found = None if text.startswith("^") else _handle(nodes, text)
+        return found if found is not None and found.name in values else None
+
     for node in graph_def.node:
         if node.name in values:
             made.append(
                 _constant(node.name, values[node.name], dtypes.as_dtype(node.attr["dtype"].type))
             )
+        elif node.op == "IdentityN":
+            made.append(_several(node, [handle_of(text) for text in node.input]))
         elif (
-            node.op in _READS
-            and (handle := _handle(nodes, node.input[0])) is not None
-            and handle.name in values
+            node.op in _READS + _PASSED_ON
+            and node.input
+            and (handle := handle_of(node.input[0])) is not None
         ):
             dtype = dtypes.as_dtype(handle.attr["dtype"].type)
-            if node.op == "ResourceGather":
-                made.extend(_gather_of_constant(node, dtype))
-            else:
-                made.append(_read_as_identity(node, dtype))
+            made.extend(_of_constant(node, dtype))
         else:
             made.append(node)
-    return _like(graph_def, made)
+    return made
 
 
 def tensor_shape_from_node_def_name(graph, input_name):

@@ -5,7 +5,8 @@ Written by `make tables` (pyflow/tools/tables.py); do not edit.
 
 OP_TYPES = {
     "checkpoint.io_ops":
-        "MergeV2Checkpoints RestoreV2 SaveV2 ShardedFilename ShardedFilespec",
+        "MergeV2Checkpoints Restore RestoreSlice RestoreV2 Save SaveSlices SaveV2 ShardedFilename "
+        "ShardedFilespec _CheckpointEntries",
     "control.control_flow_ops":
         "ControlTrigger Enter Exit LoopCond Merge NextIteration NoOp RefEnter RefExit RefIdentity "
         "RefMerge RefNextIteration RefSelect RefSwitch Switch _SwitchN",
@@ -45,6 +46,18 @@ OP_TYPES = {
         "TensorArrayCloseV3 TensorArrayConcatV3 TensorArrayGatherV3 TensorArrayGradV3 "
         "TensorArrayGradWithShape TensorArrayReadV3 TensorArrayScatterV3 TensorArraySizeV3 "
         "TensorArraySplitV3 TensorArrayV3 TensorArrayWriteV3",
+    "dataset.dataset_ops":
+        "BatchDataset BatchDatasetV2 CacheDataset ConcatenateDataset DirectedInterleaveDataset "
+        "FilterDataset FixedLengthRecordDataset FixedLengthRecordDatasetV2 FlatMapDataset "
+        "GeneratorDataset GroupByWindowDataset IgnoreErrorsDataset InterleaveDataset MapDataset "
+        "PaddedBatchDatasetV2 ParallelInterleaveDatasetV2 ParallelMapDataset PrefetchDataset "
+        "RangeDataset RepeatDataset ScanDataset ShardDataset ShuffleDataset SkipDataset "
+        "TFRecordDataset TakeDataset TensorDataset TensorSliceDataset TextLineDataset "
+        "UnbatchDataset WindowDataset ZipDataset",
+    "dataset.iterator_ops":
+        "DatasetToSingleElement Iterator IteratorFromStringHandleV2 IteratorGetNext "
+        "IteratorGetNextSync IteratorToStringHandle IteratorV2 MakeIterator OneShotIterator "
+        "ReduceDataset _RestoreIterator _SaveIterator",
     "elementwise.activation_ops":
         "Elu EluGrad LeakyRelu LeakyReluGrad Relu Relu6 Relu6Grad ReluGrad Selu SeluGrad Sigmoid "
         "SigmoidGrad Softplus SoftplusGrad Softsign SoftsignGrad Tanh TanhGrad",
@@ -78,6 +91,8 @@ OP_TYPES = {
         "_FusedElementwise",
     "fused.fused_ops":
         "_FusedConv2D _FusedDepthwiseConv2dNative _FusedMatMul",
+    "gemm.integer_ops":
+        "_MatMulInteger",
     "gemm.matmul_ops":
         "BatchMatMul BatchMatMulV2 MatMul",
     "image.image_box_ops":
@@ -196,8 +211,12 @@ OP_TYPES = {
         "CTCBeamSearchDecoder CTCGreedyDecoder CTCLoss",
     "rnn.gru_ops":
         "GRUBlockCell GRUBlockCellGrad",
+    "rnn.gru_steps_ops":
+        "_GRU",
     "rnn.lstm_ops":
         "BlockLSTM BlockLSTMGrad BlockLSTMGradV2 BlockLSTMV2 LSTMBlockCell LSTMBlockCellGrad",
+    "rnn.lstm_quantized_ops":
+        "_DynamicQuantizeLSTM",
     "sparse.set_ops":
         "DenseToDenseSetOperation DenseToSparseSetOperation EditDistance SetSize "
         "SparseToSparseSetOperation",
@@ -224,10 +243,10 @@ OP_TYPES = {
         "LookupTableSizeV2 MutableHashTableV2",
     "state.resource_handles":
         "AssignAddVariableOp AssignSubVariableOp AssignVariableOp DestroyResourceOp "
-        "ReadVariableOp ResourceCountUpTo ResourceGather ResourceGatherNd ResourceScatterAdd "
-        "ResourceScatterDiv ResourceScatterMax ResourceScatterMin ResourceScatterMul "
-        "ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdUpdate ResourceScatterSub "
-        "ResourceScatterUpdate VarHandleOp VarIsInitializedOp VariableShape",
+        "DisableCopyOnRead ReadVariableOp ResourceCountUpTo ResourceGather ResourceGatherNd "
+        "ResourceScatterAdd ResourceScatterDiv ResourceScatterMax ResourceScatterMin "
+        "ResourceScatterMul ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdUpdate "
+        "ResourceScatterSub ResourceScatterUpdate VarHandleOp VarIsInitializedOp VariableShape",
     "state.state_ops":
         "Assign AssignAdd AssignSub CountUpTo DestroyTemporaryVariable IsVariableInitialized "
         "ResourceStridedSliceAssign ScatterAdd ScatterDiv ScatterMax ScatterMin ScatterMul "

@@ -271,7 +271,7 @@ class _Chain:
         last, filter_ = self.nodes[-1], self.start.inputs[1][0]
         behind = self._consts + ([filter_] if filter_.op == "Const" else [])
         controls = dict.fromkeys(c for n in behind for c in n.controls)
-        return fuse_shapes.const(f"{last.name}/{name}", value.astype(dtype.as_numpy_dtype),
+        return fuse_shapes.const(f"{last.name}/{name}", value.astype(dtype.as_numpy_dtype, copy=False),
                                  last, controls)
 
     def filter_edge(self, made):

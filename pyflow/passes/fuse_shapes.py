@@ -51,11 +51,14 @@ def const(name, array, like, controls=()):
 
 
 def scaled_filter(start, value, scale):
-    """The filter whose product is that of `value` times `scale` over the channels, in float64."""
-    value = np.asarray(value, np.float64)
+    """The filter whose product is that of `value` times `scale` over the channels, computed in
+    float64."""
     if start.op == "MatMul":
-        return value * (scale[:, None] if start.attrs.get("transpose_b") else scale)
-    return value * (scale.reshape(value.shape[2:]) if start.op != "Conv2D" else scale)
+        scale = scale[:, None] if start.attrs.get("transpose_b") else scale
+    elif start.op != "Conv2D":
+        scale = scale.reshape(value.shape[2:])
+    made = np.empty(value.shape, value.dtype)
+    return np.multiply(value, scale, out=made, dtype=np.float64, casting="same_kind")
 
 
 def _vector(value, start, count):

@@ -33,13 +33,21 @@ class KernelTable:
     `_executor.kernels()` gives them."""
 
     def __init__(self, kernels):
+        self._given = {}                # op: its kernels as they were given
+        for kernel in kernels:
+            self._given.setdefault(kernel["op"], []).append(kernel)
         self._kernels, self._found = {}, {}
         self._attrs = {}                # op: names of the type attributes its kernels care about
-        for kernel in kernels:
-            where = _parse(kernel.get("where", ""))
-            self._kernels.setdefault(kernel["op"], []).append((kernel["device"], where))
-            names = self._attrs.setdefault(kernel["op"], [])
-            names += [name for name in where if name not in names]
+
+    def _of(self, op):
+        """[(device, where)] of an op's kernels, read when they are first asked for."""
+        found = self._kernels.get(op)
+        if found is None:
+            found = [(kernel["device"], _parse(kernel.get("where", "")))
+                     for kernel in self._given.get(op, ())]
+            self._attrs[op] = list(dict.fromkeys(name for _, where in found for name in where))
+            self._kernels[op] = found
+        return found
 
     def types(self, node):
         """The device types that have a kernel for the node; see invariant 1."""
@@ -53,6 +61,9 @@ class KernelTable:
     def key(self, node):
         """Equal for nodes that have the same kernels."""
         names = self._attrs.get(node.op)
+        if names is None:
+            self._of(node.op)
+            names = self._attrs[node.op]
         if not names:
             return node.op
         attrs = node.attrs
@@ -66,7 +77,7 @@ class KernelTable:
             return ANYWHERE
         if node.op in _PYTHON:
             return HOST_ONLY
-        found = {device for device, where in self._kernels.get(node.op, ())
+        found = {device for device, where in self._of(node.op)
                  if _accepts(where, node)}
         if "*" in found:
             return ANYWHERE
@@ -75,7 +86,7 @@ class KernelTable:
     def registered(self, op):
         """'CPU: T=float|double; GPU: any type': the kernels there are, for messages."""
         lines = {f"{device}: " + (", ".join(f"{a}={'|'.join(sorted(t))}" for a, t in where.items())
-                                  or "any type") for device, where in self._kernels.get(op, ())}
+                                  or "any type") for device, where in self._of(op)}
         return "; ".join(sorted(lines)) or "none"
 
 

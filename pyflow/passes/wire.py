@@ -32,6 +32,7 @@ def _node_bytes(node, consts):
     if node.op == "Const":
         array = attrs["value"]
         if array.nbytes >= CONST_BYTES and array.dtype != object:
+            array.flags.writeable = False       # a plan reads it where it is
             consts[node.name] = array
             attrs = {key: value for key, value in attrs.items() if key != "value"}
     data = wire.encode_node_parts(node.name, node.op, inputs, node.device, attrs)

@@ -71,6 +71,18 @@ def gpu_device_name():
     return "/device:GPU:0" if is_gpu_available() else ""
 
 
+def assert_equal_graph_def(actual, expected, checkpoint_v2=False):
+    """AssertionError unless two GraphDefs have the same nodes, whatever their order."""
+    from pyflow.framework.protos import GraphDef
+    for graph_def, name in ((actual, "actual"), (expected, "expected")):
+        if not isinstance(graph_def, GraphDef):
+            raise TypeError(f"Expected tf.GraphDef for {name}, got {type(graph_def).__name__}")
+    ours, theirs = ({node.name: node for node in g.node} for g in (actual, expected))
+    differ = sorted(set(ours) ^ set(theirs)) or [n for n in sorted(ours) if ours[n] != theirs[n]]
+    if differ:
+        raise AssertionError(f"graphs differ in the nodes {', '.join(differ[:5])}")
+
+
 class TestCase(unittest.TestCase):
     """unittest.TestCase with sessions and array assertions."""
 

@@ -54,6 +54,12 @@ def vlog(level, msg, *args, **kwargs):
     _logger.log(level, msg, *args, **kwargs)
 
 
+def log_if(level, msg, condition, *args):
+    """Logs msg % args at a level if `condition`."""
+    if condition:
+        log(level, msg, *args)
+
+
 def log_first_n(level, msg, n, *args):
     """Logs at most n times per message."""
     _counts[msg] = _counts.get(msg, 0) + 1

@@ -120,6 +120,7 @@ class Compiler:
         if self.devices.renamed:
             self.devices.rename(graph)
         data, consts = wire.graph_bytes(graph, library)
+        self._take_arrays(graph, consts)
         runtime.declare_ops()
         executor = runtime.executor()
         origins = {
@@ -133,6 +134,15 @@ class Compiler:
             raise self._explain(failure, graph, origins) from None
         trace_records.remember(plan, data, origins, self.graph)
         return plan, data, origins
+
+    def _take_arrays(self, graph, consts):
+        """The arrays of a plan's large constants are in `consts` alone: the core lets each go when no
+        kernel needs it any more.  A graph that can make them again is told that it may forget its."""
+        for node in graph.nodes:
+            if node.name in consts:
+                node.attrs = {key: value for key, value in node.attrs.items() if key != "value"}
+        if self.graph.on_arrays_taken is not None and self.options.get("partitions") != "device":
+            self.graph.on_arrays_taken()
 
     def _library(self, graph, work):
         """The FunctionDefLibrary of the functions that a plan's nodes call; they run where the

@@ -6,8 +6,11 @@ import sys
 def main(argv):
     """Prints missing ops, kernels and types with the fix.  Returns 0 if the model can run."""
     parser = argparse.ArgumentParser(prog="python -m pyflow check", description=__doc__)
-    parser.add_argument("model", help="GraphDef (.pb, .pbtxt), .meta file or ONNX model (.onnx)")
-    path = parser.parse_args(argv).model
+    parser.add_argument("model", help="GraphDef (.pb, .pbtxt), .meta file, ONNX model (.onnx) or"
+                                      " SavedModel folder")
+    parser.add_argument("--tags", default="", help="of a SavedModel's graph; default: serve")
+    args = parser.parse_args(argv)
+    path = args.model
     if path.endswith(".onnx"):
         return _check_onnx(path)
     import pyflow  # noqa: F401 - registers the ops
@@ -17,7 +20,7 @@ def main(argv):
     from pyflow.session import missing
     from pyflow.tools import files
     try:
-        message, _ = files.read_graph(path)
+        message, _ = files.read_graph(path, files.tags_of(args.tags))
         graph = node.from_graph_def(function_inline.flat_graph_def(message))
     except (files.UnreadableModel, ValueError, errors.OpError) as e:
         print(e, file=sys.stderr)

@@ -43,12 +43,13 @@ CODES = {
 }
 
 
-def main(argv):
-    """Prints FILE readably.  Returns 1 if it is nothing known."""
+def _parser():
     parser = argparse.ArgumentParser(prog="python -m pyflow explain", description=__doc__)
     parser.add_argument(
-        "file", nargs="?", help="GraphDef (.pb, .pbtxt), .meta, checkpoint prefix or folder, or an error code"
+        "file", nargs="?", help="GraphDef (.pb, .pbtxt), .meta, SavedModel folder, checkpoint"
+                                " prefix or folder (pyflow's or TensorFlow's), or an error code"
     )
+    parser.add_argument("--tags", default="", help="of a SavedModel's graph; default: serve")
     parser.add_argument("--dot", action="store_true", help="the graph in DOT, for graphviz")
     parser.add_argument("--rewritten", action="store_true",
                         help="the graph after constant folding, merging and simplification")
@@ -63,6 +64,12 @@ def main(argv):
     parser.add_argument("--passes", action="store_true",
                         help="the passes between a graph and its plan, in order, and the options"
                              " of RewriterConfig that they follow")
+    return parser
+
+
+def main(argv):
+    """Prints FILE readably.  Returns 1 if it is nothing known."""
+    parser = _parser()
     args = parser.parse_args(argv)
     if args.passes:
         from pyflow.passes import pipeline
@@ -79,28 +86,72 @@ def main(argv):
             print(f"{args.file}: no such file or error code; did you mean {' or '.join(near)}?",
                   file=sys.stderr)
             return 1
+    from pyflow.saved_model import folders
+    from pyflow.tools import files
     from pyflow.train import checkpoint, checkpoint_state
-    path = args.file
-    if os.path.isdir(path):
+    path, tags = args.file, files.tags_of(args.tags)
+    saved = folders.folder_of(path)
+    if saved and not (args.buffers or args.dot or args.rewritten):
+        return _explain_saved_model(saved, tags)
+    if os.path.isdir(path) and not saved:
         path = checkpoint_state.latest_checkpoint(path) or path
     prefix = path[:-6] if path.endswith(".index") else path
     if checkpoint.checkpoint_exists(prefix):
-        return _explain_checkpoint(checkpoint.CheckpointReader(prefix))
+        return _explain_checkpoint(prefix)
     if args.buffers:
-        return _explain_buffers(path, [n for n in args.fetch.split(",") if n], args.batch)
-    return _explain_graph(path, args.dot, args.rewritten)
+        return _explain_buffers(path, [n for n in args.fetch.split(",") if n], args.batch, tags)
+    return _explain_graph(path, args.dot, args.rewritten, tags)
 
 
-def _explain_checkpoint(reader):
+def _explain_saved_model(folder, tags):
+    """The signatures of each MetaGraph, or of the one with these tags, and the variables."""
+    from pyflow.framework import errors
+    from pyflow.saved_model import folders, signatures
+    from pyflow.train import checkpoint
+    try:
+        message = folders.read(folder)
+        chosen = [folders.meta_graph(message, tags, folder)] if tags else message.meta_graphs
+    except (OSError, RuntimeError) as e:
+        print(e, file=sys.stderr)
+        return 1
+    for graph in chosen:
+        print(f"MetaGraph {{{', '.join(sorted(graph.meta_info_def.tags))}}}: "
+              f"{len(graph.graph_def.node)} nodes, {len(graph.graph_def.library.function)}"
+              f" functions, written by TensorFlow {graph.meta_info_def.tensorflow_version or '?'}")
+        for name, signature in sorted(graph.signature_def.items()):
+            print(f"  signature {name!r} ({signature.method_name or 'no method'})")
+            for what, infos in (("input", signature.inputs), ("output", signature.outputs)):
+                for key, info in sorted(infos.items()):
+                    print(f"    {what:6} {key}: {signatures.described(info)}, {info.name}")
+    path = folders.variables_path(folder)
+    if not checkpoint.checkpoint_exists(path):
+        return 0
+    try:
+        return _explain_checkpoint(path)
+    except errors.OpError as e:
+        print(e.message, file=sys.stderr)
+        return 1
+
+
+def _explain_checkpoint(prefix):
+    """A line per tensor: name, type, shape, and what its values are."""
+    from pyflow.framework import errors
+    from pyflow.train import checkpoint
+    try:
+        reader = checkpoint.CheckpointReader(prefix)
+    except errors.OpError as e:
+        print(e.message, file=sys.stderr)
+        return 1
     total = 0
-    for entry in sorted(reader.entries().values()):
-        print(f"{entry.name}  {entry.dtype.name}{list(entry.shape)}  {_summary(reader, entry)}")
+    for entry in sorted(reader.entries().values(), key=lambda entry: entry.name):
+        dtype = getattr(entry.dtype, "name", f"type {entry.dtype} ")
+        print(f"{entry.name}  {dtype}{list(entry.shape)}  {_summary(reader, entry)}")
         total += entry.end - entry.begin
     problems = reader.verify()
     for problem in problems:
         print(problem, file=sys.stderr)
     print(
-        f"# {len(reader.entries())} tensors, {total} bytes, "
+        f"# {len(reader.entries())} tensors, {total} bytes, {reader.format} checkpoint, "
         + ("DAMAGED" if problems else "all CRCs match")
     )
     return 1 if problems else 0
@@ -114,7 +165,7 @@ def _summary(reader, entry):
         value = reader.get_tensor(entry.name)
     except errors.OpError:
         return "unreadable"
-    if np.size(value) <= 4:
+    if np.size(value) <= 4 and not (entry.dtype.name == "string" and len(value) > 80):
         return str(np.asarray(value).tolist())
     if entry.dtype.is_floating:
         value = value.astype(np.float64)
@@ -122,12 +173,12 @@ def _summary(reader, entry):
     return ""
 
 
-def _explain_buffers(path, fetches, batch):
+def _explain_buffers(path, fetches, batch, tags):
     import pyflow  # noqa: F401 - registers the ops
     from pyflow.framework import errors
     from pyflow.tools import buffers, files
     try:
-        message, _ = files.read_graph(path)
+        message, _ = files.read_graph(path, tags)
         for line in buffers.lines(message, fetches, batch):
             print(line)
     except (files.UnreadableModel, errors.OpError, ValueError, KeyError, TypeError) as e:
@@ -136,13 +187,13 @@ def _explain_buffers(path, fetches, batch):
     return 0
 
 
-def _explain_graph(path, as_dot, as_rewritten):
+def _explain_graph(path, as_dot, as_rewritten, tags):
     import pyflow  # noqa: F401 - registers the ops, for defaults and types
     from pyflow.framework import errors, function_inline
     from pyflow.passes import node, printer
     from pyflow.tools import files, rewritten
     try:
-        message, kind = files.read_graph(path)
+        message, kind = files.read_graph(path, tags)
         message = function_inline.flat_graph_def(message)
         graph = node.from_graph_def(message)
     except (files.UnreadableModel, ValueError, errors.OpError) as e:

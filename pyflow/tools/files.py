@@ -1,4 +1,4 @@
-"""Reads model files for the tools: GraphDef and MetaGraphDef, binary or text."""
+"""Reads model files for the tools: GraphDef and MetaGraphDef, binary or text, and SavedModels."""
 import os
 
 
@@ -6,12 +6,16 @@ class UnreadableModel(Exception):
     """The file is no graph; the message says what was tried."""
 
 
-def read_graph(path):
-    """(GraphDef, kind) of a .pb, .pbtxt or .meta file, or of a SavedModel folder's saved_model.pb
-    is refused by name."""
+def read_graph(path, tags=None):
+    """(GraphDef, kind) of a .pb, .pbtxt or .meta file, or of a SavedModel, a folder or its
+    saved_model.pb: the MetaGraph with these tags, None for the one to serve."""
     from pyflow.framework import protos
+    from pyflow.saved_model import folders
+    if folders.folder_of(path):
+        return read_meta_graph(path, tags).graph_def, "SavedModel"
     if os.path.isdir(path):
-        raise UnreadableModel(f"{path} is a folder; name a GraphDef (.pb, .pbtxt) or a .meta file")
+        raise UnreadableModel(f"{path} is a folder without saved_model.pb; name a GraphDef (.pb,"
+                              " .pbtxt), a .meta file or a SavedModel's folder")
     try:
         with open(path, "rb") as f:
             data = f.read()
@@ -28,6 +32,20 @@ def read_graph(path):
             return graph, kind
         errors.append(f"as {kind}: it has no nodes")
     raise UnreadableModel("\n  ".join([f"{path} is not a graph:", *errors]))
+
+
+def read_meta_graph(path, tags=None):
+    """The MetaGraphDef of a SavedModel."""
+    from pyflow.saved_model import folders
+    try:
+        return folders.meta_graph(folders.read(folders.folder_of(path)), tags, path)
+    except (OSError, RuntimeError) as e:
+        raise UnreadableModel(str(e)) from None
+
+
+def tags_of(text):
+    """The tags of --tags serve,gpu; None without."""
+    return [tag for tag in text.split(",") if tag] if text else None
 
 
 def _first_line(error):

@@ -1,4 +1,4 @@
-"""Model files as graphs ready to run: frozen GraphDefs and ONNX models.
+"""Model files as graphs ready to run: frozen GraphDefs, ONNX models and SavedModels.
 
     model = models.load("model.onnx")
     model.graph, model.inputs, model.outputs      # inputs and outputs: names of tensors
@@ -12,38 +12,50 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pyflow.tools.files import UnreadableModel, read_graph
+from pyflow.tools.files import UnreadableModel, read_graph, read_meta_graph
 
 __all__ = ["Model", "UnreadableModel", "feeds_of", "load", "shapes_of", "tensor_name", "with_feeds"]
 
 
+def _nothing(sess):
+    """A model without state."""
+
+
 class Model(NamedTuple):
-    """A graph of its own, and the names of the tensors it is fed and asked for."""
+    """A graph of its own, and the names of the tensors it is fed and asked for; `give_state` takes
+    the session before its first step; `names`: {name in a signature: tensor name}."""
 
     graph: object
     inputs: list
     outputs: list
+    give_state: object = _nothing
+    names: dict = {}
 
 
-def load(path, shapes=None):
-    """The Model in a .pb, .pbtxt, .meta or .onnx file.
+def load(path, shapes=None, tags=None, signature=None):
+    """The Model in a .pb, .pbtxt, .meta or .onnx file, or a SavedModel's folder.
 
     shapes: of its inputs, by name, where the file leaves them open.  A GraphDef's inputs are its
     placeholders that are read, in its order; its outputs the tensors outside loops that nothing
     reads or waits for, of calls of functions only where nothing reads any result.
     Raises UnreadableModel, or ValueError for a graph that does not hold together.
     """
-    return with_feeds(path, shapes, [], [])[0]
+    return with_feeds(path, shapes, [], [], tags, signature)[0]
 
 
-def with_feeds(path, shapes, files, named):
+def with_feeds(path, shapes, files, named, tags=None, signature=None):
     """(Model, {tensor name: array}): the feeds as `feeds_of` reads them.
 
-    An ONNX model in which an op has to know sizes or values is made for those that are fed.
+    An ONNX model in which an op has to know sizes or values is made for those that are fed.  tags,
+    signature: of a SavedModel.
     """
+    from pyflow.saved_model import folders
     if str(path).endswith(".onnx"):
         return _load_onnx(path, shapes or {}, files, named)
-    model = _load_graph(path, shapes or {})
+    if folders.folder_of(path):
+        model = _load_saved_model(path, shapes or {}, tags, signature)
+    else:
+        model = _load_graph(path, shapes or {})
     return model, feeds_of(model, files, named)
 
 
@@ -59,6 +71,22 @@ def shapes_of(texts):
     return shapes
 
 
+def _load_saved_model(path, shapes, tags, signature):
+    """One signature of a SavedModel; its session's state is what `give_state` restores."""
+    import pyflow as tf
+    from pyflow.saved_model import folders, reading, signatures
+    message = read_meta_graph(path, tags)
+    _, found = signatures.chosen(message, signature, path)
+    inputs = signatures.names_of(found.inputs, "input", path)
+    outputs = signatures.names_of(found.outputs, "output", path)
+    graph = tf.Graph()
+    give_state = reading.import_into(graph, message, None, folders.folder_of(path))
+    _say_where(graph, path)
+    _set_shapes(graph.get_operations(), {inputs.get(k, k): v for k, v in shapes.items()})
+    return Model(graph, list(inputs.values()), list(outputs.values()), give_state,
+                 {**inputs, **outputs})
+
+
 def _load_graph(path, shapes):
     import pyflow as tf
     message, _ = read_graph(path)
@@ -66,6 +94,13 @@ def _load_graph(path, shapes):
         tf.import_graph_def(message, name="")
     _say_where(graph, path)
     operations = graph.get_operations()
+    given = _set_shapes(operations, shapes)
+    inputs = [op.outputs[0].name for op in [op for op in given if _is_read(op)] or given]
+    return Model(graph, inputs, _outputs(message, operations))
+
+
+def _set_shapes(operations, shapes):
+    """The placeholders, with the sizes that are given."""
     given = [op for op in operations if op.type in _PLACEHOLDERS]
     for name, sizes in shapes.items():
         tensor = next((op.outputs[0] for op in given if name in (op.name, op.name + ":0")), None)
@@ -73,8 +108,7 @@ def _load_graph(path, shapes):
             raise ValueError(f"--shape {name}: the model has no such input; it has "
                              f"{', '.join(op.name for op in given) or 'none'}")
         tensor.set_shape(sizes)
-    inputs = [op.outputs[0].name for op in [op for op in given if _is_read(op)] or given]
-    return Model(graph, inputs, _outputs(message, operations))
+    return given
 
 
 _PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
@@ -184,6 +218,11 @@ def _say_where(graph, path):
         op.origin = (place, 0)
 
 
+def tensor_of(model, name):
+    """The tensor's name that `name` means: a signature's, or as `tensor_name` says."""
+    return model.names.get(name) or tensor_name(model.graph, name)
+
+
 def tensor_name(graph, name):
     """`y` is short for `y:0` where y has an output."""
     op = graph._nodes_by_name.get(name)
@@ -193,7 +232,7 @@ def tensor_name(graph, name):
 def feeds_of(model, files, named):
     """{tensor name: array}: `files` by position, `named` as TENSOR=FILE.npy or TENSOR=VALUE (JSON,
     else a string).  Raises ValueError for what cannot be read or is too much."""
-    feeds = dict(_feed(text) for text in named)
+    feeds = dict(_feed(text, model.names) for text in named)
     free = [name for name in model.inputs if name not in feeds]
     if len(files) > len(free):
         raise ValueError(f"--input given {len(files)} times: expected at most {len(free)}, one for"
@@ -202,11 +241,11 @@ def feeds_of(model, files, named):
     return feeds
 
 
-def _feed(text):
+def _feed(text, names):
     name, equals, value = text.partition("=")
     if not equals:
         raise ValueError(f"--feed {text}: expected TENSOR=FILE.npy or TENSOR=VALUE")
-    name = name if ":" in name else name + ":0"
+    name = names.get(name) or (name if ":" in name else name + ":0")
     if value.endswith(".npy"):
         return name, _array(f"--feed {text}", value)
     try:

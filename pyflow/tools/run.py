@@ -1,6 +1,8 @@
-"""python -m pyflow run MODEL --input x.npy: runs a frozen graph or an ONNX model.
+"""python -m pyflow run MODEL --input x.npy: runs a frozen graph, an ONNX model or a SavedModel.
 
-MODEL is a GraphDef (.pb, .pbtxt), a .meta file or an ONNX model (.onnx).  Inputs are given by
+MODEL is a GraphDef (.pb, .pbtxt), a .meta file, an ONNX model (.onnx) or a SavedModel's folder, of
+which --tags and --signature choose what is run: its inputs' and outputs' names are the signature's.
+Inputs are given by
 position (--input, in the order in which the model declares them) or by name (--feed x:0=x.npy);
 sizes that the file leaves open are those of what is fed, or given by --shape.
 What is fetched is printed, or written with --save; --profile says where the time of one more step
@@ -18,22 +20,23 @@ def main(argv):
     it cannot."""
     args = _parser().parse_args(argv)
     import pyflow as tf
-    from pyflow.tools import models
+    from pyflow.tools import files, models
     try:
         model, feeds = models.with_feeds(args.model, models.shapes_of(args.shape), args.input,
-                                         args.feed)
-        fetches = ([models.tensor_name(model.graph, n) for n in args.fetch]
+                                         args.feed, files.tags_of(args.tags), args.signature)
+        fetches = ([models.tensor_of(model, n) for n in args.fetch]
                    or models.harmless_outputs(model))
         config = tf.ConfigProto(intra_op_parallelism_threads=args.threads or 0,
                                 inter_op_parallelism_threads=args.threads or 0)
         with tf.Session(graph=model.graph, config=config) as sess:
+            model.give_state(sess)
             values = sess.run(fetches, feeds)
-            _show(fetches, values, args.save)
+            _show(_shown(model, fetches), values, args.save)
             if args.repeat:
                 _time(sess, fetches, feeds, args.repeat)
             if args.profile:
                 _profile(sess, fetches, feeds, args.profile)
-    except (models.UnreadableModel, ValueError, TypeError, KeyError, tf.OpError) as e:
+    except (models.UnreadableModel, OSError, ValueError, TypeError, KeyError, tf.OpError) as e:
         print(e, file=sys.stderr)
         if "You must feed a value" in str(e):
             print("Feed it with --input FILE.npy, --feed NAME=VALUE or --feed NAME=FILE.npy",
@@ -45,7 +48,12 @@ def main(argv):
 def _parser():
     parser = argparse.ArgumentParser(prog="python -m pyflow run",
                                      description=__doc__.split("\n", 1)[0])
-    parser.add_argument("model", help="GraphDef (.pb, .pbtxt), .meta file or ONNX model (.onnx)")
+    parser.add_argument("model", help="GraphDef (.pb, .pbtxt), .meta file, ONNX model (.onnx) or"
+                                      " SavedModel folder")
+    parser.add_argument("--tags", default="", metavar="TAGS",
+                        help="of a SavedModel's graph, with commas; default: serve")
+    parser.add_argument("--signature", metavar="NAME",
+                        help="of a SavedModel; default: serving_default, or the only one")
     parser.add_argument("--input", action="append", default=[], metavar="FILE.npy",
                         help="the next input, in the order the model declares them")
     parser.add_argument("--feed", action="append", default=[], metavar="TENSOR=FILE.npy|VALUE")
@@ -61,6 +69,12 @@ def _parser():
                         help="print where the time of one more step went")
     parser.add_argument("--threads", type=int, help="default: one for each core")
     return parser
+
+
+def _shown(model, fetches):
+    """The signature's names of what is fetched, where it has some."""
+    names = {tensor: name for name, tensor in model.names.items()}
+    return [names.get(tensor, tensor) for tensor in fetches]
 
 
 def _show(fetches, values, save):

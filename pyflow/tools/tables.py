@@ -3,7 +3,8 @@
     python -m pyflow.tools.tables FOLDER        # pyflow, or a folder to compare with it
 
 FOLDER/ops/op_types.py: which module of pyflow.ops declares which ops.  FOLDER/_public.py: which
-module has which public name in its table PUBLIC.  Both come from the modules themselves, all that
+module has which public name in its table PUBLIC.  FOLDER/interop/onnx/op_families.py: which
+module converts which of ONNX's ops.  All come from the modules themselves, all that
 lie in the folders of pyflow.ops and pyflow.lib; a name defined twice is an error.
 FOLDER/__init__.pyi and the other .pyi files: the public types (stubs.py), by a process that finds
 names by those tables.
@@ -18,7 +19,8 @@ import sys
 import textwrap
 
 import pyflow as tf
-from pyflow import _names, lib, ops, train
+from pyflow import _names, lib, ops, saved_model, train
+from pyflow.interop.onnx import registry
 
 OP_TYPES = '''"""Which module of pyflow.ops declares which ops.
 
@@ -34,6 +36,14 @@ Written by `make tables` (pyflow/tools/tables.py); do not edit.
 """
 
 PUBLIC = {
+%s}
+'''
+OP_FAMILIES = '''"""Which module of pyflow.interop.onnx.ops converts which ops.
+
+Written by `make tables` (pyflow/tools/tables.py); do not edit.
+"""
+
+OP_FAMILIES = {
 %s}
 '''
 
@@ -54,6 +64,7 @@ MODULES = (
     "pyflow.gradients.backprop",
     "pyflow.gradients.higher_order",
     *(f"pyflow.train.{name}" for name in train.MODULES),
+    *modules_in(saved_model),
 )
 
 
@@ -105,8 +116,10 @@ def known_elsewhere():
 
 def main(folder):
     folder = pathlib.Path(folder)
-    (folder / "ops").mkdir(exist_ok=True)
+    for name in ("ops", "interop/onnx"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
     for path, head, table in (("ops/op_types.py", OP_TYPES, op_types()),
+                              ("interop/onnx/op_families.py", OP_FAMILIES, registry.families()),
                               ("_public.py", PUBLIC, public_names())):
         (folder / path).write_text(head % rows(table), encoding="utf-8")
     write_stubs(folder)

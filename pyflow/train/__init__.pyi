@@ -62,6 +62,7 @@ get_global_step = _train.get_global_step
 get_or_create_global_step = _train.get_or_create_global_step
 global_step = _train.global_step
 import_meta_graph = _train.import_meta_graph
+init_from_checkpoint = _train.init_from_checkpoint
 input_producer = _train.input_producer
 inverse_time_decay = _train.inverse_time_decay
 latest_checkpoint = _train.latest_checkpoint

@@ -17,10 +17,11 @@ from pyflow.lib.control_flow import cond, grouping
 from pyflow.lib.math import logic_functions
 from pyflow.lib.math.reductions import reduce_min
 from pyflow.lib.queue import queues
+from pyflow.lib.summary import summary_functions
 from pyflow.ops.base import tensors as tensor_lib
 from pyflow.ops.elementwise import logic_ops
 from pyflow.train import input_tensors as given
-from pyflow.train.input import queue_kind
+from pyflow.train.input import filled, queue_kind
 from pyflow.train.queue_runners import QueueRunner, add_queue_runner
 
 _ENDS = (errors.OutOfRangeError, errors.CancelledError)
@@ -28,7 +29,8 @@ _ENDS = (errors.OutOfRangeError, errors.CancelledError)
 
 def _sizes(batch_size, num_buckets):
     """A static size, or a tensor, a bucket."""
-    sizes = list(batch_size) if isinstance(batch_size, (list, tuple)) else [batch_size] * num_buckets
+    sizes = (list(batch_size) if isinstance(batch_size, (list, tuple))
+             else [batch_size] * num_buckets)
     if len(sizes) != num_buckets:
         raise ValueError("If batch_size is a list it must have num_buckets elements. Found bucket "
                          f"sizes {sizes}, num_buckets {num_buckets}.")
@@ -80,6 +82,7 @@ def bucket(tensors, which_bucket, batch_size, num_buckets, num_threads=1, capaci
             close_op=grouping.group(*(q.close() for q in buckets)),
             cancel_op=grouping.group(*(q.close(cancel_pending_enqueues=True) for q in buckets))))
         _fill_top(top, buckets, sizes, allow_smaller_final_batch)
+        summary_functions.scalar(f"bucket/fraction_of_{capacity}_full", filled(top, capacity))
         which, *taken = top.dequeue(name="dequeue_top")
         taken = given.unpack_sparse(taken[0] if len(taken) == 1 else taken, packed)
         return which, given.as_given(tensors, taken)
@@ -87,7 +90,8 @@ def bucket(tensors, which_bucket, batch_size, num_buckets, num_threads=1, capaci
 
 def _top_queue(buckets, types, sizes, capacity, shared_name, smaller):
     """Of (bucket, batch); one that pads only because shapes may be unknown."""
-    rows = None if smaller or isinstance(sizes[0], graph.Tensor) or len(set(sizes)) > 1 else sizes[0]
+    known = not smaller and len(set(sizes)) == 1 and not isinstance(sizes[0], graph.Tensor)
+    rows = sizes[0] if known else None
     shapes = [vector(rows).concatenate(shape) for shape in buckets[0].shapes]
     return queues.PaddingFIFOQueue(capacity=capacity, dtypes=[dtypes.int32] + types,
                                    shapes=[scalar()] + shapes, shared_name=shared_name,

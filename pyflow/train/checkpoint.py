@@ -1,4 +1,5 @@
-"""Checkpoint files, read in Python: list, inspect, verify.
+"""Checkpoint files, read in Python: list, inspect, verify.  TensorFlow's are read, too
+(tf_checkpoint.py).
 
 The kernels SaveV2 and RestoreV2 write and read checkpoints while a graph runs; this module serves
 everything that needs no graph: `tf.train.load_checkpoint`, `list_variables`, `latest_checkpoint`,
@@ -40,6 +41,7 @@ import zlib
 import numpy as np
 
 from pyflow.framework import dtypes, errors
+from pyflow.train import tf_checkpoint
 
 FORMAT = "pyflow.checkpoint/1"
 PREAMBLE = b'{"crc32":"'  # then 8 hex digits and '"': 19 bytes that the CRC does not cover
@@ -55,15 +57,33 @@ def index_path(prefix):
 
 
 def checkpoint_exists(checkpoint_prefix):
-    """True if a complete checkpoint has this prefix."""
-    return os.path.isfile(index_path(os.fspath(checkpoint_prefix)))
+    """True if a complete checkpoint has this prefix: pyflow's, or TensorFlow's V2 or V1 (whose
+    prefix is a file's name, or a pattern of several)."""
+    prefix = _as_text(checkpoint_prefix)
+    return os.path.isfile(index_path(prefix)) or tf_checkpoint.format_of(prefix) == "V1"
+
+
+def modification_time(checkpoint_prefix):
+    """Seconds since the epoch of the newest file that makes the checkpoint one."""
+    prefix = _as_text(checkpoint_prefix)
+    index = index_path(prefix)
+    paths = [index] if os.path.isfile(index) else tf_checkpoint.v1_files(prefix)
+    return max(os.path.getmtime(path) for path in paths)
+
+
+def _as_text(path):
+    path = os.fspath(path)
+    return os.fsdecode(path) if isinstance(path, bytes) else path
 
 
 def remove_checkpoint(checkpoint_prefix, checkpoint_format_version=2, meta_graph_suffix="meta"):
     """Deletes the files of one checkpoint: the index first, so that what is left is never taken for
-    whole. There is one format whatever `checkpoint_format_version` says."""
+    whole. The format is found out, whatever `checkpoint_format_version` says."""
     prefix = os.fspath(checkpoint_prefix)
     folder, base = os.path.split(prefix)
+    if not os.path.isfile(index_path(prefix)) and tf_checkpoint.format_of(prefix) == "V1":
+        for path in tf_checkpoint.v1_files(prefix):
+            _unlink(path)
     _unlink(index_path(prefix))
     for name in _listdir(folder):
         if name.startswith(base + ".data-"):
@@ -86,14 +106,21 @@ def _unlink(path):
 
 
 class CheckpointReader:
-    """The tensors of one checkpoint.  Raises NotFoundError if there is none, DataLossError if it is
-    damaged."""
+    """The tensors of one checkpoint, pyflow's or TensorFlow's.  Raises NotFoundError if there is
+    none, DataLossError if it is damaged.
+
+    filepattern: the prefix, what Saver.save returned.
+    """
 
     def __init__(self, filepattern):
-        self._prefix = os.fspath(filepattern)
-        if isinstance(self._prefix, bytes):
-            self._prefix = os.fsdecode(self._prefix)
-        self._entries, self._files = _read_index(self._prefix)
+        self._prefix = _as_text(filepattern)
+        self._format = tf_checkpoint.format_of(self._prefix)
+        if self._format:
+            self._files = []
+            self._entries = {name: Entry(name, 0, dtype, shape, 0, size, None)
+                             for name, dtype, shape, size in tf_checkpoint.entries(self._prefix)}
+        else:
+            self._entries, self._files = _read_index(self._prefix)
 
     def __repr__(self):
         return f"<tf.train.CheckpointReader of {self._prefix!r}, {len(self._entries)} tensors>"
@@ -103,8 +130,14 @@ class CheckpointReader:
         """The checkpoint's path without .index and .data-..."""
         return self._prefix
 
+    @property
+    def format(self):
+        """"pyflow", or "TensorFlow V2", "TensorFlow V1"."""
+        return f"TensorFlow {self._format}" if self._format else "pyflow"
+
     def entries(self):
-        """All `Entry` records by name."""
+        """All `Entry` records by name; of TensorFlow's checkpoints `end` is the size in bytes, and
+        a type that pyflow lacks is its number."""
         return dict(self._entries)
 
     def has_tensor(self, tensor_str):
@@ -126,14 +159,17 @@ class CheckpointReader:
             raise errors.NotFoundError(
                 None, None, f"Key {tensor_str} not found in checkpoint '{self._prefix}'; it has "
                 + summarise(self._entries))
+        return self._value(entry)
+
+    def _value(self, entry):
+        if self._format:
+            return tf_checkpoint.read(self._prefix, entry.name, entry.dtype)
         return _decode(entry, self._read_bytes(entry))
 
     def debug_string(self):
         """Bytes: one line per tensor, as TF's reader prints them."""
-        lines = [
-            f"{e.name} (DT_{dtypes.schema_name(e.dtype).upper()}) {list(e.shape)}"
-            for e in self._entries.values()
-        ]
+        lines = [f"{e.name} (DT_{_type_name(e.dtype).upper()}) {list(e.shape)}"
+                 for e in self._entries.values()]
         return ("\n".join(lines) + "\n").encode()
 
     def verify(self):
@@ -141,7 +177,7 @@ class CheckpointReader:
         problems = []
         for entry in self._entries.values():
             try:
-                _decode(entry, self._read_bytes(entry))
+                self._value(entry)
             except errors.OpError as e:
                 problems.append(e.message)
         return problems
@@ -176,6 +212,11 @@ class CheckpointReader:
                 f"expected {entry.crc32:08x}"
             )
         return data
+
+
+def _type_name(dtype):
+    """"float", or the number of a type that pyflow lacks."""
+    return dtypes.schema_name(dtype) if isinstance(dtype, dtypes.DType) else str(dtype)
 
 
 def summarise(names, limit=5):

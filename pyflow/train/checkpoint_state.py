@@ -315,7 +315,7 @@ def latest_checkpoint(checkpoint_dir, latest_filename=None):
 
 def get_checkpoint_mtimes(checkpoint_prefixes):
     """Modification times, in seconds, of those of the given checkpoints that exist."""
-    return [os.path.getmtime(checkpoint.index_path(p)) for p in checkpoint_prefixes
+    return [checkpoint.modification_time(p) for p in checkpoint_prefixes
             if checkpoint.checkpoint_exists(p)]
 
 

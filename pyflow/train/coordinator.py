@@ -88,8 +88,8 @@ class Coordinator:
         elif len(ex) == 3 and ex[0] and ex[1]:
             _log.info("Error reported to Coordinator: %s", ex[1])
         else:
-            ex = (ValueError, ValueError("ex must be a tuple or sys.exc_info must return the current"
-                                         f" exception: {ex}"), None)
+            ex = (ValueError, ValueError("ex must be a tuple or sys.exc_info must return the "
+                                         f"current exception: {ex}"), None)
         self._exc_info_to_raise = ex
 
     def clear_stop(self):

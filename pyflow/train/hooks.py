@@ -37,6 +37,11 @@ class SecondOrStepTimer:
         self._every_secs, self._every_steps = every_secs, every_steps
         self.reset()
 
+    def __repr__(self):
+        every = f"{self._every_secs} s" if self._every_secs is not None else \
+            f"{self._every_steps} steps"
+        return f"<tf.train.SecondOrStepTimer every {every}, last {self._last_triggered_step}>"
+
     def reset(self):
         """Forgets the last time: the next look fires."""
         self._last_triggered_step = self._last_triggered_time = None
@@ -269,6 +274,9 @@ class GlobalStepWaiterHook(SessionRunHook):
 # ------------------------------------------------------------------------------------------- saving
 class CheckpointSaverListener:
     """What is done around a CheckpointSaverHook's saves. TF: tf.train.CheckpointSaverListener."""
+
+    def __repr__(self):
+        return f"<tf.train.{type(self).__name__}>"
 
     def begin(self):
         """As a hook's."""

@@ -3,7 +3,8 @@
 Invariants
   1. Each function adds its queue, and a QueueRunner in GraphKeys.QUEUE_RUNNERS; nothing flows
      before `tf.train.start_queue_runners`.
-  2. The end of input (limit_epochs: OutOfRangeError) goes from queue to queue: each is closed when
+  2. How full each queue is, is a summary, as in TensorFlow.
+  3. The end of input (limit_epochs: OutOfRangeError) goes from queue to queue: each is closed when
      all of its threads met it, and what is in it is given out first.
 
 Who calls it: users.  Thread: the one building the graph.  Source: TF 1.15 `tf.train.batch` and kin.
@@ -17,9 +18,10 @@ from pyflow.lib.array import gather_functions, identity_functions
 from pyflow.lib.control_flow import check_functions, logging_functions
 from pyflow.lib.queue import queues
 from pyflow.lib.random import random_functions
+from pyflow.lib.summary import summary_functions
 from pyflow.lib.variables import variables
 from pyflow.ops.base import tensors as tensor_lib
-from pyflow.ops.elementwise import logic_ops
+from pyflow.ops.elementwise import binary_ops, logic_ops
 from pyflow.train import input_tensors as given
 from pyflow.train.queue_runners import QueueRunner, add_queue_runner
 
@@ -48,7 +50,7 @@ def input_producer(input_tensor, element_shape=None, num_epochs=None, shuffle=Tr
 
     element_shape: of a row, where the tensor's is not known (ValueError without it). num_epochs:
     then OutOfRangeError (see limit_epochs). shuffle: the rows anew in each epoch, by `seed`.
-    capacity, shared_name: the queue's. cancel_op: the runner's."""
+    capacity, shared_name: the queue's. summary_name: of how full it is. cancel_op: the runner's."""
     with graph.name_scope(name, "input_producer", [input_tensor]):
         input_tensor = graph.convert_to_tensor(input_tensor, name="input_tensor")
         element_shape = input_tensor.shape.with_rank_at_least(1)[1:].merge_with(element_shape)
@@ -62,6 +64,8 @@ def input_producer(input_tensor, element_shape=None, num_epochs=None, shuffle=Tr
                                  shapes=[element_shape], shared_name=shared_name, name=name)
         add_queue_runner(QueueRunner(queue, [queue.enqueue_many([input_tensor])],
                                      cancel_op=cancel_op))
+        if summary_name is not None:
+            summary_functions.scalar(summary_name, filled(queue, capacity))
         return queue
 
 
@@ -116,6 +120,43 @@ def match_filenames_once(pattern, name=None):
 
 
 # ------------------------------------------------------------------------------- batches
+def filled(queue, capacity, beyond=0):
+    """Which part of a queue's capacity, beyond the elements that stay, is taken."""
+    size = queue.size()
+    if beyond:
+        size = binary_ops.Maximum(0, size - beyond)
+    return tensor_lib.cast(size, dtypes.float32) * (1.0 / (capacity - beyond))
+
+
+class _InOrder:
+    """How the queue of `batch` is made, and what its summary says."""
+
+    def __init__(self, capacity, dynamic_pad, shared_name):
+        self.kind = queue_kind(dynamic_pad)
+        self.given = dict(capacity=capacity, shared_name=shared_name)
+
+    def make(self, types, shapes):
+        return self.kind(dtypes=types, shapes=shapes, **self.given)
+
+    def summarize(self, queue):
+        capacity = self.given["capacity"]
+        summary_functions.scalar(f"fraction_of_{capacity}_full", filled(queue, capacity))
+
+
+class _Shuffled(_InOrder):
+    """The same of `shuffle_batch`."""
+
+    def __init__(self, capacity, min_after_dequeue, seed, shared_name):
+        self.kind = queues.RandomShuffleQueue
+        self.given = dict(capacity=capacity, min_after_dequeue=min_after_dequeue, seed=seed,
+                          shared_name=shared_name)
+
+    def summarize(self, queue):
+        capacity, least = self.given["capacity"], self.given["min_after_dequeue"]
+        summary_functions.scalar(f"fraction_over_{least}_of_{capacity - least}_full",
+                                 filled(queue, capacity, least))
+
+
 def queue_kind(dynamic_pad):
     """FIFOQueue, or the one that pads."""
     return queues.PaddingFIFOQueue if dynamic_pad else queues.FIFOQueue
@@ -128,19 +169,19 @@ def _put(queue, tensor_list, enqueue_many, keep_input):
     return given.if_kept(keep_input, lambda: put(tensor_list))
 
 
-def _batched(original, lists, scope, make_queue, batch_size, keep_input, enqueue_many, shapes,
-             threads, smaller):
+def _batched(original, lists, scope, wanted, batch_size, keep_input, enqueue_many, shapes, threads,
+             smaller):
     """The batch that comes out of a queue which `lists` of tensors go in, each by its own
     threads."""
     lists = [given.converted(one) for one in lists]
     keep_input = given.checked_keep_input(keep_input, enqueue_many)
     packed = [given.pack_sparse(one, enqueue_many) for one in lists]
     lists = [one for one, _ in packed]
-    queue = make_queue(dtypes=given.types_of(lists),
-                       shapes=given.shapes_of(lists, shapes, enqueue_many))
+    queue = wanted.make(given.types_of(lists), given.shapes_of(lists, shapes, enqueue_many))
     puts = [op for one in lists
             for op in [_put(queue, one, enqueue_many, keep_input)] * threads]
     add_queue_runner(QueueRunner(queue, puts))
+    wanted.summarize(queue)
     take = queue.dequeue_up_to if smaller else queue.dequeue_many
     taken = given.unpack_sparse(take(batch_size, name=scope), packed[0][1])
     return given.as_given(original, taken)
@@ -154,9 +195,8 @@ def _batch(tensors, batch_size, keep_input, num_threads, capacity, enqueue_many,
            dynamic_pad, smaller, shared_name, name):
     tensor_list = given.as_list(tensors)
     with graph.name_scope(name, "batch", list(tensor_list)) as scope:
-        def make_queue(**what):
-            return queue_kind(dynamic_pad)(capacity=capacity, shared_name=shared_name, **what)
-        return _batched(tensors, [tensor_list], scope, make_queue, batch_size, keep_input,
+        wanted = _InOrder(capacity, dynamic_pad, shared_name)
+        return _batched(tensors, [tensor_list], scope, wanted, batch_size, keep_input,
                         enqueue_many, shapes, num_threads, smaller)
 
 
@@ -164,25 +204,17 @@ def _batch_join(tensors_list, batch_size, keep_input, capacity, enqueue_many, sh
                 smaller, shared_name, name):
     lists = given.as_lists(tensors_list)
     with graph.name_scope(name, "batch_join", _flat(lists)) as scope:
-        def make_queue(**what):
-            return queue_kind(dynamic_pad)(capacity=capacity, shared_name=shared_name, **what)
-        return _batched(tensors_list[0], lists, scope, make_queue, batch_size, keep_input,
+        wanted = _InOrder(capacity, dynamic_pad, shared_name)
+        return _batched(tensors_list[0], lists, scope, wanted, batch_size, keep_input,
                         enqueue_many, shapes, 1, smaller)
-
-
-def _shuffling(capacity, min_after_dequeue, seed, shared_name):
-    def make_queue(**what):
-        return queues.RandomShuffleQueue(capacity=capacity, min_after_dequeue=min_after_dequeue,
-                                         seed=seed, shared_name=shared_name, **what)
-    return make_queue
 
 
 def _shuffle_batch(tensors, batch_size, capacity, min_after_dequeue, keep_input, num_threads, seed,
                    enqueue_many, shapes, smaller, shared_name, name):
     tensor_list = given.as_list(tensors)
     with graph.name_scope(name, "shuffle_batch", list(tensor_list)) as scope:
-        make_queue = _shuffling(capacity, min_after_dequeue, seed, shared_name)
-        return _batched(tensors, [tensor_list], scope, make_queue, batch_size, keep_input,
+        wanted = _Shuffled(capacity, min_after_dequeue, seed, shared_name)
+        return _batched(tensors, [tensor_list], scope, wanted, batch_size, keep_input,
                         enqueue_many, shapes, num_threads, smaller)
 
 
@@ -190,8 +222,8 @@ def _shuffle_batch_join(tensors_list, batch_size, capacity, min_after_dequeue, k
                         enqueue_many, shapes, smaller, shared_name, name):
     lists = given.as_lists(tensors_list)
     with graph.name_scope(name, "shuffle_batch_join", _flat(lists)) as scope:
-        make_queue = _shuffling(capacity, min_after_dequeue, seed, shared_name)
-        return _batched(tensors_list[0], lists, scope, make_queue, batch_size, keep_input,
+        wanted = _Shuffled(capacity, min_after_dequeue, seed, shared_name)
+        return _batched(tensors_list[0], lists, scope, wanted, batch_size, keep_input,
                         enqueue_many, shapes, 1, smaller)
 
 
@@ -238,8 +270,8 @@ def shuffle_batch(tensors, batch_size, capacity, min_after_dequeue, num_threads=
                   shared_name=None, name=None):
     """Like batch, of elements in random order. TF: tf.train.shuffle_batch.
 
-    capacity, min_after_dequeue: the most elements that wait to be chosen, and the fewest. seed: with
-    it the choices are TensorFlow's."""
+    capacity, min_after_dequeue: the most elements that wait to be chosen, and the fewest. seed:
+    with it the choices are TensorFlow's."""
     return _shuffle_batch(tensors, batch_size, capacity, min_after_dequeue, True, num_threads, seed,
                           enqueue_many, shapes, allow_smaller_final_batch, shared_name, name)
 

@@ -333,7 +333,7 @@ def _import_options(kwargs):
 
 def _import_collection(graph, name, target, scope):
     kind = target.WhichOneof("kind")
-    if kind is None:
+    if kind in (None, "any_list"):              # of other messages: a SavedModel's assets
         return
     for value in getattr(target, kind).value:
         try:
@@ -354,12 +354,21 @@ def _import_item(graph, name, kind, value, scope):
     if name == graph_lib.GraphKeys.SAVERS:
         from pyflow.framework import protos
         from pyflow.train.saver import Saver
-        return Saver.from_proto(protos.SaverDef.FromString(value), import_scope=scope or None)
+        return Saver.from_proto(_parsed(protos.SaverDef, value), import_scope=scope or None)
     if name == graph_lib.GraphKeys.QUEUE_RUNNERS:
         from pyflow.framework import protos
         from pyflow.train.queue_runners import QueueRunner
-        return QueueRunner.from_proto(protos.QueueRunnerDef.FromString(value), scope or None)
+        return QueueRunner.from_proto(_parsed(protos.QueueRunnerDef, value), scope or None)
     return value
+
+
+def _parsed(kind, data):
+    """The message of a collection's bytes; ValueError for others."""
+    from google.protobuf import message
+    try:
+        return kind.FromString(data)
+    except message.DecodeError as e:
+        raise ValueError(f"no {kind.__name__}: {e}") from None
 
 
 def _variable(data, scope):
@@ -367,7 +376,7 @@ def _variable(data, scope):
     in."""
     from pyflow.framework import protos
     from pyflow.lib.variables import variables
-    definition = protos.VariableDef.FromString(data)
+    definition = _parsed(protos.VariableDef, data)
     graph = graph_lib.get_default_graph()
     name = (f"{scope}/" if scope else "") + definition.variable_name
     for known in _VARIABLES:

@@ -37,6 +37,9 @@ USE_DEFAULT = object()
 class SessionCreator:
     """What makes a monitored session's sessions. TF: tf.train.SessionCreator."""
 
+    def __repr__(self):
+        return f"<tf.train.{type(self).__name__}>"
+
     def create_session(self):
         """A tf.Session whose variables have values; subclasses give it."""
         raise NotImplementedError(f"create_session is not implemented for {self}.")

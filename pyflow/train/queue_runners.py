@@ -1,7 +1,7 @@
 """QueueRunner: threads that run the enqueue operations of a queue.
 
     for each operation, a thread: run it, until it raises or the coordinator stops
-    a queue's exceptions (OutOfRangeError by default): the last thread of the session closes the queue
+    a queue's exceptions (OutOfRangeError by default): the session's last thread closes the queue
     any other exception: reported to the coordinator
     and one more: waits for the coordinator's stop, then closes the queue and cancels what waits
 

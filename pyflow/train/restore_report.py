@@ -70,9 +70,22 @@ class RestoreReport:
 
     def restore_matching(self, sess, reader):
         """Assigns what fits, by feeding the outputs of RestoreV2: the graph does not grow."""
-        feeds = {w.value: reader.get_tensor(w.key) for w in self._matching}
+        feeds = {w.value: _cut(reader.get_tensor(w.key), _slice_of(w.value))
+                 for w in self._matching}
         if feeds:
             sess.run([w.assign for w in self._matching], feeds)
+
+
+def _cut(array, text):
+    """The part of an array that a slice of RestoreV2 names: "5 4 0,3:-" is its first three rows."""
+    if not text:
+        return array
+    extents = text.split(" ")[array.ndim].split(":") if array.ndim else []
+    found = []
+    for extent in extents:
+        start, _, size = extent.partition(",")
+        found.append(slice(None) if extent == "-" else slice(int(start), int(start) + int(size)))
+    return array[tuple(found)]
 
 
 def compare(graph, saver_def, reader, reshape=False):
@@ -86,8 +99,9 @@ def compare(graph, saver_def, reader, reshape=False):
         if entry is None:
             missing.extend([] if known else [wanted.key])
         elif entry.dtype != wanted.dtype or not _fits(wanted.shape, entry.shape, reshape):
-            misshaped.extend([] if known else [Mismatch(wanted.key, f"{wanted.dtype.name} {_show(wanted.shape)}",
-                                      f"{entry.dtype.name} {list(entry.shape)}")])
+            found = f"{getattr(entry.dtype, 'name', entry.dtype)} {list(entry.shape)}"
+            misshaped.extend([] if known else [Mismatch(
+                wanted.key, f"{wanted.dtype.name} {_show(wanted.shape)}", found)])
         else:
             matching.append(wanted)
     unexpected = sorted(k for k in entries if k not in wanted_keys)
@@ -144,14 +158,24 @@ def _from_assign(op):
         if value.op.type == "SplitV":           # a part of a partitioned variable
             shape = _whole_shape(shape, value.op)
         value = value.op.inputs[0]
-    if value.op.type != "RestoreV2":
+    if value.op.type not in ("RestoreV2", "Restore", "RestoreSlice"):
         return []
     names = tensor_util.constant_value(value.op.inputs[1])
     if names is None:
         return []
+    if _slice_of(value):                        # the parts of a tensor: their shapes are slices'
+        shape = None
     key = names.ravel()[value.value_index]
     key = key.decode() if isinstance(key, bytes) else str(key)
     return [Wanted(key, value.dtype.base_dtype, shape, value, op)]
+
+
+def _slice_of(value):
+    """Which slice of the checkpoint's tensor RestoreV2 gives, "" for the whole."""
+    op = value.op
+    slices = tensor_util.constant_value(op.inputs[2]) if len(op.inputs) > 2 else None
+    text = "" if slices is None else slices.ravel()[value.value_index]
+    return text.decode() if isinstance(text, bytes) else str(text)
 
 
 def _whole_shape(part, split):

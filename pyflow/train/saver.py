@@ -22,6 +22,7 @@ Threads: one thread at a time per Saver.
 import os
 import time
 
+from pyflow import config
 from pyflow.framework import errors, graph as graph_lib
 from pyflow.ops.checkpoint import io_ops
 from pyflow.lib.array import identity_functions
@@ -65,14 +66,55 @@ def _filename_nodes(filename):
     return identity_functions.placeholder_with_default(default, shape=(), name="Const")
 
 
-def _save_nodes(prefix, saveables):
+def _save_nodes(prefix, saveables, file_format):
     specs = [spec for s in saveables for spec in s.specs]
     with graph_lib.device("/cpu:0"):
         save = io_ops.SaveV2(prefix=prefix, tensor_names=[s.name for s in specs],
                              shape_and_slices=[s.slice_spec for s in specs],
                              tensors=[_value(s) for s in specs], name="SaveV2")
+        write_as(save, file_format)
         with graph_lib.control_dependencies([save]):
             return identity_functions.identity(prefix, name="control_dependency")
+
+
+def write_as(save, file_format):
+    """Has a SaveV2 node write "tensorflow"'s format, or "pyflow"'s."""
+    if file_format == "tensorflow":
+        save._set_attr("_format", "tensorflow")
+
+
+def rewrite(prefix, file_format):
+    """Writes the checkpoint `prefix` again, in the other format, unless it has it already."""
+    reader = checkpoint.CheckpointReader(prefix)
+    if reader.format.lower().startswith(file_format):
+        return
+    from pyflow.session import Session
+    values = {name: reader.get_tensor(name) for name in reader.entries()}
+    with graph_lib.Graph().as_default() as graph:
+        given = [identity_functions.placeholder(reader.entries()[name].dtype) for name in values]
+        save = io_ops.SaveV2(prefix=prefix, tensor_names=list(values),
+                             shape_and_slices=[""] * len(values), tensors=given)
+        write_as(save, file_format)
+    with Session(graph=graph) as sess:
+        sess.run(save, dict(zip(given, values.values())))
+
+
+def all_saveables():
+    """The global variables and saveable objects of the default graph, each once."""
+    keys = graph_lib.GraphKeys
+    found = []
+    for key in (keys.GLOBAL_VARIABLES, keys.SAVEABLE_OBJECTS):
+        found += [v for v in graph_lib.get_collection(key) if not any(v is f for f in found)]
+    return found
+
+
+def _checked_format(file_format):
+    """"pyflow" or "tensorflow": what was asked for, or the environment's."""
+    if file_format is None:
+        return config.value("PYFLOW_CHECKPOINT_FORMAT")
+    if file_format not in ("pyflow", "tensorflow"):
+        raise ValueError(f"format is {file_format!r}: expected 'pyflow' or 'tensorflow'")
+    return file_format
 
 
 def _value(spec):
@@ -123,6 +165,8 @@ class Saver:
     keep_checkpoint_every_n_hours: besides these, keep one per so many hours.
     saver_def, builder, defer_build, allow_empty, write_version, restore_sequentially,
         pad_step_number, save_relative_paths, filename: as in TF 1.15.
+    format: "tensorflow" writes TensorFlow's V2 checkpoints; None: PYFLOW_CHECKPOINT_FORMAT, which
+        is "pyflow", whose files are replaced as one. Both, and V1, are restored.
     strict in `restore`: False restores what fits and returns a report.  `sharded` writes one file
     like the default; all of a process's devices share it.
 
@@ -155,6 +199,7 @@ class Saver:
         pad_step_number=False,
         save_relative_paths=False,
         filename=None,
+        format=None,
     ):
         if defer_build and var_list:
             raise ValueError("If `var_list` is provided then build cannot be deferred. Either set "
@@ -167,6 +212,7 @@ class Saver:
         self._max_to_keep, self._keep_hours = max_to_keep, keep_checkpoint_every_n_hours
         self._name, self._sequentially, self._filename = name, restore_sequentially, filename
         self._allow_empty, self._is_empty = allow_empty, False
+        self._format = _checked_format(format)
         self._pad_step_number, self._save_relative_paths = pad_step_number, save_relative_paths
         self.saver_def = saver_def
         self._last_checkpoints = []
@@ -190,10 +236,7 @@ class Saver:
             return
         var_list = self._var_list
         if var_list is None:
-            graph = graph_lib.get_default_graph()
-            keys = graph_lib.GraphKeys
-            var_list = (graph.get_collection(keys.GLOBAL_VARIABLES)
-                        + graph.get_collection(keys.SAVEABLE_OBJECTS))
+            var_list = all_saveables()
         if not var_list:
             if not self._allow_empty:
                 raise ValueError(
@@ -206,7 +249,7 @@ class Saver:
     def _build_nodes(self, saveables):
         with graph_lib.name_scope(self._name, "save", [s.op for s in saveables]):
             prefix = _filename_nodes(self._filename)
-            saved = _save_nodes(prefix, saveables)
+            saved = _save_nodes(prefix, saveables, self._format)
             restored = _restore_nodes(prefix, saveables, self._reshape, self._sequentially)
         return SaverDef(filename_tensor_name=prefix.name, save_tensor_name=saved.name,
                         restore_op_name=restored.name, max_to_keep=self._max_to_keep or 0,

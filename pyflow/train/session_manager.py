@@ -44,6 +44,9 @@ class SessionManager:
         self._wait_secs = recovery_wait_secs
         self._local_options, self._local_feeds = local_init_run_options, local_init_feed_dict
 
+    def __repr__(self):
+        return f"<tf.train.SessionManager of {self._graph!r}>"
+
     def prepare_session(self, master, init_op=None, saver=None, checkpoint_dir=None,
                         checkpoint_filename_with_path=None, wait_for_checkpoint=False,
                         max_wait_secs=7200, config=None, init_feed_dict=None, init_fn=None):

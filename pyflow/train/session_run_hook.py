@@ -39,6 +39,10 @@ class SessionRunContext:
     def __init__(self, original_args, session):
         self._original_args, self._session, self._stop_requested = original_args, session, False
 
+    def __repr__(self):
+        stops = ", which asks to stop" if self._stop_requested else ""
+        return f"<tf.train.SessionRunContext of {self._original_args.fetches}{stops}>"
+
     @property
     def original_args(self):
         """The SessionRunArgs of who called `run`."""
@@ -62,6 +66,9 @@ class SessionRunContext:
 class SessionRunHook:
     """Something that is done around each run of a monitored session; override what is needed.
     TF: tf.train.SessionRunHook."""
+
+    def __repr__(self):
+        return f"<tf.train.{type(self).__name__}>"
 
     def begin(self):
         """Once, before there is a session: the graph may be added to."""

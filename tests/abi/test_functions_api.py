@@ -493,3 +493,12 @@ def test_in_the_c_runtime(path, graph, tmp_path):
     assert done.stdout.splitlines() == [
         "[3, 0] [0.0, 2.0, 4.0]",
         "[0, 3] function 'f' cannot be called any more: the session was closed", "0"]
+
+
+def test_tensors_and_handles_outside_a_call(plugin):
+    shares, handle = op("Handles")([tf.constant([1.5, 2.5]), tf.constant(["a", "bc"])])
+    again, _ = op("Handles")([handle, shares[1]])
+    with tf.Session() as session:
+        numbers, words = session.run([shares[0], again[1]])
+    assert numbers.tolist() == [1.5, 2.5] and words.tolist() == [b"a", b"bc"]
+    assert settled(plugin.boxes_alive)

@@ -30,8 +30,9 @@ ALLOWED = {
     "timeline": set(),                  # reads StepStats messages and nothing else
     "train": LIB | {"gradients", "session", "_names", "timeline"},
     "interop": SESSION | {"timeline", "_names", "python", "train", "examples"},   # profiles of a model; TF's paths
-    "platform": SESSION,
-    "tools": SESSION | {"train", "interop", "timeline", "_names"},
+    "platform": SESSION | {"examples"},     # MNIST's files
+    "saved_model": SESSION | {"train", "interop"},
+    "tools": SESSION | {"train", "interop", "saved_model", "timeline", "_names"},
     "examples": FRAMEWORK,              # TensorFlow's module names for tutorials
     "core": FRAMEWORK,                  # TensorFlow's module names for messages
     "python": SESSION | {"timeline", "train"},   # TensorFlow's module names for clients

@@ -30,7 +30,7 @@ FLOATS = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, 1e38, -1e38, 1e308, 2.0**31
 SIZES = (0, 0, 1, 1, 2, 3, 4, 5, 8)
 NOT_FED = (dtypes.variant, dtypes.resource)    # values that only ops make
 # What a call may do to the process that fuzzes: write or read files, print, run Python.
-LEFT_OUT = {"SaveV2", "RestoreV2", "MergeV2Checkpoints", "PrintV2", "Print", "WriteFile",
+LEFT_OUT = {"SaveV2", "RestoreV2", "Save", "SaveSlices", "MergeV2Checkpoints", "PrintV2", "Print", "WriteFile",
             "ReadFile", "MatchingFiles", "PyFunc", "PyFuncStateless", "EagerPyFunc"}
 
 

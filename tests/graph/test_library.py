@@ -139,10 +139,10 @@ def test_versions():
 
 
 @pytest.mark.parametrize("name, hint", [
-    ("train.Supervisor", "tf.Session"), ("train.Coordinator", "threading"),
+    ("train.Server", "one process"), ("estimator", "tf.Session"),
     ("train.SummaryWriter", "tf.summary"), ("scalar_summary", "tf.summary"),
-    ("merge_all_summaries", "tf.summary"), ("FIFOQueue", "placeholders"),
-    ("train.shuffle_batch", "placeholders"), ("contrib.factorization", "tf.get_variable"),
+    ("merge_all_summaries", "tf.summary"), ("TextLineReader", "placeholders"),
+    ("contrib.factorization", "tf.get_variable"),
     ("contrib.layers.not_there", "tf.get_variable")])
 def test_names_that_are_not_here_say_what_to_do(name, hint):
     outer, _, last = name.rpartition(".")

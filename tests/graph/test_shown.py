@@ -12,7 +12,8 @@ from pyflow.framework import origin, user_traceback
 
 CONSTANTS = {"AggregationMethod", "GraphKeys", "UnconnectedGradients", "VariableAggregation",
              "VariableSynchronization", "image.ResizeMethod", "losses.Reduction",
-             "lookup.TextFileIndex"}        # classes of constants: nobody makes one
+             "io.TFRecordCompressionType", "lookup.TextFileIndex",
+             "python_io.TFRecordCompressionType", "summary.FileWriterCache"}    # classes of constants: nobody makes one
 DECORATORS = {"RegisterGradient"}
 
 

@@ -83,7 +83,7 @@ def test_packages_find_pyflow_where_they_import_onnxruntime(tmp_path):
 
 @pytest.mark.parametrize("words, said", [
     (["--onnxruntime"], "expected a SCRIPT"), (["--onnxruntime", "-m"], "expected a SCRIPT"),
-    (["--onnxruntime", "nowhere.py"], "no file nowhere.py"), (["x.py"], "--onnxruntime")])
+    (["--onnxruntime", "nowhere.py"], "no file nowhere.py"), (["x.py"], "no file x.py")])
 def test_a_program_that_is_not_there(words, said, capsys):
     from pyflow.tools import command
     try:

@@ -21,8 +21,8 @@ MORE = {"error": set("GRUBlockCell IRFFT3D LSTMBlockCell Lu MaxPoolGradGradV2 "
 # SparseSparse* raise TypeError there; While has one once it is lowered, as imports do, and none as a
 # call.  None at all would train on without a word.
 LESS = {"EagerPyFunc", "SparseSparseMaximum", "SparseSparseMinimum", "StatelessWhile", "While"}
-OURS = {"_FusedElementwise", "_FusedLayerNorm", "_FusedMoments", "_TreeEnsemble",
-        "_TreeEnsembleClassifier"}
+OURS = {"_CheckpointEntries", "_DynamicQuantizeLSTM", "_FusedElementwise", "_FusedLayerNorm",
+        "_FusedMoments", "_GRU", "_MatMulInteger", "_TreeEnsemble", "_TreeEnsembleClassifier"}
 
 
 def kind_of(name):

@@ -13,7 +13,8 @@ from pyflow.framework.tensor_shape import TensorShape
 
 RECORD = json.loads((pathlib.Path(__file__).parent / "tf_opdefs.json").read_text())
 # Ops TF 2.21 does not have under this name; ours alone.
-OURS = {"_FusedElementwise", "_FusedLayerNorm", "_FusedMoments", "_TreeEnsemble", "_TreeEnsembleClassifier"}
+OURS = {"_CheckpointEntries", "_DynamicQuantizeLSTM", "_FusedElementwise", "_FusedLayerNorm",
+        "_FusedMoments", "_GRU", "_MatMulInteger", "_TreeEnsemble", "_TreeEnsembleClassifier"}
 
 
 def plain(value):

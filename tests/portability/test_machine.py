@@ -14,6 +14,7 @@ SMALLEST = 8192     # below are pages, rows, and how far ahead is fetched
 NO_CACHES = {       # limits of what is asked for
     ("strings/strings_format.c", "MOST_BYTES"): "the longest string",
     ("rnn/ctc.c", "ALPHA_BYTES"): "the most memory asked for",
+    ("base/packed.h", "PF_MAPPED_BYTES"): "from which on memory goes back to the system at once",
 }
 
 

@@ -239,3 +239,185 @@ def test_keras_data(tmp_path, monkeypatch):
     (tmp_path / "test_batch.bin").write_bytes(rows.tobytes()[:-1])
     with pytest.raises(ValueError, match="not a binary file of CIFAR-10: 6145 bytes"):
         tf.keras.datasets.cifar10.load_data()
+
+
+# ---------------------------------------------------------------- framework
+
+def test_framework_checks():
+    f = tf.contrib.framework
+    x = tf.placeholder_with_default(np.ones((2, 3), np.float32), [None, 3], name="x")
+    assert f.is_tensor(x) and f.is_tensor(tf.Variable(1.)) and f.is_tensor(tf.SparseTensor([[0]], [1.], [2]))
+    assert not f.is_tensor(3) and not f.is_tensor(np.ones(2)) and f.is_numeric_tensor(x)
+    assert f.with_shape([None, 3], x).shape.as_list() == [None, 3] and value(f.with_shape([2, 3], x)).shape == (2, 3)
+    with pytest.raises(ValueError, match="Invalid shape for tensor x:0"):
+        f.with_shape([None, 4], x)
+    for shape in ([3, 3], tf.placeholder_with_default([3, 3], [2])):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            value(f.with_shape(shape, x))
+    assert value(f.with_same_shape(tf.zeros([2, 3]), x)).shape == (2, 3)
+    assert value(f.reduce_sum_n([x, tf.constant([2., 3.])])) == 11
+    assert f.assert_scalar_int(tf.constant(3)).dtype == tf.int32
+    for wrong in (3.0, [1, 2]):
+        with pytest.raises(ValueError, match="Expected"):
+            f.assert_scalar_int(tf.constant(wrong))
+    made = f.convert_to_tensor_or_sparse_tensor(tf.SparseTensorValue([[0]], [1.], [2]), dtype=tf.float32)
+    assert isinstance(made, tf.SparseTensor)
+    with pytest.raises(RuntimeError, match="requested"):
+        f.convert_to_tensor_or_sparse_tensor(made, dtype=tf.int32)
+
+
+def test_graphs_compared(caplog):
+    a = tf.Graph()
+    with a.as_default():
+        tf.constant(1., name="a"), tf.constant(2., name="b")
+    b = tf.GraphDef(node=reversed(a.as_graph_def().node))
+    tf.test.assert_equal_graph_def(a.as_graph_def(), b)
+    b.node[0].name = "c"
+    with pytest.raises(AssertionError, match="differ in the nodes b, c"):
+        tf.test.assert_equal_graph_def(a.as_graph_def(), b)
+    with caplog.at_level(10, "tensorflow"):
+        tf.logging.log_if(tf.logging.WARN, "no %d", False, 1)
+        tf.logging.log_if(tf.logging.WARN, "yes %d", True, 2)
+    assert [r.getMessage() for r in caplog.records] == ["yes 2"] and tf.MONOLITHIC_BUILD == 0
+
+
+# ---------------------------------------------------------------- cells
+
+def named():
+    """{name in its scope: value} of all variables, after initialisation of the session at hand."""
+    return {v.op.name: v.eval() for v in tf.global_variables()}
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def test_projections_and_embeddings():
+    x = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32)
+    inner = tf.nn.rnn_cell.BasicRNNCell(4)
+    cell = tf.contrib.rnn.OutputProjectionWrapper(
+        tf.contrib.rnn.InputProjectionWrapper(inner, 5, activation=tf.nn.relu), 2, activation=tf.sigmoid)
+    output, state = cell(x, cell.zero_state(2, tf.float32))
+    outer, middle = "output_projection_wrapper", "output_projection_wrapper/input_projection_wrapper"
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        v = named()
+        assert list(v) == [f"{middle}/kernel", f"{middle}/bias", f"{middle}/basic_rnn_cell/kernel",
+                           f"{middle}/basic_rnn_cell/bias", f"{outer}/kernel", f"{outer}/bias"]
+        h = np.tanh(np.maximum(x @ v[f"{middle}/kernel"], 0) @ v[f"{middle}/basic_rnn_cell/kernel"][:5])
+        got = sess.run([output, state])
+    np.testing.assert_allclose(got[1], h, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(got[0], sigmoid(h @ v[f"{outer}/kernel"]), rtol=1e-5)
+    assert cell.output_size == 2 and cell.state_size == 4 and len(cell.trainable_variables) == 6
+    words = tf.contrib.rnn.EmbeddingWrapper(tf.nn.rnn_cell.BasicRNNCell(4), 7, 3,
+                                            initializer=tf.constant_initializer(0.5))
+    output, _ = words(tf.constant([[6], [1]]), words.zero_state(2, tf.float32))
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        kernel = named()["embedding_wrapper/basic_rnn_cell/kernel"]
+        np.testing.assert_allclose(sess.run(output), [np.tanh(0.5 * kernel[:3].sum(0))] * 2, rtol=1e-5)
+    with pytest.raises(ValueError, match="must be > 0"):
+        tf.contrib.rnn.EmbeddingWrapper(inner, 0, 3)
+
+
+@pytest.mark.parametrize("layer_norm", [True, False])
+def test_layer_norm_lstm(layer_norm):
+    rng = np.random.default_rng(1)
+    x, c, h = (rng.normal(size=(3, n)).astype(np.float32) for n in (2, 4, 4))
+    cell = tf.contrib.rnn.LayerNormBasicLSTMCell(4, forget_bias=0.5, layer_norm=layer_norm, norm_gain=1.5, norm_shift=0.1)
+    output, state = cell(x, tf.nn.rnn_cell.LSTMStateTuple(tf.constant(c), tf.constant(h)))
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        v = named()
+        got = sess.run([output, state])
+    scope = "layer_norm_basic_lstm_cell"
+    assert set(v) == {f"{scope}/kernel"} | ({f"{scope}/{gate}/{p}" for gate in (
+        "input", "transform", "forget", "output", "state") for p in ("gamma", "beta")} if layer_norm else {f"{scope}/bias"})
+
+    def norm(a):
+        return (a - a.mean(1, keepdims=True)) / a.std(1, keepdims=True) * 1.5 + 0.1 if layer_norm else a
+    i, j, f, o = (norm(a) for a in np.split(np.concatenate([x, h], 1) @ v[f"{scope}/kernel"], 4, 1))
+    new_c = norm(c * sigmoid(f + 0.5) + sigmoid(i) * np.tanh(j))
+    np.testing.assert_allclose(got[1].c, new_c, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(got[0], np.tanh(new_c) * sigmoid(o), rtol=1e-4, atol=1e-5)
+    dropped = tf.contrib.rnn.LayerNormBasicLSTMCell(4, dropout_keep_prob=0.5, dropout_prob_seed=1)
+    with tf.variable_scope("dropped"):
+        assert value(dropped(x, dropped.zero_state(3, tf.float32))[0]).shape == (3, 4)
+
+
+def test_cells_take_arrays():
+    """As TensorFlow's layers do."""
+    cell = tf.nn.rnn_cell.BasicRNNCell(2)
+    assert value(cell(np.ones((1, 3), np.float32), cell.zero_state(1, tf.float32))[0]).shape == (1, 2)
+
+
+def test_update_gate():
+    x, h = np.ones((1, 2), np.float32), np.full((1, 3), 0.2, np.float32)
+    cell = tf.contrib.rnn.UGRNNCell(3, initializer=tf.constant_initializer(0.1), forget_bias=0.5)
+    output, _ = cell(x, tf.constant(h))
+    a = 0.1 * (2 + 0.6)
+    g = sigmoid(a + 0.5)
+    np.testing.assert_allclose(value(output), g * h + (1 - g) * np.tanh(a), rtol=1e-5)
+
+
+@pytest.mark.parametrize("is_tuple", [True, False])
+def test_attention_over_the_last_outputs(is_tuple):
+    rng = np.random.default_rng(2)
+    x, h, attention = (rng.normal(size=(2, n)).astype(np.float32) for n in (3, 4, 4))
+    outputs = rng.normal(size=(2, 3 * 4)).astype(np.float32)
+    cell = tf.contrib.rnn.AttentionCellWrapper(tf.nn.rnn_cell.BasicRNNCell(4), 3, attn_vec_size=5, state_is_tuple=is_tuple)
+    state = (tf.constant(h), tf.constant(attention), tf.constant(outputs))
+    output, new = cell(x, state if is_tuple else tf.concat(state, 1))
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        v = {name.removeprefix("attention_cell_wrapper/"): a for name, a in named().items()}
+        got, after = sess.run([output, new])
+    assert set(v) == {"kernel", "bias", "basic_rnn_cell/kernel", "basic_rnn_cell/bias", "attention/attn_w", "attention/attn_v",
+                      "attention/kernel", "attention/bias", "attn_output_projection/kernel", "attn_output_projection/bias"}
+    inner = np.concatenate([x, attention], 1) @ v["kernel"]
+    h2 = np.tanh(np.concatenate([inner, h], 1) @ v["basic_rnn_cell/kernel"])
+    past = outputs.reshape(2, 3, 4)
+    scores = np.tanh(past @ v["attention/attn_w"][0, 0] + (h2 @ v["attention/kernel"])[:, None]) @ v["attention/attn_v"]
+    weights = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+    seen = (weights[:, :, None] * past).sum(1)
+    wanted = np.concatenate([h2, seen], 1) @ v["attn_output_projection/kernel"]
+    np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+    last = np.concatenate([past[:, 1:], wanted[:, None]], 1).reshape(2, 12)
+    parts = after if is_tuple else np.split(after, [4, 8], 1)
+    for a, b in zip(parts, (h2, seen, last)):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ValueError, match="state_is_tuple is not set"):
+        tf.contrib.rnn.AttentionCellWrapper(tf.nn.rnn_cell.BasicLSTMCell(4), 3, state_is_tuple=False)
+
+
+def test_stacked_bidirectional_layers():
+    x = np.random.default_rng(3).normal(size=(2, 4, 3)).astype(np.float32)
+
+    def cells():
+        return [tf.nn.rnn_cell.BasicRNNCell(5), tf.nn.rnn_cell.BasicRNNCell(2)]
+    with tf.variable_scope("a"):
+        dynamic, fw, bw = tf.contrib.rnn.stack_bidirectional_dynamic_rnn(
+            cells(), cells(), x, dtype=tf.float32, sequence_length=[4, 2])
+    with tf.variable_scope("b"):
+        static, fw2, bw2 = tf.contrib.rnn.stack_bidirectional_rnn(
+            cells(), cells(), tf.unstack(tf.constant(x), axis=1), dtype=tf.float32, sequence_length=[4, 2])
+    ours, theirs = (sorted((v for v in tf.global_variables() if v.op.name.startswith(s)), key=lambda v: v.op.name)
+                    for s in "ab")
+    names = [f"a/stack_bidirectional_rnn/cell_{k}/bidirectional_rnn/{d}/basic_rnn_cell/{p}"
+             for k in (0, 1) for d in ("bw", "fw") for p in ("bias", "kernel")]
+    assert [v.op.name for v in ours] == names
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        for a, b in zip(ours, theirs):
+            assert a.shape == b.shape
+            sess.run(b.assign(a))
+        one, other, states, states2 = sess.run([dynamic, tf.stack(static, 1), (fw, bw), (fw2, bw2)])
+        v = {k: a.eval() for k, a in zip([n.split("/", 2)[2] for n in names], ours)}
+    np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    for a, b in zip(states, states2):
+        np.testing.assert_allclose(a[1], b[1], rtol=1e-5, atol=1e-6)
+    first = np.tanh(x[0, 0] @ v["cell_0/bidirectional_rnn/fw/basic_rnn_cell/kernel"][:3])
+    assert one.shape == (2, 4, 4) and not one[1, 2:].any() and np.abs(first).max() < 1
+    with pytest.raises(ValueError, match="same depth"):
+        tf.contrib.rnn.stack_bidirectional_dynamic_rnn(cells(), cells()[:1], x, dtype=tf.float32)
+    assert value(tf.contrib.rnn.transpose_batch_time(x)).shape == (4, 2, 3)

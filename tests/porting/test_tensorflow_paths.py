@@ -165,6 +165,14 @@ def test_the_same_paths_under_pyflows_name():
         import pyflow.python.ops.foo_ops  # noqa: F401
 
 
+def test_old_names_are_explained_where_they_are_missing():
+    for name, new in (("rnn", "nn.static_rnn"), ("bidirectional_rnn", "nn.static_bidirectional_rnn")):
+        with pytest.raises(AttributeError, match=f"TensorFlow 0.x's name of tf.{new}; `python -m pyflow exec` runs"):
+            getattr(tf.nn, name)
+    with pytest.raises(AttributeError, match="TensorFlow 0.x's name of tf.svd"):
+        tf.batch_svd
+
+
 def test_each_row_leads_somewhere():
     """A home that is neither in tf, nor waited for, nor a module is a slip."""
     waited_for = {"lib.queue.queues", "tools.inspect_checkpoint"}

@@ -359,3 +359,38 @@ def test_unittest_main():
     with pytest.raises(SystemExit) as ended:
         tf.test.main(argv=["p", "--help"])
     assert ended.value.code == 0
+
+
+# ---------------------------------------------------------------- layers, metrics, summaries
+
+def test_layers():
+    x = np.arange(16, dtype=np.float32).reshape(1, 4, 4, 1)
+    ones = tf.ones_initializer()
+    conv = tf.layers.conv2d(x, 2, 3, strides=2, padding="same", activation=tf.nn.relu, kernel_initializer=ones,
+                            bias_initializer=tf.constant_initializer(-50.), name="c")
+    # 3 x 3 places from (0, 0), (0, 2), (2, 0) and (2, 2), cut at the edge: "same" pads below and to the right
+    sums = np.array([[x[0, r:r + 3, c:c + 3].sum() for c in (0, 2)] for r in (0, 2)])
+    np.testing.assert_allclose(value(conv)[0, :, :, 1], np.maximum(sums - 50, 0))
+    assert [v.op.name for v in tf.trainable_variables()] == ["c/kernel", "c/bias"]
+    close(tf.layers.max_pooling2d(x, 3, 2, padding="same")[0, :, :, 0], [[10, 11], [14, 15]])
+    close(tf.layers.average_pooling2d(x, 2, 2, padding="same")[0, :, :, 0], [[2.5, 4.5], [10.5, 12.5]])
+    first = tf.layers.flatten(x.reshape(1, 2, 4, 2), data_format="channels_first")
+    close(first, x.reshape(1, 2, 4, 2).transpose(0, 2, 3, 1).reshape(1, 16))
+    up = tf.layers.conv2d_transpose(x, 1, 2, strides=2, kernel_initializer=ones, use_bias=False, name="t")
+    close(up[0, :, :, 0], np.kron(x[0, :, :, 0], np.ones((2, 2))))
+
+
+def test_metrics():
+    accuracy, update = tf.metrics.accuracy([1, 2, 3], [1, 2, 0], weights=[1., 1., 2.], metrics_collections=["m"], name="a")
+    with tf.Session() as sess:
+        sess.run(tf.local_variables_initializer())
+        assert sess.run(update) == 0.5 == sess.run(accuracy) and tf.get_collection("m") == [accuracy]
+
+
+def test_summaries():
+    loss = tf.summary.scalar("a b", tf.constant(2.), collections=["mine"], family="f")
+    image = tf.summary.image("im", tf.zeros([2, 3, 4, 1]), max_outputs=1)
+    both = tf.Summary.FromString(value(tf.summary.merge([loss, image], collections=["all"], name="both")))
+    assert [v.tag for v in both.value] == ["f/f/a_b", "im/image"] and both.value[0].simple_value == 2
+    assert (both.value[1].image.height, both.value[1].image.width) == (3, 4)
+    assert tf.get_collection("mine") == [loss] and len(tf.get_collection("all")) == 1

@@ -39,6 +39,7 @@ def load(name, path):
 def install():
     """Puts 1.15's `tensorflow` into sys.modules."""
     v1.disable_v2_behavior()
+    _seeds()
     old = types.ModuleType("tensorflow")
     old.__path__ = tensorflow.__path__
     old.__version__ = old.VERSION = "1.15.0"
@@ -55,6 +56,25 @@ def install():
                 setattr(old, name, target)
     _contrib()
     _tutorials()
+
+
+def _seeds():
+    """Ops without a seed of their own take the number of the last op for one, as in 1.15; TensorFlow
+    2 counts them."""
+    from tensorflow.python.framework import random_seed
+    most = 2**31 - 1
+
+    def get_seed(op_seed):
+        graph = v1.get_default_graph()
+        if graph.seed is not None:
+            last = len(graph.get_operations())
+            seeds = graph.seed % most, (last if op_seed is None else op_seed) % most
+        elif op_seed is not None:
+            seeds = 87654321, op_seed % most
+        else:
+            return None, None
+        return (0, most) if seeds == (0, 0) else seeds
+    random_seed.get_seed = get_seed
 
 
 def _v1(name, lazy):

@@ -878,3 +878,13 @@ def metagraph_of_runners(tf, x):
     x.note(runner.to_proto(export_scope="elsewhere") is None)
     scoped = runner.to_proto(export_scope="b")
     x.note([scoped.queue_name, list(scoped.enqueue_op_name)])
+
+
+@program
+def summaries_of_queues(tf, x):
+    n = tf.train.range_input_producer(6, num_epochs=1, shuffle=False, capacity=8).dequeue()
+    tf.train.batch([n], 3, capacity=10)
+    tf.train.shuffle_batch_join([[n]], 3, capacity=10, min_after_dequeue=4)
+    found = tf.get_collection(tf.GraphKeys.SUMMARIES)
+    x.note([s.name for s in found])
+    x.run([s.op.inputs[1] for s in found])

@@ -127,7 +127,8 @@ def test_damaged_streams_are_told_and_do_not_stop_a_restore(tmp_path, caplog):
     _, train, _ = counting()
     noise = tf.random_normal([])
     for _ in range(2):
-        with tf.train.MonitoredTrainingSession(checkpoint_dir=str(tmp_path)) as sess:
+        with caplog.at_level(logging.WARNING, "pyflow"), \
+                tf.train.MonitoredTrainingSession(checkpoint_dir=str(tmp_path)) as sess:
             sess.run([train, noise])
         [path] = sorted(glob.glob(f"{tmp_path}/*.streams.npz"))[-1:]
         with open(path, "wb") as file:
@@ -292,3 +293,28 @@ def test_the_supervisor(tmp_path):
     with pytest.raises(ZeroDivisionError):
         with supervisor.managed_session(start_standard_services=False):
             raise ZeroDivisionError
+
+
+def test_an_initialisable_iterator_goes_on_after_a_restart(tmp_path):
+    def run(last):
+        with tf.Graph().as_default():
+            step = tf.train.get_or_create_global_step()
+            data = tf.data.Dataset.range(1000).shuffle(100, seed=2)
+            iterator = data.make_initializable_iterator()
+            tf.add_to_collection(tf.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
+            tf.add_to_collection(tf.GraphKeys.SAVEABLE_OBJECTS,
+                                 tf.data.experimental.make_saveable_from_iterator(iterator))
+            item, got = iterator.get_next(), []
+            train = step.assign_add(1)
+            with tf.train.MonitoredTrainingSession(
+                    checkpoint_dir=str(tmp_path), save_checkpoint_steps=5,
+                    hooks=[tf.train.StopAtStepHook(last_step=last)]) as sess:
+                while not sess.should_stop():
+                    got.append(int(sess.run([item, train])[0]))
+        return got
+    parts = run(7) + run(20)
+    assert len(set(parts)) == len(parts) == 20
+    with tf.Session() as sess:
+        following = tf.data.Dataset.range(1000).shuffle(
+            100, seed=2).make_one_shot_iterator().get_next()
+        assert parts == [int(sess.run(following)) for _ in range(20)]

@@ -341,6 +341,9 @@ CHECKED = {
     r"python examples/01_digits\.py.*": ("make demo runs it", check_script),
     r"python examples/fine_tune\.py.*": (
         "trains for seconds; tests/onnx/test_fine_tune.py runs it", check_script),
+    r"python -m pyflow verify-resume .*": (
+        "kills a training for minutes; tests/train/test_verify_resume.py runs it",
+        lambda words: os.stat(ROOT / "pyflow/tools/verify_resume.py")),
     r"(\.venv/bin/)?python benchmarks/.*": ("measures for seconds to an hour", check_script),
     r"PYTHONSAFEPATH=1 \.venv/bin/python -m pytest .*": ("tests do not run themselves",
                                                          check_pytest),

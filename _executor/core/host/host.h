@@ -127,6 +127,13 @@ pf_tensor *pf_variable_writable(pf_variable *v);    /* value, unshared (copied i
 pf_status pf_variable_set(pf_variable *v, pf_tensor *take, int32_t any_shape, pf_error *err); /* checks type and shape */
 void pf_state_rng(pf_state *s, pf_str name, uint64_t seed, uint64_t seed2, uint64_t n, uint64_t *key, uint64_t *counter); /* two each */
     /* seeds both 0: from the system's entropy, once per name.  key = {seed, 0}, counter = {offset, seed2}; advances by n */
+/* shared.pyx: what kernels made of constants, once for all plans. */
+typedef struct pf_shared { void *obj; } pf_shared;
+pf_digest pf_shared_digest(const DLTensor *constant);
+pf_shared *pf_shared_find(const DLTensor *constant, pf_digest digest, pf_str form, const pf_type *type, pf_make_fn make,
+                          pf_ctx *ctx, void *arg, pf_status *st);   /* new reference; NULL: *st says why */
+void pf_shared_unref(pf_shared *s);
+int64_t pf_shared_count(void);
 /* kept.pyx: tensors that outlive their step under a name. */
 uint64_t pf_state_next_number(pf_state *s);         /* 0, 1, ...: for names that are used once */
 const pf_type *pf_kept_tensor_type(void);           /* of the resources that hold them */

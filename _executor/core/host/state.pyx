@@ -401,7 +401,7 @@ cdef public pf_tensor* pf_variable_read(pf_variable* v) noexcept nogil:
 
 cdef bint sole_owner(pf_tensor* t) noexcept nogil:
     """Nobody else can see the data."""
-    if not pf_tensor_unique(t) or t.flags & PF_T_BORROWED:
+    if not pf_tensor_unique(t) or t.flags & (PF_T_BORROWED | PF_T_CONSTANT):
         return False
     return not t.flags & PF_T_VIEW or pf_tensor_unique(<pf_tensor*>t.owner)
 

@@ -43,6 +43,8 @@ typedef struct pf_comp {
   const pf_kernel_entry **kernel;
   void **state;
   DLTensor **value;         /* prefilled: constants and handles */
+  pf_digest *digest;        /* of constants that kernels share things made of; zero: not known */
+  int32_t *held_at, *kept_by;   /* of constants: where plan->const_tensors has it; inputs that read it and were not dropped */
   uint8_t *cls, *flags;     /* cls: PF_C_* of its op */
   int32_t *mem_at;          /* plans with devices: node -> its outputs in mem */
   uint8_t *mem;             /* per output: 1 in the device's memory */
@@ -50,7 +52,7 @@ typedef struct pf_comp {
   int32_t *in_at;           /* node -> its first input in `late` */
   uint8_t *late;            /* per input: it reads a variable when its node runs */
   uint8_t *carries, *passes;/* per node: its output is a reference, unread; it may name a variable's value */
-  int32_t again, pad;       /* the graph got copies: compile it anew */
+  int32_t again, settled;   /* again: the graph got copies: compile it anew; settled: it never will */
   int32_t *frame, *out_frame, *topo;
   int32_t *next_start;      /* collective -> the one that starts after it did; -1; NULL: fewer than one */
   int32_t *out_begin, *out_node, *out_port; /* consumers: node, and the output it reads (-1: control) */
@@ -90,7 +92,7 @@ struct pf_group {
 pf_status pf_comp_frames(pf_comp *c);               /* which frame each node belongs to */
 pf_status pf_comp_loops(pf_comp *c);
 /* kernels.pyx */
-pf_status pf_comp_values(pf_comp *c, const pf_named_tensor *consts, int32_t n_consts);   /* constants, variables, kernels */
+pf_status pf_comp_values(pf_comp *c, pf_named_tensor *consts, int32_t n_consts);   /* constants, variables, kernels */
 pf_status pf_comp_own_value(pf_comp *c, int32_t node, pf_tensor *take);
 pf_status pf_comp_collectives(pf_comp *c);
 void pf_device_of_name(pf_str device, char *kind, int32_t *ordinal);   /* kind: room for 24 */

@@ -526,7 +526,7 @@ cdef pf_status prefill(pf_comp* c) noexcept nogil:
             k = <int32_t>pf_attr_int(c, i)
             if p.slot_use[c.slot[i]] != <uint32_t>NONE:
                 p.arg_slot[k] = c.slot[i]
-        else:
+        elif c.value[i] != NULL:        # else every reader dropped it
             p.consts[p.n_consts].slot = c.slot[i]
             p.consts[p.n_consts].tensor = c.value[i]
             p.n_consts += 1

@@ -1,5 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False, binding=False, overflowcheck=False
-"""Kernels, constants and variable handles of a plan's nodes, and what element types a node takes variables for."""
+"""Kernels, constants and variable handles of a plan's nodes, and what element types a node takes variables for.
+
+A constant's tensor may be a caller's memory while its plan is compiled.  Once all kernels of its readers are initialised it is let
+go, if each of them dropped it, which is as soon as the last did; else, where it is borrowed or not aligned, the plan gets a copy:
+
+    LENT -> GONE [note_dropped] | OWN [own_constant]      a plugin's kernel that is not ours sees OWN ones only
+"""
 from compile_h cimport *
 
 # ---------------------------------------------------------------- what variables may hold
@@ -191,15 +197,22 @@ cdef pf_status init_kernel(pf_comp* c, int32_t i, const pf_kernel_entry* k, pf_n
     cdef int32_t j
     cdef const DLTensor** constants = <const DLTensor**>pf_comp_grab(c, info.call.n_in, sizeof(void*))
     cdef uint8_t* dropped = <uint8_t*>pf_comp_keep(c, info.call.n_in, 1)
-    if constants == NULL or dropped == NULL:
+    cdef pf_digest** digests = <pf_digest**>pf_comp_grab(c, info.call.n_in, sizeof(void*))
+    if constants == NULL or dropped == NULL or digests == NULL:
         return c.err.code
     for j in range(info.call.n_in):
+        digests[j] = c.digest + c.g.nodes[i].inputs[j].node
         if c.cls[c.g.nodes[i].inputs[j].node] == PF_C_CONST:
+            if k.foreign and own_constant(c, c.g.nodes[i].inputs[j].node):
+                return c.err.code
             constants[j] = c.value[c.g.nodes[i].inputs[j].node]
     info.kernel = k
-    st = pf_kernel_init(c.plan, info, constants, dropped, said, sizeof(said))
+    st = pf_kernel_init(c.plan, info, constants, dropped, digests, said, sizeof(said))
     if st == PF_OK:
         info.dropped = dropped
+        for j in range(info.call.n_in):
+            if dropped[j]:
+                note_dropped(c, c.g.nodes[i].inputs[j].node)
         return PF_OK
     info.kernel = NULL              # the plan's end calls fini of those that were initialised
     if st == PF_DECLINE:
@@ -341,10 +354,48 @@ cdef pf_status make_variable(pf_comp* c, int32_t i) noexcept nogil:
     return pf_comp_own_value(c, i, h)
 
 cdef public pf_status pf_comp_own_value(pf_comp* c, int32_t i, pf_tensor* take) noexcept nogil:
+    c.held_at[i] = <int32_t>c.plan.n_const_tensors
     c.plan.const_tensors[c.plan.n_const_tensors] = take
     c.plan.n_const_tensors += 1
     c.value[i] = pf_dl(take)
     return PF_OK
+
+cdef pf_status own_constant(pf_comp* c, int32_t i) noexcept nogil:
+    """LENT -> OWN: kernels find it aligned, for as long as the plan lives."""
+    cdef pf_tensor* t = pf_tensor_of(c.value[i])
+    cdef pf_tensor* own
+    if not t.flags & PF_T_BORROWED and not <uintptr_t>t.m.dl_tensor.data & 63:
+        return PF_OK
+    own = pf_tensor_copy(t)
+    if own == NULL:
+        return pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"out of memory for a constant")
+    c.plan.const_tensors[c.held_at[i]] = own
+    c.value[i] = pf_dl(own)
+    pf_tensor_unref(t)
+    return PF_OK
+
+cdef void note_dropped(pf_comp* c, int32_t i) noexcept nogil:
+    """LENT -> GONE once nobody else reads it.  Where nodes may still move to a device, or into a group, it stays."""
+    c.kept_by[i] -= 1
+    if c.kept_by[i] or not c.settled or not c.flags[i] & PF_N_PREFILLED:
+        return
+    pf_tensor_unref(c.plan.const_tensors[c.held_at[i]])
+    c.plan.const_tensors[c.held_at[i]] = NULL
+    c.value[i] = NULL
+
+cdef void count_readers(pf_comp* c) noexcept nogil:
+    cdef int32_t i, k
+    for i in range(c.n):
+        for k in range(c.out_begin[i], c.out_begin[i + 1]):
+            c.kept_by[i] += c.out_port[k] >= 0
+
+cdef bint is_settled() noexcept nogil:
+    """The nodes stay as they are: no device has memory of its own, and nobody compiles groups."""
+    cdef int32_t k
+    for k in range(pf_device_count()):
+        if pf_device_at(k).vtable != NULL:
+            return False
+    return pf_compiler_count() == 0
 
 cdef pf_status make_constant(pf_comp* c, int32_t i, const pf_named_tensor* consts, int32_t n_consts) noexcept nogil:
     cdef const pf_attr_value* a = pf_attr_or_default(c.g.nodes + i, c.def_[i], b"value")
@@ -364,16 +415,13 @@ cdef pf_status make_constant(pf_comp* c, int32_t i, const pf_named_tensor* const
         return pf_comp_fail(c, i, PF_INVALID_ARGUMENT, b"a Const without a value")
     if t.type != c.sig[i].out_type[0]:
         return pf_comp_fail(c, i, PF_INVALID_ARGUMENT, b"the constant's value is not of the type its dtype says")
-    if t.flags & PF_T_BORROWED:
-        t = pf_tensor_copy(t)
-        if t == NULL:
-            return pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"out of memory for a constant")
-    else:
-        pf_tensor_ref(t)
+    pf_tensor_ref(t)
     return pf_comp_own_value(c, i, t)
 
-cdef public pf_status pf_comp_values(pf_comp* c, const pf_named_tensor* consts, int32_t n_consts) noexcept nogil:
+cdef public pf_status pf_comp_values(pf_comp* c, pf_named_tensor* consts, int32_t n_consts) noexcept nogil:
     cdef int32_t i
+    c.settled = is_settled()
+    count_readers(c)
     for i in range(c.n):
         fill_info(c, i, c.plan.nodes + i)
         if c.cls[i] == PF_C_CONST:
@@ -387,8 +435,15 @@ cdef public pf_status pf_comp_values(pf_comp* c, const pf_named_tensor* consts, 
             c.flags[i] |= PF_N_PREFILLED
         elif c.cls[i] == PF_C_ARG:
             c.flags[i] |= PF_N_PREFILLED
+    if c.settled:                       # the plan has those it needs
+        for i in range(n_consts):
+            pf_tensor_unref(consts[i].tensor)
+            consts[i].tensor = NULL
     for i in range(c.n):
         if c.cls[i] == PF_C_KERNEL and choose_kernel(c, i):
+            return c.err.code
+    for i in range(c.n):
+        if c.cls[i] == PF_C_CONST and c.value[i] != NULL and own_constant(c, i):
             return c.err.code
     spread_deadness(c)
     return PF_OK

@@ -126,6 +126,8 @@ typedef struct pf_place {
   int32_t buffer, first, last;  /* its buffer's number, or -1: alive from the instruction `first` to `last` */
 } pf_place;
 
+typedef struct pf_shared_use { struct pf_shared_use *next; pf_shared *object; } pf_shared_use;
+
 typedef struct pf_plan {
   pf_a32 refs;
   pf_a32 lock;              /* guards free_steps */
@@ -142,6 +144,7 @@ typedef struct pf_plan {
   uint32_t *slot_use;       /* frames' slots laid end to end: index into uses + 1; 0: one reading block; or the two below */
   pf_const_slot *consts;    /* root slots filled before every step */
   pf_tensor **const_tensors;
+  pf_shared_use *shared;    /* what its kernels took of constants, until they are done */
   uint32_t *arg_slot;       /* n_args; ~0: the argument is not used */
   int32_t *arg_type;
   pf_shape *arg_shape;
@@ -171,8 +174,9 @@ typedef struct {
 } pf_plan_options;
 typedef struct { pf_str name; pf_tensor *tensor; } pf_named_tensor;
 
-/* Takes the graph (also on failure); refs state and pool.  `consts` give the values of Const nodes by name. */
-pf_status pf_plan_compile(pf_graph *take, const pf_named_tensor *consts, int32_t n_consts, pf_state *state,
+/* Takes the graph (also on failure); refs state and pool.  `consts` give the values of Const nodes by name; those whose entry is NULL
+ * afterwards it took: they go as soon as no kernel needs them. */
+pf_status pf_plan_compile(pf_graph *take, pf_named_tensor *consts, int32_t n_consts, pf_state *state,
                           struct pf_pool *pool, const pf_plan_options *options, pf_plan **out, pf_error *err);
 /* The functions of a graph, each compiled when it is first called, once for all that may call it (library.pyx). */
 typedef struct pf_library pf_library;

@@ -202,6 +202,9 @@ cdef pf_status allocate(pf_comp* c) noexcept nogil:
     c.sig = <pf_signature*>pf_comp_grab(c, n, sizeof(pf_signature))
     c.kernel = <const pf_kernel_entry**>pf_comp_grab(c, n, sizeof(void*))
     c.value = <DLTensor**>pf_comp_grab(c, n, sizeof(void*))
+    c.digest = <pf_digest*>pf_comp_grab(c, n, sizeof(pf_digest))
+    c.held_at = <int32_t*>pf_comp_grab(c, n, sizeof(int32_t))
+    c.kept_by = <int32_t*>pf_comp_grab(c, n, sizeof(int32_t))
     c.cls = <uint8_t*>pf_comp_grab(c, n, 1)
     c.flags = <uint8_t*>pf_comp_grab(c, n, 1)
     c.frame = <int32_t*>pf_comp_grab(c, n, sizeof(int32_t))
@@ -252,7 +255,7 @@ cdef void decide_watching(pf_plan* p) noexcept nogil:
         if p.instrs[i].kind == PF_I_LOOP or p.instrs[i].flags & PF_F_LONG:
             p.watched = 1
 
-cdef pf_status compile_all(pf_comp* c, const pf_named_tensor* consts, int32_t n_consts) noexcept nogil:
+cdef pf_status compile_all(pf_comp* c, pf_named_tensor* consts, int32_t n_consts) noexcept nogil:
     cdef int32_t f
     if c.n > MAX_NODES:
         return pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"a graph of %d nodes is too large", c.n)
@@ -270,7 +273,7 @@ cdef pf_status compile_all(pf_comp* c, const pf_named_tensor* consts, int32_t n_
     decide_watching(c.plan)
     return PF_OK
 
-cdef pf_status compile_once(pf_comp* c, pf_plan* p, const pf_named_tensor* consts, int32_t n_consts) noexcept nogil:
+cdef pf_status compile_once(pf_comp* c, pf_plan* p, pf_named_tensor* consts, int32_t n_consts) noexcept nogil:
     cdef pf_status st
     pf_a32_store(&p.refs, 1)
     p.graph = c.g
@@ -294,7 +297,7 @@ cdef pf_status compile_once(pf_comp* c, pf_plan* p, const pf_named_tensor* const
         pf_plan_unref(p)
     return st
 
-cdef public pf_status pf_plan_compile(pf_graph* take, const pf_named_tensor* consts, int32_t n_consts, pf_state* state,
+cdef public pf_status pf_plan_compile(pf_graph* take, pf_named_tensor* consts, int32_t n_consts, pf_state* state,
                                       pf_pool* pool, const pf_plan_options* options, pf_plan** out,
                                       pf_error* err) noexcept nogil:
     cdef pf_comp c
@@ -332,6 +335,9 @@ cdef void free_plan(pf_plan* p) noexcept nogil:
         for i in range(p.n_nodes):
             if p.nodes[i].kernel != NULL and p.nodes[i].kernel.kernel.fini != NULL and not pf_host_ended():
                 p.nodes[i].kernel.kernel.fini(p.nodes[i].state)
+    while p.shared != NULL:
+        pf_shared_unref(p.shared.object)
+        p.shared = p.shared.next
     for i in range(p.n_const_tensors):
         pf_tensor_unref(p.const_tensors[i])
     if p.graph != NULL:

@@ -141,7 +141,8 @@ cdef public pf_status pf_call_fail(pf_call* c, pf_status st) noexcept nogil:
 
 # ---------------------------------------------------------------- calls without a step
 cdef public pf_status pf_kernel_init(pf_plan* plan, const pf_node_info* node, const DLTensor* const* constants,
-                                     uint8_t* dropped, char* text, int32_t room) noexcept nogil:
+                                     uint8_t* dropped, pf_digest* const* digests, char* text,
+                                     int32_t room) noexcept nogil:
     """Calls the init of the node's kernel, with the constants it may see; the status is the one it failed with first."""
     cdef pf_call call
     cdef pf_blame blame
@@ -154,6 +155,7 @@ cdef public pf_status pf_kernel_init(pf_plan* plan, const pf_node_info* node, co
     call.node = node
     call.constants = constants
     call.dropped = dropped
+    call.digests = digests
     call.info = node.call
     memcpy(&call.ctx.in_type, node.call, sizeof(pf_call_info))
     if k.foreign:

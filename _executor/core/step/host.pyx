@@ -544,6 +544,44 @@ cdef pf_status h_drop_constant(pf_ctx* ctx, int32_t i) noexcept nogil:
     c.dropped[i] = 1
     return PF_OK
 
+cdef pf_digest digest_of(pf_call* c, int32_t i) noexcept nogil:
+    """Of constant input i: computed for the first of its readers."""
+    cdef pf_digest* known = c.digests[i]
+    if not known.a and not known.b:
+        known[0] = pf_shared_digest(c.constants[i])
+    return known[0]
+
+cdef pf_status keep_shared(pf_call* c, pf_shared* take, void** obj) noexcept nogil:
+    """The plan holds it until its kernels are done."""
+    cdef pf_shared_use* use = <pf_shared_use*>pf_arena_alloc(&c.plan.arena, sizeof(pf_shared_use))
+    if use == NULL:
+        pf_shared_unref(take)
+        return pf_fail(&c.ctx, PF_RESOURCE_EXHAUSTED, b"out of memory for what a kernel shares")
+    use.object = take
+    use.next = c.plan.shared
+    c.plan.shared = use
+    obj[0] = take.obj
+    return PF_OK
+
+cdef pf_status h_shared(pf_ctx* ctx, int32_t i, pf_str form, const pf_type* type, pf_make_fn make, void* arg,
+                        void** obj) noexcept nogil:
+    cdef pf_call* c = <pf_call*>ctx
+    cdef const DLTensor* t
+    cdef pf_shared* found
+    cdef pf_status st = PF_OK
+    if ctx == NULL:
+        return PF_INVALID_ARGUMENT
+    if (obj == NULL or make == NULL or type == NULL or type.size < 16 or type.id == NULL or form.len < 0
+            or (form.data == NULL and form.len > 0)):
+        return pf_fail(ctx, PF_INTERNAL, b"shared without a usable pf_type, form, make or place for the object")
+    t = h_constant(ctx, i)
+    if t == NULL or pf_tensor_of(t).type == PF_STRING or pf_tensor_of(t).flags & PF_T_HANDLE or pf_tensor_of(t).device != NULL:
+        return PF_NOT_FOUND
+    found = pf_shared_find(t, digest_of(c, i), form, type, make, ctx, arg, &st)
+    if found == NULL:
+        return st
+    return keep_shared(c, found, obj)
+
 cdef const void* h_native(pf_ctx* ctx, const char* what) noexcept nogil:
     """The node's own device: handles of its stream, for kernels of whatever plugin."""
     cdef pf_call* c = <pf_call*>ctx
@@ -637,6 +675,7 @@ cdef void fill_table() noexcept nogil:
     table.can_forward = h_can_forward
     table.bring_output = h_bring_output
     table.native = h_native
+    table.shared = h_shared
 
 cdef public const pf_host* pf_host_table() noexcept nogil:
     if pf_a32_load(&table_state) == TABLE_READY:

@@ -356,6 +356,48 @@ cdef pf_status h_resource_get(pf_ctx* ctx, int32_t i, const pf_type* type, void*
                             type.id)
     return pf_failf(ctx, PF_INVALID_ARGUMENT, b"input %d is not a resource handle, expected %s", i, type.id)
 
+cdef pf_resource* behind(const pf_tensor* t, const pf_type* type) noexcept nogil:
+    """The resource of that type to which the tensor refers, or NULL."""
+    cdef pf_resource* r = <pf_resource*>t.m.dl_tensor.data
+    if not t.flags & PF_T_HANDLE or r == NULL or r.base.kind != PF_OBJ_RESOURCE:
+        return NULL
+    return r if r.type.id == type.id or strcmp(r.type.id, type.id) == 0 else NULL
+
+cdef DLManagedTensorVersioned* h_tensor_ref(const DLManagedTensorVersioned* m) noexcept nogil:
+    cdef pf_tensor* t = pf_managed_own(m)
+    if t == NULL:
+        return NULL
+    pf_tensor_ref(t)
+    return &t.m
+
+cdef DLManagedTensorVersioned* h_handle_new(const pf_host* host, int32_t type, const pf_type* kind, void* steal) noexcept nogil:
+    cdef pf_resource* r
+    cdef pf_tensor* t
+    cdef pf_str nothing
+    nothing.data = NULL
+    nothing.len = 0
+    if not usable(kind) or type not in (PF_RESOURCE, PF_VARIANT):
+        return NULL
+    r = pf_resource_new(kind, steal, PF_SCOPE_CONTAINER, nothing, nothing)
+    if r == NULL:
+        return NULL
+    t = pf_tensor_handle(<pf_object*>r)
+    if t == NULL:
+        return NULL
+    t.type = type
+    return &t.m
+
+cdef pf_status h_handle_get(const DLManagedTensorVersioned* m, const pf_type* type, void** obj) noexcept nogil:
+    cdef pf_tensor* t = pf_managed_own(m)
+    cdef pf_resource* r
+    if t == NULL or obj == NULL or not usable(type):
+        return PF_INVALID_ARGUMENT
+    r = behind(t, type)
+    if r == NULL:
+        return PF_INVALID_ARGUMENT
+    obj[0] = r.obj
+    return PF_OK
+
 cdef pf_status h_resource_delete(pf_ctx* ctx, int32_t i) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
     cdef pf_tensor* t
@@ -405,3 +447,6 @@ cdef public void pf_host_fill_state(pf_host* table) noexcept nogil:
     table.resource_delete = h_resource_delete
     table.rng = h_rng
     table.resource_output = h_resource_output
+    table.tensor_ref = h_tensor_ref
+    table.handle_new = h_handle_new
+    table.handle_get = h_handle_get

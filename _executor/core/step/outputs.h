@@ -14,7 +14,7 @@ static inline void pf_put_output(pf_call *c, int32_t i, pf_tensor *take) {
   if (pf_alive(old)) pf_dl_unref(old);
 }
 static inline int pf_is_plain(const pf_tensor *t) {
-  return !(t->flags & (PF_T_BORROWED | PF_T_HANDLE | PF_T_VIEW | PF_T_FOREIGN));
+  return !(t->flags & (PF_T_BORROWED | PF_T_HANDLE | PF_T_VIEW | PF_T_FOREIGN | PF_T_CONSTANT));
 }
 /* Input i is read for the last time, and by nobody else. */
 static inline int pf_last_reader(pf_call *c, int32_t i) {

@@ -36,7 +36,7 @@ cdef public void pf_started_unref(pf_started* h) noexcept nogil:
 cdef bint at_once(pf_plan** plans, int32_t n, const pf_start_options* o) noexcept nogil:
     cdef pf_plan* p = plans[0]
     return (n == 1 and tiny(p)
-            and (o == NULL or (o.timeout_ns == 0 and o.rendezvous == NULL and o.task == NULL and o.trace == NULL and o.stream == 0)))
+            and (o == NULL or (o.timeout_ns == 0 and o.rendezvous == NULL and o.task == NULL and o.trace == NULL)))
 
 cdef bint tiny(const pf_plan* p) noexcept nogil:
     return p.n_blocks == 1 and not p.has_async and p.n_frames_in_slabs == 0 and not p.watched
@@ -52,13 +52,17 @@ cdef public int32_t pf_start_enter(pf_plan* plan) noexcept nogil:
 cdef public void pf_start_leave() noexcept nogil:
     deeper(-1)
 
-cdef void run_at_once(pf_plan* plan, pf_tensor** take_args, pf_started_fn done, void* arg) noexcept nogil:
+cdef void run_at_once(pf_plan* plan, pf_tensor** take_args, uint64_t stream, pf_started_fn done, void* arg) noexcept nogil:
     cdef pf_tensor* few[FEW_RETS]
     cdef pf_tensor** rets = few
+    cdef pf_run_options with_stream
     cdef pf_error err
     cdef pf_status st
     cdef uint32_t k
     pf_error_clear(&err)
+    if stream:
+        memset(&with_stream, 0, sizeof(with_stream))
+        with_stream.stream = stream
     if plan.n_rets > FEW_RETS:
         rets = <pf_tensor**>malloc(sizeof(void*) * plan.n_rets)
     if rets == NULL:
@@ -66,7 +70,7 @@ cdef void run_at_once(pf_plan* plan, pf_tensor** take_args, pf_started_fn done, 
             pf_tensor_unref(take_args[k])
         st = pf_error_set(&err, PF_RESOURCE_EXHAUSTED, b"out of memory for a step's results")
     else:
-        st = pf_step_run(plan, take_args, rets, NULL, &err)
+        st = pf_step_run(plan, take_args, rets, &with_stream if stream else NULL, &err)
     done(arg, st, &err if st else NULL, rets)
     if rets != few:
         free(rets)
@@ -98,15 +102,6 @@ cdef void hand_over(pf_step* leader) noexcept nogil:
         s = next
     free(nobody.ready.items)
 
-cdef bint open_stream(pf_step* s) noexcept nogil:
-    if s.drawn == NULL:
-        s.drawn = <pf_a64*>calloc(s.plan.n_nodes + 1, sizeof(pf_a64))
-    else:
-        memset(s.drawn, 0, sizeof(pf_a64) * s.plan.n_nodes)
-    if s.drawn == NULL:
-        pf_step_fail(s, NULL, PF_RESOURCE_EXHAUSTED, b"out of memory for a step's random streams")
-    return s.drawn != NULL
-
 cdef int32_t prepare(pf_step* leader, const pf_start_options* o) noexcept nogil:
     """What the starter asked for; the number of partitions with anything to run."""
     cdef pf_step* s = leader
@@ -122,8 +117,8 @@ cdef int32_t prepare(pf_step* leader, const pf_start_options* o) noexcept nogil:
             leader.home = o.within.leader.home
             leader.depth = o.within.leader.depth + 1
     while s != NULL:
-        if o != NULL and o.stream and open_stream(s):
-            s.stream = o.stream
+        if o != NULL and o.stream:
+            pf_step_draw_from(s, o.stream)
         if o != NULL and o.trace != NULL:
             s.trace = o.trace
             pf_trace_step_begin(s)
@@ -137,7 +132,7 @@ cdef public pf_status pf_step_start(pf_plan** plans, int32_t n, pf_tensor** take
     if out != NULL:
         out[0] = NULL
     if at_once(plans, n, o) and pf_start_enter(plans[0]):
-        run_at_once(plans[0], take_args, done, arg)
+        run_at_once(plans[0], take_args, o.stream if o != NULL else 0, done, arg)
         pf_start_leave()
         return PF_OK
     return start(plans, n, take_args, o, done, arg, out, err)

@@ -184,6 +184,7 @@ typedef struct pf_call {            /* a pf_ctx and what the host keeps with it 
   /* init only */
   const DLTensor *const *constants;
   uint8_t *dropped;
+  pf_digest *const *digests;        /* of the constants; zero: not known yet */
   /* traced steps only (trace.pyx) */
   int64_t t_ready, t_start, t_done, turn;
   pf_trace_mark *mark;
@@ -229,6 +230,7 @@ typedef struct {
   int64_t *kernels;                 /* NULL, or receives the number of kernels executed */
   pf_trace *trace;           /* NULL, or where the step's records go */
   struct pf_inspect *inspect;       /* NULL, or how its kernels are looked at */
+  uint64_t stream;                  /* of its random numbers; 0: the State's */
 } pf_run_options;
 pf_status pf_step_run(pf_plan *plan, pf_tensor **take_args, pf_tensor **rets, const pf_run_options *options, pf_error *err);
 /* Runs the n plans of one step side by side: one rendezvous, one error, one deadline.  args and rets: plan after plan. */
@@ -282,6 +284,7 @@ int32_t pf_parts_share_rendezvous(pf_step *leader);
 void pf_parts_read_late(pf_step *leader);
 void pf_parts_part(pf_step *leader, pf_status s, pf_tensor **rets); /* results; each goes back to its plan */
 void pf_step_begin_root(pf_step *s, struct pf_worker *w);
+void pf_step_draw_from(pf_step *s, uint64_t stream);      /* its random numbers, from now on; no memory fails the step */
 
 pf_step *pf_step_take(pf_plan *plan, pf_tensor **take_args);    /* between step.pyx and parts.pyx; NULL: out of memory */
 void pf_step_work(pf_step *leader, struct pf_worker *w);        /* until every partition is over */

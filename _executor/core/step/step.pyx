@@ -487,6 +487,16 @@ cdef void run_alone(pf_step* s, pf_worker* w) noexcept nogil:
     pf_a32_store_rlx(&s.root.items.pending, PF_BLOCK_RUNNING)
     pf_run_block(w, s.root.items)
 
+cdef public void pf_step_draw_from(pf_step* s, uint64_t stream) noexcept nogil:
+    if s.drawn == NULL:
+        s.drawn = <pf_a64*>calloc(s.plan.n_nodes + 1, sizeof(pf_a64))
+    else:
+        memset(s.drawn, 0, sizeof(pf_a64) * s.plan.n_nodes)
+    if s.drawn == NULL:
+        pf_step_fail(s, NULL, PF_RESOURCE_EXHAUSTED, b"out of memory for a step's random streams")
+    else:
+        s.stream = stream
+
 cdef public void pf_step_begin_root(pf_step* s, pf_worker* w) noexcept nogil:
     cdef uint32_t k
     if s.plan.n_devices:
@@ -633,6 +643,8 @@ cdef public pf_status pf_step_run(pf_plan* plan, pf_tensor** take_args, pf_tenso
             pf_rendezvous_ref(o.rendezvous)
             s.rendezvous = o.rendezvous
             s.outlived = 1
+        if o.stream:
+            pf_step_draw_from(s, o.stream)
         announce(o, s)
     w.kernels = 0
     fill_slots(s, take_args)

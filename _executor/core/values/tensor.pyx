@@ -255,7 +255,7 @@ cdef public pf_tensor* pf_tensor_view_as(pf_tensor* src, int32_t type, const int
     if t.nbytes > src.nbytes:
         restore(t)
         return NULL
-    t.flags = PF_T_VIEW | (src.flags & (PF_T_BORROWED | PF_T_HANDLE))
+    t.flags = PF_T_VIEW | (src.flags & (PF_T_BORROWED | PF_T_HANDLE | PF_T_CONSTANT))
     t.m.dl_tensor.device = src.m.dl_tensor.device
     t.device = src.device
     pf_tensor_ref(root)
@@ -389,6 +389,10 @@ cdef int32_t type_of_dl(DLDataType d) noexcept nogil:
                 and i != PF_QINT16 and i != PF_QUINT16):
             return i
     return 0
+
+
+cdef public pf_tensor* pf_managed_own(const DLManagedTensorVersioned* m) noexcept nogil:
+    return <pf_tensor*>m.manager_ctx if m != NULL and m.deleter == pf_drop_reference else NULL
 
 
 cdef public int32_t pf_managed_type(const DLManagedTensorVersioned* m) noexcept nogil:

@@ -26,6 +26,7 @@
 #include <time.h>
 #include "pyflow/kernel.h"
 #include "values/atomic.h"
+#include "values/digest.h"
 
 #ifndef PY_LONG_LONG
 #define PY_LONG_LONG long long      /* Cython's spelling */
@@ -150,6 +151,7 @@ enum {
   PF_T_FOREIGN = 8,     /* `owner` is a DLManagedTensorVersioned whose deleter we call */
   PF_T_PLACED = 16,     /* its data lie in the running step's extent (buffers.pyx): copied if they leave the step */
   PF_T_WATCHED = 32,    /* checking build: a red zone follows the data */
+  PF_T_CONSTANT = 128,  /* memory that nobody ever writes to, a graph's array: shared, and copied before a write */
   PF_T_NAMED = 64       /* a handle that names a variable's value under a shape and type of its own; `owner`: what it was */
 };
 typedef struct pf_tensor {
@@ -183,6 +185,7 @@ pf_tensor *pf_tensor_new(int32_t type, const int64_t *shape, int32_t ndim); /* u
 pf_tensor *pf_tensor_wrap(int32_t type, const int64_t *shape, int32_t ndim, void *data, uint32_t flags,
                           void (*release_owner)(void *owner), void *owner);   /* foreign memory; release_owner may be NULL */
 int32_t pf_managed_type(const DLManagedTensorVersioned *m);  /* its element type; 0: none of ours */
+pf_tensor *pf_managed_own(const DLManagedTensorVersioned *m);   /* the tensor of ours that it is, lent; NULL: a foreign one */
 pf_tensor *pf_tensor_adopt(DLManagedTensorVersioned *steal, int32_t type);    /* our own ones are unwrapped, not wrapped */
 pf_tensor *pf_tensor_view_as(pf_tensor *src, int32_t type, const int64_t *shape, int32_t ndim); /* the bytes under another type */
 pf_tensor *pf_tensor_view(pf_tensor *src, const int64_t *shape, int32_t ndim);/* new header over the same data, refs src */

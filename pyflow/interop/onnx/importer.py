@@ -13,6 +13,8 @@ One import is the work of one thread.  See `import_model`.
 import functools
 import re
 
+import numpy as np
+
 import pyflow as tf
 from pyflow.framework import dtypes
 from pyflow.interop.onnx import functions, registry, small_types, trainable
@@ -24,6 +26,7 @@ from pyflow.interop.onnx.tensors import dtype_of, shape_of, to_array
 from pyflow.interop.onnx.values import Knowledge, Value, Weight
 
 _MAX_NESTING = 32
+_HALF = 10                          # ONNX's number of float16
 _NEWEST = 1 << 30
 
 
@@ -43,10 +46,13 @@ class Scope:
 class Importer:
     """Converts one model into the default graph."""
 
-    def __init__(self, model, folder, constants, shapes, weights=None, chosen=None):
+    def __init__(self, model, folder, constants, shapes, weights=None, chosen=None,
+                 wide_halves=False, only_run=False):
         """weights: a dict kept with the model, in which its imports share what it holds; chosen: a
-        trainable.Chosen, which of its arrays become variables."""
+        trainable.Chosen, which of its arrays become variables. wide_halves: float16 is float32 but
+        for the model's inputs and outputs; only_run: nobody asks for gradients."""
         self.model, self.folder = model, folder
+        self.wide_halves, self.only_run = wide_halves, only_run
         self.constants, self.shapes = constants, shapes
         self._weights = {} if weights is None else weights
         self.opsets = _opsets(model.opset_import)
@@ -57,6 +63,7 @@ class Importer:
         self._graph, self._scope = None, ""     # the graph and the name scope of the import
         self._variables = {}        # id of a TensorProto -> its variable
         self.variables = {}         # the model's name -> variable
+        self._fed = {}              # placeholders of inputs whose values are wider
         self.small_outputs = {}     # name -> ONNX's number, of outputs that are codes
         self.map_outputs = {}       # name -> array of keys, of outputs that are maps
         self._calls = []            # functions being expanded
@@ -82,10 +89,11 @@ class Importer:
             codes = small_types.unpacked(proto, shape_of(proto, what), what)
             return Value(array=codes).tagged(proto.data_type)
         if self._foreign:
-            return Value(array=to_array(proto, self.folder, what))
+            return Value(array=self.widened(to_array(proto, self.folder, what)))
         weight = self._weights.get(id(proto))
         if weight is None:      # the model, which owns the message, lives as long as the dict
-            weight = self._weights[id(proto)] = Weight(to_array(proto, self.folder, what))
+            array = self.widened(to_array(proto, self.folder, what))
+            weight = self._weights[id(proto)] = Weight(array)
         if self._chosen(name, weight.array):
             if tf.get_default_graph() is not self._graph:       # a trial, which is dropped
                 return Value(tf.placeholder(dtypes.as_dtype(weight.array.dtype),
@@ -104,6 +112,10 @@ class Importer:
                 key, number = f"{name}_{number}", number + 1
             self.variables[key] = made
         return made
+
+    def widened(self, array):
+        """The array, of float32 where halves are."""
+        return array.astype(np.float32) if self.wide_halves and array.dtype == np.float16 else array
 
     def input_names(self, source_ops):
         """Names of the model's inputs among nodes that nothing goes into."""
@@ -133,7 +145,7 @@ class Importer:
                 elif isinstance(made, Map):
                     inputs[info.name] = [made.keys, made.tensor]
                 elif not made.is_array:
-                    inputs[info.name] = made.tensor
+                    inputs[info.name] = self._fed.get(info.name, made.tensor)
         self.nodes(graph.node, scope, self.opsets)
         outputs = {}
         for info in graph.output:
@@ -146,10 +158,17 @@ class Importer:
             try:
                 outputs[info.name] = (
                     [tf.identity(item.plain, name=name) for item in value.items]
-                    if isinstance(value, Sequence) else tf.identity(value.plain, name=name))
+                    if isinstance(value, Sequence) else self._output(info, value, name))
             except (TypeError, ValueError) as error:
                 raise OnnxError(f"output {info.name!r}: {error}") from error
         return inputs, outputs
+
+    def _output(self, info, value, name):
+        kind = info.type.tensor_type if info.type is not None else None
+        if self.wide_halves and kind is not None and kind.elem_type == _HALF \
+                and value.dtype is tf.float32:
+            return tf.cast(value.plain, tf.float16, name=name)
+        return tf.identity(value.plain, name=name)
 
     def _initializers(self, graph, scope):
         for proto in graph.initializer:
@@ -195,10 +214,13 @@ class Importer:
         own, (dtype, shape) = shape, tensor_type(info)
         bound = self.constants.get(info.name)
         if bound is not None:
-            return Value(array=bound)
+            return Value(array=self.widened(bound))
         shape = self.shapes.get(info.name, shape) if own is None else own
         made = tf.placeholder(dtype, shape, name=_node_name(info.name, "input"))
         self._placeholders[made.op] = info.name
+        if self.wide_halves and made.dtype is tf.float16:
+            self._fed[info.name] = made
+            made = tf.cast(made, tf.float32)
         return Value(made).tagged(small_type(info))
 
     def _lookup(self, scope, name, what):

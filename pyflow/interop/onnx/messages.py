@@ -66,6 +66,7 @@ class _Field:
         self.name = name
         self.repeated = kind.startswith("*")
         self.kind = kind.lstrip("*")
+        self.in_runs = self.repeated and self.kind in ("bytes", "int64", "float", "double")
 
 
 class Message:
@@ -119,6 +120,8 @@ def read(data, message="ModelProto"):
 
 
 def _varint(view, at, end):
+    if at < end and view[at] < 128:         # most are one byte
+        return view[at], at + 1
     value = shift = 0
     while True:
         if at >= end or shift > 63:
@@ -140,12 +143,12 @@ def _read(view, message, depth):
     if depth > _MAX_DEPTH:
         raise ValueError(f"{message.__name__}: messages are nested deeper than {_MAX_DEPTH}")
     made = message()
-    values, at, end = made.__dict__, 0, len(view)
+    fields, values, at, end = message.fields, made.__dict__, 0, len(view)
     while at < end:
         key, at = _varint(view, at, end)
-        field, wire = message.fields.get(key >> 3), key & 7
+        field, wire = fields.get(key >> 3), key & 7
         try:
-            if field is not None and field.repeated and key < 128 and end - at > _LEAST_RUN:
+            if field is not None and field.in_runs and key < 128 and end - at > _LEAST_RUN:
                 at = _store_run(values, field, view, at, end, key)
             raw, at = _raw(view, at, end, wire)
             if field is not None:

@@ -6,7 +6,7 @@ import numpy as np
 
 import pyflow as tf
 from pyflow.framework import dtypes
-from pyflow.interop.onnx import functions, messages, registry
+from pyflow.interop.onnx import files, functions, messages, registry
 from pyflow.interop.onnx.errors import OnnxError
 from pyflow.interop.onnx.importer import Importer, tensor_type
 from pyflow.interop.onnx.trainable import Chosen
@@ -71,18 +71,23 @@ def import_model(model, graph=None, name="", constants=None, shapes=None, folder
 
 
 def imported(proto, folder, graph=None, name="", constants=None, shapes=None, weights=None,
-             trainable=False):
+             trainable=False, wide_halves=False, only_run=False):
     """`import_model` of a message that was read.  weights: a dict that lives as long as the
-    message, in which all imports of it share what it holds."""
+    message, in which all imports of it share what it holds.  wide_halves: float16 is computed in
+    float32, as onnxruntime does on processors; the inputs and outputs stay float16.  only_run:
+    nobody asks for gradients, so ops without one may be used."""
     graph = graph if graph is not None else tf.get_default_graph()
     declared = {info.name: info for info in proto.graph.input} if proto.graph is not None else {}
     constants = {key: _bound(value, key, declared) for key, value in (constants or {}).items()}
     for key in shapes or {}:
         _declared_input("shapes", key, declared)
     importer = Importer(proto, folder, constants, dict(shapes or {}), weights,
-                        Chosen(trainable, proto))
+                        Chosen(trainable, proto), wide_halves, only_run)
     with graph.as_default(), tf.name_scope(name or None), _pause.collection_paused():
-        inputs, outputs = importer.run()
+        try:
+            inputs, outputs = importer.run()
+        finally:
+            files.give_back()
     return ImportedModel(graph, inputs, outputs, [f.name for f in proto.functions],
                          importer.opsets, importer.small_outputs, importer.map_outputs,
                          importer.variables)
@@ -95,7 +100,7 @@ def load(model, folder=None):
         if os.path.getsize(path) > _MAX_BYTES:
             raise OnnxError(f"{path} has more than {_MAX_BYTES} bytes")
         folder = folder or os.path.dirname(os.path.abspath(path))
-        data = np.memmap(path, np.uint8, "r") if os.path.getsize(path) else b""
+        data = files.ModelFile(path) if os.path.getsize(path) else b""
     elif isinstance(model, (bytes, bytearray, memoryview)):
         data = model
     elif hasattr(model, "SerializeToString"):

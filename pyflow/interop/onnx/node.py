@@ -121,7 +121,8 @@ class Node:
                 raise self.error(f"attribute {name!r} is missing")
             return default
         try:
-            return native(proto, self.importer.folder)
+            made = native(proto, self.importer.folder)
+            return self.importer.widened(made) if isinstance(made, np.ndarray) else made
         except (TypeError, ValueError) as error:
             raise self.error(f"attribute {name!r}: {error}") from None
 
@@ -187,9 +188,10 @@ class Node:
         if number is None:
             return default
         try:
-            return dtype_of(number, f"attribute {name!r}")
+            dtype = dtype_of(number, f"attribute {name!r}")
         except TypeError as error:
             raise self.unsupported(str(error)) from None
+        return dtypes.float32 if self.importer.wide_halves and dtype is dtypes.float16 else dtype
 
 
 def _text(data):

@@ -6,10 +6,16 @@
 A converter takes a `Node` and returns what its outputs are: a tensor, a `Value`, or a list of
 them (None for an output that is not made).  The version used for a node is the newest one that is
 not newer than the model's opset.
+
+The modules of converters are imported when a model first has one of their ops; which has which
+is in op_families.py, which `make tables` writes from them.
 """
 
 import bisect
 import importlib
+import sys
+
+from pyflow.interop.onnx.op_families import OP_FAMILIES
 
 # Modules with converters; importing one registers them.
 FAMILIES = ("array", "attention", "control_flow", "conv", "elementwise", "image", "indexing",
@@ -21,11 +27,18 @@ FAMILIES = ("array", "attention", "control_flow", "conv", "elementwise", "image"
 MICROSOFT = "com.microsoft"
 
 _table = {}         # (domain, op) -> ([since, ...], [function, ...])
-_loaded = False
+_homes = {}         # module -> {"domain.Op", ...}: what it registered
+_families = {}      # "domain.Op" -> [family, ...]
+for _family, _ops in OP_FAMILIES.items():
+    for _op in _ops.split():
+        _families.setdefault(_op, []).append(_family)
 
 
 def converter(*names, since=1, domain=""):
     """Registers a function for the ops called `names`."""
+    home = _homes.setdefault(sys._getframe(1).f_globals["__name__"], set())
+    home.update(titled(domain, name) for name in names)
+
     def register(function):
         for name in names:
             versions, functions = _table.setdefault((domain, name), ([], []))
@@ -38,7 +51,10 @@ def converter(*names, since=1, domain=""):
 
 def find(domain, name, opset):
     """The converter for an op, or None.  domain "ai.onnx" is ""."""
-    _load()
+    title = titled(domain, name)
+    if title in _families:
+        _load(_families[title])
+        _families.pop(title, None)      # after it, for other threads
     found = _table.get((domain, name))
     if found is None:
         return None
@@ -48,13 +64,21 @@ def find(domain, name, opset):
 
 def names():
     """All (domain, op) with a converter, sorted."""
-    _load()
+    _load(FAMILIES)
     return sorted(_table)
 
 
-def _load():
-    global _loaded
-    if not _loaded:
-        for family in FAMILIES:
-            importlib.import_module(f"pyflow.interop.onnx.ops.{family}")
-        _loaded = True
+def titled(domain, name):
+    """"domain.Op", "Op" of ai.onnx's."""
+    return f"{domain}.{name}" if domain else name
+
+
+def families():
+    """{family: titles of the ops that it has converters for}, of all."""
+    _load(FAMILIES)
+    return {family: _homes.get(f"pyflow.interop.onnx.ops.{family}", ()) for family in FAMILIES}
+
+
+def _load(modules):
+    for family in modules:
+        importlib.import_module(f"pyflow.interop.onnx.ops.{family}")

@@ -15,6 +15,7 @@ import os
 import numpy as np
 
 from pyflow.framework import dtypes
+from pyflow.interop.onnx import files
 
 # ONNX's TensorProto.DataType -> ours
 DTYPES = {1: dtypes.float32, 2: dtypes.uint8, 3: dtypes.int8, 4: dtypes.uint16, 5: dtypes.int16,
@@ -124,7 +125,8 @@ def _external(proto, size, folder, what):
     if offset + size > available:
         raise ValueError(f"{what}: needs bytes {offset} to {offset + size} of {path}, which has "
                          f"{available}")
-    return np.memmap(path, np.uint8, "r", offset, (size,)).view(np.ndarray)
+    file = files.ModelFile(path, offset, size)
+    return np.frombuffer(file, np.uint8, size, file.skip)
 
 
 def _inside(folder, location, what):

@@ -18,7 +18,7 @@ import numpy as np
 import pyflow as tf
 from pyflow.framework import dtypes
 from pyflow.interop.onnx.errors import OnnxError
-from pyflow.interop.onnx.values import held_constant
+from pyflow.interop.onnx.values import held_constant, owned
 
 _FLOATS = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
 _MAX_STEPS = 64             # nodes that only move numbers, one after the other
@@ -176,7 +176,7 @@ def _check_names(asked, model):
 def variable(array, name, scope):
     """A trainable variable with that initial value.  name: a node's name; scope: the name scope of
     the import, "" for none."""
-    graph = tf.get_default_graph()
+    graph, array = tf.get_default_graph(), owned(array)
     with graph.control_dependencies(None), tf.name_scope(f"{scope}/" if scope else None):
         return tf.Variable(lambda: held_constant(array), dtype=dtypes.as_dtype(array.dtype),
                            name=name)

@@ -22,9 +22,12 @@ import numpy as np
 import pyflow as tf
 from pyflow.framework import dtypes
 from pyflow.framework.constant import constant_from_array
+from pyflow.interop.onnx import files
 
 _MAX_KNOWN = 1 << 14        # elements of a value that is computed while importing
 _MAX_DEPTH = 200
+_SMALL = 4096               # bytes below which a plan has a copy of its own anyway
+RECALLED_BYTES = 1 << 16    # constants that a Variant lets go between compilations
 _RANDOM = ("Placeholder", "PlaceholderWithDefault", "Merge", "Switch", "Enter", "Exit",
            "NextIteration", "PyFunc")
 
@@ -40,31 +43,59 @@ def natural(rank):
 
 
 class Weight:
-    """An array that the model holds: its own copy, for the file may change later; nobody writes to
-    it."""
+    """An array that the model holds, perhaps in its file; nobody writes to it.
 
-    __slots__ = ("array", "forms")
+    forms: copies made from it, by what they are for; nodes: the Const nodes of large ones, as
+    (Operation, key, make), until a Variant takes them."""
+
+    __slots__ = ("_array", "_file", "forms", "nodes")
 
     def __init__(self, array):
-        self.array = _frozen(array)
-        self.forms = {}         # arrays made from it, by what they are for
+        self._array, self._file = array, files.file_of(array)
+        self.forms, self.nodes = {}, []
+
+    @property
+    def array(self):
+        """The array as it lies.  Raises OnnxError if its file has changed."""
+        if self._file is not None:
+            self._file.check()
+        return self._array
+
+    def form(self, key, make):
+        """`make(array)` in memory of its own, made once."""
+        made = self.forms.get(key)
+        if made is None:
+            made = self.forms[key] = owned(make(self.array))
+            if self._file is not None:
+                self._file.forget(self._array)
+        return made
 
 
-def _frozen(array):
-    """The array or a copy of it: compact, aligned, not writable, of its own memory."""
-    owned = np.array(array, order="C", copy=not array.flags.owndata or None)
-    owned.flags.writeable = False
-    return owned
+def owned(array):
+    """The array or a copy of it: compact, not writable, of its own memory."""
+    if array.nbytes < _SMALL:
+        array = np.array(array, order="C")
+    elif not array.flags.owndata or not array.flags.c_contiguous:
+        return files.frozen(array)
+    array.flags.writeable = False
+    return array
+
+
+def _itself(array):
+    return array
 
 
 class Value:
     """One ONNX value.  Give `array` (known now), `weight` (what the model holds) or `tensor` (and
     the order it lies in)."""
 
-    __slots__ = ("array", "_tensor", "order", "_made", "home", "small", "_weight")
+    __slots__ = ("array", "_tensor", "order", "_made", "home", "small", "_weight",
+                 "source")
 
     def __init__(self, tensor=None, order=None, array=None, weight=None):
         self._weight, self.small = weight, None     # small: see small_types.py
+        self.source = None          # what it was made of, for ops that do better with that:
+                                    # Dequantised or Stretched of ops/common.py
         self.array = array if weight is None else weight.array
         self._tensor = tensor
         self.order = tuple(order) if order is not None else None
@@ -115,7 +146,7 @@ class Value:
         """The tensor as it lies."""
         if self._tensor is None:
             self._tensor = (constant(self.array) if self._weight is None else
-                            held_constant(self.array))
+                            _held_constant(self._weight, None, _itself))
         return self._tensor
 
     def form(self, key, make):
@@ -126,10 +157,7 @@ class Value:
             if self._weight is None:
                 made = constant(make(self.array))
             else:
-                forms = self._weight.forms
-                if key not in forms:
-                    forms[key] = _frozen(make(self.array))
-                made = held_constant(forms[key])
+                made = _held_constant(self._weight, key, make)
             self._made[key] = made
         return made
 
@@ -192,6 +220,15 @@ def held_constant(array):
     graph = tf.get_default_graph()
     with graph.control_dependencies(None):
         return constant_from_array(graph, array, dtypes.as_dtype(array.dtype))
+
+
+def _held_constant(weight, key, make):
+    """A Const node of a form of what the model holds, without another copy."""
+    array = weight.form(key, make)
+    made = held_constant(array)
+    if array.nbytes >= RECALLED_BYTES and array.dtype != object:
+        weight.nodes.append((made.op, key, make))
+    return made
 
 
 class Knowledge:

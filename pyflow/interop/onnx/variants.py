@@ -5,7 +5,10 @@ Invariants:
    to know more (`NeedsConstant`), graphs are made for the shapes of the inputs that it depends on;
    only where those do not tell it, for the values of the small ones among them, whole numbers first.
    What was once needed stays so for the model.
-2. All graphs share the model's weights and the forms that converters made of them.
+2. All graphs share the model's weights and the forms that converters made of them.  Large ones are
+   let go as soon as a plan has them, and made again when another is compiled:
+
+       HERE -> GONE [let_go: the compiler has the arrays] -> HERE [recall: the next compilation]
 3. The least recently used graph beyond `bound` is dropped; who still runs it ends it.
 
 Threads: any; graphs are made one at a time, steps run side by side.
@@ -33,11 +36,13 @@ class Variants:
     """The graphs of one model."""
 
     def __init__(self, model, folder=None, config=None, shapes=None, deterministic=False,
-                 bound=BOUND):
-        """model: our ModelProto; shapes: of inputs, in place of the file's, known in part.
+                 bound=BOUND, wide_halves=False):
+        """model: our ModelProto; shapes: of inputs, in place of the file's, known in part;
+        wide_halves: as `model.imported` has it.
 
         Raises OnnxError for what no shape would mend."""
         self.model, self._folder, self._bound = model, folder, bound
+        self._wide_halves = wide_halves
         self._session = {"config": config, "deterministic": deterministic}
         self._shapes = dict(shapes or {})
         self._weights, self._kept = {}, collections.OrderedDict()
@@ -99,8 +104,10 @@ class Variants:
         shapes = {name: sizes for name, sizes in {**self._shapes, **shapes}.items()
                   if name not in values}
         model = imported(self.model, self._folder, graph, constants=values, shapes=shapes,
-                         weights=self._weights)
-        return Variant(model, tf.Session(graph=graph, **self._session))
+                         weights=self._weights, wide_halves=self._wide_halves,
+                         only_run=True)
+        return Variant(model, tf.Session(graph=graph, **self._session),
+                       _Constants(self._weights.values()))
 
     def _unknown(self, need):
         """The inputs of unknown size among those that a node depends on."""
@@ -129,41 +136,84 @@ class Variants:
 class Variant:
     """A graph of the model, and its session."""
 
-    def __init__(self, model, session):
-        self.model, self._session = model, session
-        self._steps = {}
+    def __init__(self, model, session, constants):
+        self.model, self._session, self._constants = model, session, constants
+        self._steps, self._lock = {}, threading.Lock()
+        model.graph.on_arrays_taken = constants.let_go
+        self._names = list(model.inputs)
+        self._plain = all(isinstance(made, tf.Tensor) for made in model.inputs.values())
+        # whether the outputs are arrays as they are
+        self.simple = not model.map_outputs and not model.small_outputs and all(
+            isinstance(made, tf.Tensor) and made.dtype is not tf.string
+            for made in model.outputs.values())
 
     def outputs(self, feeds, names=None):
         """Arrays of the outputs called `names`, by default all, for arrays by input name.
 
         Raises tf.errors of the step, KeyError for a name that there is not."""
-        return self.step(names)(*flat(feeds[name] for name in self.model.inputs))
+        arrays = [feeds[name] for name in self._names]
+        return self.step(names)(*(arrays if self._plain else flat(arrays)))
 
     def step(self, names=None):
         """What runs the outputs called `names`: it takes arrays in the order of `model.inputs`."""
         key = None if names is None else tuple(names)
         step = self._steps.get(key)
         if step is None:
-            outputs = self.model.outputs
-            fetches = [outputs[name] for name in (outputs if key is None else key)]
-            step = self._steps[key] = self._session.make_callable(
-                fetches, flat(self.model.inputs.values())) if fetches else _nothing
+            with self._lock:
+                step = self._steps.get(key)
+                if step is None:
+                    step = self._steps[key] = self._compiled(key)
         return step
+
+    def _compiled(self, key):
+        """With the lock held."""
+        outputs = self.model.outputs
+        fetches = [outputs[name] for name in (outputs if key is None else key)]
+        if not fetches:
+            return _nothing
+        with self._constants:
+            return self._session.make_callable(fetches, flat(self.model.inputs.values()))
 
     def traced(self, feeds, names):
         """(outputs, events in Chrome's trace format) of a step whose nodes are timed."""
         metadata, outputs = tf.RunMetadata(), self.model.outputs
-        values = self._session.run(
-            [outputs[name] for name in names],
-            dict(zip(flat(self.model.inputs.values()),
-                     flat(feeds[name] for name in self.model.inputs))),
-            tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), metadata)
+        with self._lock, self._constants:
+            values = self._session.run(
+                [outputs[name] for name in names],
+                dict(zip(flat(self.model.inputs.values()),
+                         flat(feeds[name] for name in self.model.inputs))),
+                tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), metadata)
         text = Timeline(metadata.step_stats).generate_chrome_trace_format()
         return values, json.loads(text)["traceEvents"]
 
     def close(self):
         """Ends the session."""
         self._session.close()
+
+
+class _Constants:
+    """The large Const nodes of a graph, whose arrays are there while a plan is compiled: a context
+    manager, under the Variant's lock."""
+
+    def __init__(self, weights):
+        self._nodes = []        # (Operation, Weight, key, make)
+        for weight in weights:
+            self._nodes += [(op, weight, *rest) for op, *rest in weight.nodes]
+            weight.nodes.clear()
+
+    def __enter__(self):
+        for op, weight, key, make in self._nodes:
+            if op.attrs["value"] is None:
+                op.attrs = {**op.attrs, "value": weight.form(key, make)}
+
+    def __exit__(self, *_):
+        self.let_go()
+
+    def let_go(self):
+        """HERE -> GONE: of the graph, and of the model."""
+        for op, weight, _, _ in self._nodes:
+            op.attrs = {**op.attrs, "value": None}
+            weight.forms.clear()
 
 
 def _nothing(*_):

@@ -5,7 +5,6 @@
 
 from contextlib import contextmanager
 
-from pyflow.framework import errors
 from pyflow.interop.onnx.errors import OnnxError, UnsupportedError
 
 
@@ -57,15 +56,11 @@ def loading(what):
                            f"{error}") from error
 
 
-@contextmanager
-def running():
-    """The same for a step."""
-    try:
-        yield
-    except errors.OpError as error:
-        op = error.op
-        where = f"{op.type} node. Name:'{op.name}'" if op is not None else "the model."
-        raise Fail(f"Non-zero status code returned while running {where} Status Message: "
-                   f"{error.message}") from error
-    except OnnxError as error:
-        raise Fail(str(error)) from error
+def of_step(error):
+    """The exception for what a step raised."""
+    if isinstance(error, OnnxError):
+        return Fail(str(error))
+    op = error.op
+    where = f"{op.type} node. Name:'{op.name}'" if op is not None else "the model."
+    return Fail(f"Non-zero status code returned while running {where} Status Message: "
+                f"{error.message}")

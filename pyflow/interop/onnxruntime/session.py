@@ -4,6 +4,7 @@ Invariants:
 1. What a program sees - names, symbolic shapes, type strings, what is accepted as a feed, exceptions
    - is onnxruntime's.
 2. A session keeps its model by shapes as `onnx.prepare` does (variants.py).
+3. float16 is computed in float32, as there; inputs and outputs are float16.
 
 Threads: any number may run one session at once.
 
@@ -55,7 +56,8 @@ class InferenceSession:
             model, folder = self._read(path_or_bytes)
             self._variants = Variants(model, folder, _config(self._options),
                                       shapes=_overrides(model, self._options.free_dimensions),
-                                      deterministic=self._options.use_deterministic_compute)
+                                      deterministic=self._options.use_deterministic_compute,
+                                      wide_halves=True)
         self._profile = _Profile(self._options) if self._options.enable_profiling else None
         general = self._variants.general
         made = general.model.outputs if general is not None else {}
@@ -134,19 +136,29 @@ class InferenceSession:
         InvalidArgument for names, types and shapes that do not fit, Fail for what a node says.
         """
         feeds = self._feeds(input_feed)
-        names = list(output_names) if output_names else self._output_names
-        for name in names:
-            if name not in self._output_names:
-                raise errors.InvalidArgument(f"Invalid output name:{name}")
+        names = None
+        if output_names:
+            names = list(output_names)
+            for name in names:
+                if name not in self._output_names:
+                    raise errors.InvalidArgument(f"Invalid output name:{name}")
         if run_options is not None and run_options.terminate:
             raise errors.Fail("Exiting due to terminate flag being set to true.")
-        with errors.running():
+        try:
             variant = self._variants.find(feeds)
             values = (variant.outputs(feeds, names) if self._profile is None else
-                      self._profile.outputs(variant, feeds, names))
-        return [native(value, variant.model, name) for value, name in zip(values, names)]
+                      self._profile.outputs(variant, feeds, names or self._output_names))
+        except (tf.errors.OpError, OnnxError) as error:
+            raise errors.of_step(error) from error
+        if variant.simple:
+            return [v if type(v) is np.ndarray else np.asarray(v) for v in values]
+        return [native(value, variant.model, name)
+                for value, name in zip(values, names or self._output_names)]
 
     def _feeds(self, given):
+        expected = self._expected
+        if type(given) is dict and given.keys() == expected.keys():     # what is usual, quickly
+            return {name: expected[name].array(value) for name, value in given.items()}
         missing = [name for name in self._expected if name not in given.keys()]
         if missing:
             raise ValueError(f"Required inputs ({missing}) are missing from input feed "
@@ -204,9 +216,16 @@ class _Expected:
         self.dtype = element_dtype(arg.type) if self.small is None else dtypes.uint8
         self.numpy = np.dtype(self.dtype.as_numpy_dtype) if self.dtype is not None else None
         self.shape = tuple(d if isinstance(d, int) else None for d in arg.shape)
+        self.said = [(i, d) for i, d in enumerate(self.shape) if d is not None]
+        self.usual = self.numpy if kind.plain and self.small is None else None
 
     def array(self, value):
         """The array of a feed.  Raises InvalidArgument or RuntimeError as onnxruntime does."""
+        if type(value) is np.ndarray and self.usual is not None and value.dtype == self.usual \
+                and value.ndim == len(self.shape):
+            shape = value.shape
+            if all(shape[i] == size for i, size in self.said):
+                return value
         if isinstance(value, OrtValue):
             value = value.numpy()
         if not self.kind.plain:

@@ -66,7 +66,7 @@ python.ops.losses.losses: losses
 python.ops.losses.losses_impl: losses
 python.ops.losses.util: losses
 python.ops.clip_ops: .
-python.ops.data_flow_ops: . pyflow:lib.queue.queues
+python.ops.data_flow_ops: . contrib.staging pyflow:lib.queue.queues pyflow:lib.queue.barriers pyflow:lib.queue.staging
 python.ops.io_ops: . io
 python.ops.image_ops: image
 python.ops.image_ops_impl: image
@@ -168,6 +168,7 @@ python.summary.writer.event_file_writer: summary
 python.tools.freeze_graph: pyflow:interop.tensorflow.freeze_graph
 python.tools.inspect_checkpoint: pyflow:tools.inspect_checkpoint
 python.saved_model.*: saved_model saved_model.builder saved_model.loader saved_model.signature_constants saved_model.signature_def_utils saved_model.tag_constants saved_model.utils saved_model.main_op
+python.layers.utils: pyflow:interop.tensorflow.extras
 python.layers.*: layers
 python.estimator.inputs.*: estimator.inputs
 python.estimator.*: estimator

@@ -48,12 +48,12 @@ batch_self_adjoint_eigvals: self_adjoint_eigvals
 batch_svd: svd                          batch_fft: fft
 batch_ifft: ifft                        batch_fft2d: fft2d
 batch_ifft2d: ifft2d                    batch_fft3d: fft3d
-batch_ifft3d: ifft3d                    user_ops.my_fact: user_ops.my_fact
+batch_ifft3d: ifft3d
 image.per_image_whitening: image.per_image_standardization
 image.random_crop: random_crop          ReplicaDeviceSetter: train.replica_device_setter
 nn.rnn: nn.static_rnn                   nn.bidirectional_rnn: nn.static_bidirectional_rnn
 nn.state_saving_rnn: nn.static_state_saving_rnn
-nn.deconv2d: nn.conv2d_transpose        nn.relu_layer: nn.relu_layer
+nn.deconv2d: nn.conv2d_transpose
 python.ops.rnn.rnn: nn.static_rnn
 python.ops.rnn.bidirectional_rnn: nn.static_bidirectional_rnn
 python.ops.array_ops.pack: stack        python.ops.array_ops.unpack: unstack
@@ -64,10 +64,10 @@ python.ops.variables.all_variables: global_variables
 python.ops.variables.initialize_all_variables: global_variables_initializer
 models.rnn.rnn.rnn: nn.static_rnn
 contrib.rnn.rnn: nn.static_rnn
-contrib.metrics.accuracy: contrib.metrics.accuracy
-contrib.layers.optimize_loss: contrib.layers.optimize_loss
+nn.rnn_cell.InputProjectionWrapper: contrib.rnn.InputProjectionWrapper
+nn.rnn_cell.OutputProjectionWrapper: contrib.rnn.OutputProjectionWrapper
+nn.rnn_cell.EmbeddingWrapper: contrib.rnn.EmbeddingWrapper
 train.write_meta_graph: train.export_meta_graph
-train.match_filenames_once: train.match_filenames_once
 """
 
 FORMS = """

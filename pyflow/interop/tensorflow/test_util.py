@@ -14,6 +14,7 @@ import pyflow as tf
 
 __unittest = True                       # frames of this module are left out of failures
 TensorFlowTestCase = tf.test.TestCase
+assert_equal_graph_def = tf.test.assert_equal_graph_def
 
 
 def _on_a_graph(function):
@@ -117,14 +118,3 @@ def _permuted(value, orders):
     if isinstance(value, tf.Tensor):
         return tf.transpose(value, orders[value.get_shape().ndims])
     return [value[i] for i in orders[len(value)]]
-
-
-def assert_equal_graph_def(actual, expected, checkpoint_v2=False):
-    """AssertionError unless two GraphDefs have the same nodes, whatever their order."""
-    for graph_def, name in ((actual, "actual"), (expected, "expected")):
-        if not isinstance(graph_def, tf.GraphDef):
-            raise TypeError(f"Expected tf.GraphDef for {name}, got {type(graph_def).__name__}")
-    ours, theirs = ({node.name: node for node in g.node} for g in (actual, expected))
-    differ = sorted(set(ours) ^ set(theirs)) or [n for n in sorted(ours) if ours[n] != theirs[n]]
-    if differ:
-        raise AssertionError(f"graphs differ in the nodes {', '.join(differ[:5])}")

@@ -30,7 +30,9 @@ def _lengths(sequence_lengths):
 
 
 def crf_unary_score(tag_indices, sequence_lengths, inputs):
-    """[batch]: the sum of the inputs at the tags.  TF: contrib.crf.crf_unary_score."""
+    """[batch]: the sum of the inputs at the tags.  TF: contrib.crf.crf_unary_score.
+    Floats [batch, time, tags]; ValueError for ranks that do not fit.
+    """
     inputs, lengths = graph.convert_to_tensor(inputs), _lengths(sequence_lengths)
     shape = tensors.shape(inputs)
     chosen = gather_functions.one_hot(tag_indices, shape[2], dtype=inputs.dtype)
@@ -39,7 +41,9 @@ def crf_unary_score(tag_indices, sequence_lengths, inputs):
 
 
 def crf_binary_score(tag_indices, sequence_lengths, transition_params):
-    """[batch]: the sum of the transitions between tags.  TF: contrib.crf.crf_binary_score."""
+    """[batch]: the sum of the transitions between tags.  TF: contrib.crf.crf_binary_score.
+    Floats [batch, time, tags]; ValueError for ranks that do not fit.
+    """
     tags, lengths = graph.convert_to_tensor(tag_indices), _lengths(sequence_lengths)
     transitions = graph.convert_to_tensor(transition_params)
     pairs = tensors.stack([tags[:, :-1], tags[:, 1:]], -1)
@@ -49,13 +53,17 @@ def crf_binary_score(tag_indices, sequence_lengths, transition_params):
 
 
 def crf_sequence_score(inputs, tag_indices, sequence_lengths, transition_params):
-    """[batch]: the score of the tags.  TF: contrib.crf.crf_sequence_score."""
+    """[batch]: the score of the tags.  TF: contrib.crf.crf_sequence_score.
+    Floats [batch, time, tags]; ValueError for ranks that do not fit.
+    """
     return (crf_unary_score(tag_indices, sequence_lengths, inputs) +
             crf_binary_score(tag_indices, sequence_lengths, transition_params))
 
 
 def crf_log_norm(inputs, sequence_lengths, transition_params):
-    """[batch]: the logarithm of the sum of exp(score) over all tags.  TF: contrib.crf.crf_log_norm."""
+    """[batch]: the logarithm of the sum of exp(score) over all tags.  TF: contrib.crf.crf_log_norm.
+    Floats [batch, time, tags]; ValueError for ranks that do not fit.
+    """
     inputs, lengths = graph.convert_to_tensor(inputs), _lengths(sequence_lengths)
     transitions = graph.convert_to_tensor(transition_params)
 
@@ -86,6 +94,7 @@ def crf_log_likelihood(inputs, tag_indices, sequence_lengths, transition_params=
     """([batch] log likelihood of the tags, transition_params).  TF: contrib.crf.crf_log_likelihood.
 
     transition_params: default a variable "transitions" [tags, tags] of the scope at hand.
+    Floats [batch, time, tags]; ValueError for ranks that do not fit.
     """
     inputs = graph.convert_to_tensor(inputs)
     if transition_params is None:
@@ -97,7 +106,9 @@ def crf_log_likelihood(inputs, tag_indices, sequence_lengths, transition_params=
 
 def crf_decode(potentials, transition_params, sequence_length):
     """(tags [batch, time] of the highest score, int32, 0 after the end; their score [batch]).
-    TF: contrib.crf.crf_decode."""
+    TF: contrib.crf.crf_decode.
+    Floats [batch, time, tags]; ValueError for ranks that do not fit.
+    """
     inputs, lengths = graph.convert_to_tensor(potentials), _lengths(sequence_length)
     transitions = graph.convert_to_tensor(transition_params)
 
@@ -126,6 +137,7 @@ def viterbi_decode(score, transition_params):
     """(tags, their score) of the highest score, in NumPy.  TF: contrib.crf.viterbi_decode.
 
     score: [time, tags]; transition_params: [tags, tags]. Returns a list of ints and a number.
+    Floats [batch, time, tags]; ValueError for ranks that do not fit.
     """
     score, transition_params = np.asarray(score), np.asarray(transition_params)
     values, came = score[0], []

@@ -96,7 +96,9 @@ class Distribution:
         return self.entropy() + kl_divergence(self, other)
 
     def kl_divergence(self, other, name="kl_divergence"):
-        """The divergence of `other` from this one, in nats."""
+        """The divergence of `other` from this one, in nats.
+        Floats of shapes that broadcast.
+        """
         return kl_divergence(self, other)
 
     def __repr__(self):
@@ -311,7 +313,9 @@ class Categorical(Distribution):
 
 def kl_divergence(distribution_a, distribution_b, allow_nan_stats=True, name=None):
     """The divergence of b from a, sum of p_a log(p_a / p_b), in nats.  TF:
-    distributions.kl_divergence.  NotImplementedError for two of different kinds."""
+    distributions.kl_divergence.  NotImplementedError for two of different kinds.
+    Floats of shapes that broadcast.
+    """
     a, b = distribution_a, distribution_b
     if isinstance(a, Normal) and isinstance(b, Normal):
         ratio = unary_ops.Square(a.scale / b.scale)

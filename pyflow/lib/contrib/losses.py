@@ -8,42 +8,58 @@ from pyflow.lib.nn import loss_functions as losses
 
 
 def absolute_difference(predictions, labels=None, weights=1.0, scope=None):
-    """The mean of |predictions - labels|, weighted.  TF: contrib.losses.absolute_difference."""
+    """The mean of |predictions - labels|, weighted.  TF: contrib.losses.absolute_difference.
+    Floats [batch, ...] of one shape; ValueError for shapes that do not fit.
+    """
     return losses.absolute_difference(labels, predictions, weights, scope)
 
 
 def cosine_distance(predictions, labels=None, axis=None, weights=1.0, scope=None, dim=None):
-    """1 - the product of unit vectors along `axis`.  TF: contrib.losses.cosine_distance."""
+    """1 - the product of unit vectors along `axis`.  TF: contrib.losses.cosine_distance.
+    Floats [batch, ...] of one shape; ValueError for shapes that do not fit.
+    """
     return losses.cosine_distance(labels, predictions, dim if axis is None else axis, weights, scope)
 
 
 def hinge_loss(logits, labels=None, scope=None):
-    """max(0, 1 - (2 labels - 1) logits), one value per logit.  TF: contrib.losses.hinge_loss."""
+    """max(0, 1 - (2 labels - 1) logits), one value per logit.  TF: contrib.losses.hinge_loss.
+    Floats [batch, ...] of one shape; ValueError for shapes that do not fit.
+    """
     return losses.hinge_loss(labels, logits, scope=scope, reduction="none", loss_collection=None)
 
 
 def log_loss(predictions, labels=None, weights=1.0, epsilon=1e-7, scope=None):
-    """Cross entropy of probabilities.  TF: contrib.losses.log_loss."""
+    """Cross entropy of probabilities.  TF: contrib.losses.log_loss.
+    Floats [batch, ...] of one shape; ValueError for shapes that do not fit.
+    """
     return losses.log_loss(labels, predictions, weights, epsilon, scope)
 
 
 def mean_squared_error(predictions, labels=None, weights=1.0, scope=None):
-    """The mean of (predictions - labels)^2, weighted.  TF: contrib.losses.mean_squared_error."""
+    """The mean of (predictions - labels)^2, weighted.  TF: contrib.losses.mean_squared_error.
+    Floats [batch, ...] of one shape; ValueError for shapes that do not fit.
+    """
     return losses.mean_squared_error(labels, predictions, weights, scope)
 
 
 def sigmoid_cross_entropy(logits, multi_class_labels, weights=1.0, label_smoothing=0, scope=None):
-    """Cross entropy of independent classes.  TF: contrib.losses.sigmoid_cross_entropy."""
+    """Cross entropy of independent classes.  TF: contrib.losses.sigmoid_cross_entropy.
+    Floats [batch, ...] of one shape; ValueError for shapes that do not fit.
+    """
     return losses.sigmoid_cross_entropy(multi_class_labels, logits, weights, label_smoothing, scope)
 
 
 def softmax_cross_entropy(logits, onehot_labels, weights=1.0, label_smoothing=0, scope=None):
-    """Cross entropy of exclusive classes.  TF: contrib.losses.softmax_cross_entropy."""
+    """Cross entropy of exclusive classes.  TF: contrib.losses.softmax_cross_entropy.
+    Floats [batch, ...] of one shape; ValueError for shapes that do not fit.
+    """
     return losses.softmax_cross_entropy(onehot_labels, logits, weights, label_smoothing, scope)
 
 
 def sparse_softmax_cross_entropy(logits, labels, weights=1.0, scope=None):
-    """Cross entropy with one class number each.  TF: contrib.losses.sparse_softmax_cross_entropy."""
+    """Cross entropy with one class number each.  TF: contrib.losses.sparse_softmax_cross_entropy.
+    Floats [batch, ...] of one shape; ValueError for shapes that do not fit.
+    """
     return losses.sparse_softmax_cross_entropy(labels, logits, weights, scope)
 
 

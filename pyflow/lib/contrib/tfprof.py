@@ -37,6 +37,7 @@ def print_model_analysis(graph, run_meta=None, op_log=None, tfprof_cmd="scope",
     tfprof_options: TRAINABLE_VARS_PARAMS_STAT_OPTIONS (default) or FLOAT_OPS_OPTIONS, or a dict
     with "select" of either. run_meta and op_log, measured times, are not looked at; ValueError for
     another tfprof_cmd than "scope" and "graph".
+    Shapes of variables are counted as they are known.
     """
     if tfprof_cmd not in ("scope", "graph"):
         raise ValueError(f"tfprof_cmd {tfprof_cmd!r}: 'scope' is offered")

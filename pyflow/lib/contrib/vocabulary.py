@@ -21,7 +21,9 @@ _TOKENS = re.compile(r"[A-Z]{2,}(?![a-z])|[A-Z][a-z]+(?=[A-Z])|[\'\w\-]+", re.UN
 
 def tokenizer(iterator):
     """The words of each text: letters, digits, underscores, apostrophes and hyphens; where capitals
-    meet, a new word."""
+    meet, a new word.
+    [n] strings give n lists of words; never an error.
+    """
     for text in iterator:
         yield _TOKENS.findall(text)
 
@@ -36,6 +38,9 @@ class CategoricalVocabulary:
         self._mapping = {unknown_token: 0}
         self._reverse_mapping = [unknown_token]
         self._freq, self._freeze = {}, False
+
+    def __repr__(self):
+        return f"<tf.contrib.learn.preprocessing.CategoricalVocabulary of {len(self)} words>"
 
     def __len__(self):
         return len(self._mapping)
@@ -87,6 +92,10 @@ class VocabularyProcessor:
         self.min_frequency = min_frequency
         self.vocabulary_ = vocabulary or CategoricalVocabulary()
         self._tokenizer = tokenizer_fn or tokenizer
+
+    def __repr__(self):
+        return (f"<tf.contrib.learn.preprocessing.VocabularyProcessor of {self.max_document_length} "
+                f"words a document>")
 
     def fit(self, raw_documents, unused_y=None):
         """Learns the words of documents, then freezes.  Returns self."""

@@ -34,7 +34,9 @@ def smart_cond(pred, true_fn=None, false_fn=None, name=None, fn1=None, fn2=None)
     """tf.cond, or just the branch where the predicate's value is known.
 
     Results as tf.cond's. TypeError for branches that are no functions.
-    TF: tf.contrib.framework.smart_cond."""
+    TF: tf.contrib.framework.smart_cond.
+    pred: a bool scalar; the results have any shape and dtype.
+    """
     true_fn, false_fn = true_fn or fn1, false_fn or fn2
     if not callable(true_fn):
         raise TypeError("`true_fn` must be callable.")
@@ -49,7 +51,10 @@ def smart_cond(pred, true_fn=None, false_fn=None, name=None, fn1=None, fn2=None)
 def smart_case(pred_fn_pairs, default=None, exclusive=False, name="smart_case"):
     """tf.case, or the branch of the first predicate that is known to be true.
 
-    TF: tf.contrib.framework.smart_case."""
+    TF: tf.contrib.framework.smart_case.
+    Predicates: bool scalars; the results have any shape and dtype. ValueError where none is true
+    and there is no default.
+    """
     pairs = list(pred_fn_pairs.items() if isinstance(pred_fn_pairs, dict) else pred_fn_pairs)
     known = [smart_constant_value(pred) for pred, _ in pairs]
     if not exclusive or all(value is not None for value in known):

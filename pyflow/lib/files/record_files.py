@@ -50,6 +50,10 @@ class TFRecordOptions:
         self.window_bits, self.compression_level = window_bits, compression_level
         self.mem_level, self.compression_strategy = mem_level, compression_strategy
 
+    def __repr__(self):
+        kind = self.get_compression_type_string(self.compression_type)
+        return f"<tf.io.TFRecordOptions compression {kind or 'none'}>"
+
     @classmethod
     def get_compression_type_string(cls, options):
         """"", "ZLIB" or "GZIP" of options, a name or a number."""
@@ -124,6 +128,9 @@ class TFRecordWriter:
                     file.write(self._squeeze.flush())
         except OSError as error:
             raise errors.of_os_error(error) from None
+
+    def __repr__(self):
+        return f"<tf.io.TFRecordWriter {'closed' if self._file is None else self._file.name!r}>"
 
     def __enter__(self):
         return self

@@ -331,8 +331,9 @@ def conv1d(inputs, filters, kernel_size, strides=1, padding="valid", data_format
            trainable=True, name=None, reuse=None):
     """Convolution of sequences, with new variables or those of layer `name` (reuse).
 
-    inputs: floats [batch, width, channels]. Arguments: as tf.layers.Conv1D's.
-    TF: tf.layers.conv1d.
+    inputs: floats [batch, width, channels]. strides, padding, dilation_rate, data_format: by an int
+    or a name for all spatial dimensions, else as nn.conv2d's; the others as tf.layers.Conv1D's. TF:
+    tf.layers.conv1d. ValueError for other ranks, unknown channels, or sizes that do not fit.
 
         >>> tf.layers.conv1d(tf.ones([2, 10, 3]), 4, 5).shape.as_list()
         [2, 6, 4]
@@ -350,8 +351,10 @@ def conv2d(inputs, filters, kernel_size, strides=(1, 1), padding="valid",
            bias_constraint=None, trainable=True, name=None, reuse=None):
     """Convolution of images, with new variables or those of layer `name` (reuse).
 
-    inputs: floats [batch, height, width, channels]. Arguments: as tf.layers.Conv2D's.
-    TF: tf.layers.conv2d.
+    inputs: floats [batch, height, width, channels]. strides, padding, dilation_rate, data_format:
+    by an int or a name for all spatial dimensions, else as nn.conv2d's; the others as
+    tf.layers.Conv2D's. TF: tf.layers.conv2d. ValueError for other ranks, unknown channels, or sizes
+    that do not fit.
 
         >>> y = tf.layers.conv2d(tf.ones([1, 28, 28, 1]), 32, 5, padding="same", name="conv")
         >>> y.shape.as_list(), tf.trainable_variables()[0].shape.as_list()
@@ -370,8 +373,11 @@ def conv3d(inputs, filters, kernel_size, strides=(1, 1, 1), padding="valid",
            bias_constraint=None, trainable=True, name=None, reuse=None):
     """Convolution of volumes, with new variables or those of layer `name` (reuse).
 
-    inputs: floats [batch, depth, height, width, channels]. Arguments: as tf.layers.Conv3D's.
-    TF: tf.layers.conv3d."""
+    inputs: floats [batch, depth, height, width, channels]. strides, padding, dilation_rate,
+    data_format: by an int or a name for all spatial dimensions, else as nn.conv2d's; the others as
+    tf.layers.Conv3D's. TF: tf.layers.conv3d. ValueError for other ranks, unknown channels, or sizes
+    that do not fit.
+    """
     return Conv3D(filters, kernel_size, strides, padding, data_format, dilation_rate, activation,
                   use_bias, kernel_initializer, bias_initializer, kernel_regularizer,
                   bias_regularizer, activity_regularizer, kernel_constraint, bias_constraint,
@@ -388,8 +394,11 @@ def separable_conv1d(inputs, filters, kernel_size, strides=1, padding="valid",
                      reuse=None):
     """A separable convolution of sequences, with new variables or those of layer `name` (reuse).
 
-    inputs: floats [batch, width, channels]. Arguments: as tf.layers.SeparableConv1D's.
-    TF: tf.layers.separable_conv1d."""
+    inputs: floats [batch, width, channels]. strides, padding, dilation_rate, data_format: by an int
+    or a name for all spatial dimensions, else as nn.conv2d's; the others as
+    tf.layers.SeparableConv1D's. TF: tf.layers.separable_conv1d. ValueError for other ranks, unknown
+    channels, or sizes that do not fit.
+    """
     return SeparableConv1D(
         filters, kernel_size, strides, padding, data_format, dilation_rate, depth_multiplier,
         activation, use_bias, depthwise_initializer, pointwise_initializer, bias_initializer,
@@ -408,8 +417,11 @@ def separable_conv2d(inputs, filters, kernel_size, strides=(1, 1), padding="vali
                      reuse=None):
     """A separable convolution of images, with new variables or those of layer `name` (reuse).
 
-    inputs: floats [batch, height, width, channels]. Arguments: as tf.layers.SeparableConv2D's.
-    TF: tf.layers.separable_conv2d."""
+    inputs: floats [batch, height, width, channels]. strides, padding, dilation_rate, data_format:
+    by an int or a name for all spatial dimensions, else as nn.conv2d's; the others as
+    tf.layers.SeparableConv2D's. TF: tf.layers.separable_conv2d. ValueError for other ranks, unknown
+    channels, or sizes that do not fit.
+    """
     return SeparableConv2D(
         filters, kernel_size, strides, padding, data_format, dilation_rate, depth_multiplier,
         activation, use_bias, depthwise_initializer, pointwise_initializer, bias_initializer,
@@ -425,8 +437,10 @@ def conv2d_transpose(inputs, filters, kernel_size, strides=(1, 1), padding="vali
                      bias_constraint=None, trainable=True, name=None, reuse=None):
     """A transposed convolution of images, with new variables or those of layer `name` (reuse).
 
-    inputs: floats [batch, height, width, channels]. Arguments: as tf.layers.Conv2DTranspose's.
-    TF: tf.layers.conv2d_transpose.
+    inputs: floats [batch, height, width, channels]. strides, padding, data_format: by an int or a
+    name for all spatial dimensions, else as nn.conv2d_transpose's; the others as
+    tf.layers.Conv2DTranspose's. TF: tf.layers.conv2d_transpose. ValueError for other ranks, unknown
+    channels, or sizes that do not fit.
 
         >>> tf.layers.conv2d_transpose(tf.ones([1, 7, 7, 8]), 4, 3, 2, "same").shape.as_list()
         [1, 14, 14, 4]
@@ -445,8 +459,11 @@ def conv3d_transpose(inputs, filters, kernel_size, strides=(1, 1, 1), padding="v
                      bias_constraint=None, trainable=True, name=None, reuse=None):
     """A transposed convolution of volumes, with new variables or those of layer `name` (reuse).
 
-    inputs: floats [batch, depth, height, width, channels]. Arguments: as
-    tf.layers.Conv3DTranspose's. TF: tf.layers.conv3d_transpose."""
+    inputs: floats [batch, depth, height, width, channels]. strides, padding, data_format: by an int
+    or a name for all spatial dimensions, else as nn.conv2d_transpose's; the others as
+    tf.layers.Conv3DTranspose's. TF: tf.layers.conv3d_transpose. ValueError for other ranks, unknown
+    channels, or sizes that do not fit.
+    """
     return Conv3DTranspose(
         filters, kernel_size, strides, padding, data_format, activation, use_bias,
         kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer,

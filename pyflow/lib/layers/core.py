@@ -88,6 +88,7 @@ def dense(inputs, units, activation=None, use_bias=True, kernel_initializer=None
 
     inputs: floats [..., in]; the result is [..., units]. Arguments: as tf.layers.Dense's.
     reuse: True finds the variables, tf.AUTO_REUSE finds or makes them. TF: tf.layers.dense.
+    ValueError for shapes that do not fit.
 
         >>> y = tf.layers.dense(tf.ones([2, 3]), 4, activation=tf.nn.relu, name="hidden")
         >>> y.shape.as_list(), [v.name for v in tf.global_variables()]
@@ -134,6 +135,7 @@ def dropout(inputs, rate=0.5, noise_shape=None, seed=None, training=False, name=
 
     inputs: floats of any shape. rate: the part that is dropped. training: bool or scalar bool
     tensor. noise_shape, seed: as tf.nn.dropout's. TF: tf.layers.dropout.
+    ValueError for shapes that do not fit.
 
         >>> y = tf.layers.dropout(tf.ones([4]), rate=0.5)          # not in training
         >>> tf.Session().run(y)

@@ -311,6 +311,7 @@ def batch_normalization(inputs, axis=-1, momentum=0.99, epsilon=1e-3, center=Tru
     inputs: floats, channels at `axis`. training: bool or scalar bool tensor: statistics of the
     batch, and updates of the moving ones in UPDATE_OPS, which the training op must depend on.
     Others: as tf.layers.BatchNormalization's. TF: tf.layers.batch_normalization.
+    ValueError for an axis that is not there, or of unknown size.
 
         >>> y = tf.layers.batch_normalization(tf.ones([8, 3]), training=True, name="norm")
         >>> [op.name for op in tf.get_collection(tf.GraphKeys.UPDATE_OPS)]

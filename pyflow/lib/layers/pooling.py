@@ -83,8 +83,8 @@ def _made(kind, rank):
     function.__name__ = function.__qualname__ = label
     function.__doc__ = (
         f"The {what} of each window of floats {shapes}.\n\n"
-        f"    pool_size, strides: an int, or {rank}. padding: \"valid\" (windows inside) or "
-        f"\"same\" (as many as strides fit).\n    data_format: \"channels_last\" or "
+        f"    pool_size, strides: an int, or {rank}. They and padding \"valid\" or \"same\" are as "
+        f"nn.{'max' if kind == 'max' else 'avg'}_pool's.\n    data_format: \"channels_last\" or "
         f"\"channels_first\". ValueError for other ranks.\n    TF: tf.layers.{label}.")
     return Pooling, function
 

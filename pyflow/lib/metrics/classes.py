@@ -36,7 +36,9 @@ def mean_iou(labels, predictions, num_classes, weights=None, metrics_collections
 
     labels, predictions: class ids of one shape, in [0, num_classes). weights: of that shape.
     Returns (value, update_op); the update is the confusion matrix, float64. TF:
-    tf.metrics.mean_iou."""
+    tf.metrics.mean_iou.
+    ValueError for shapes that do not fit.
+    """
     with variable_scope.variable_scope(name, "mean_iou", (predictions, labels, weights)):
         labels, predictions, weights = _given(labels), _given(predictions), _given(weights)
         predictions.shape.assert_is_compatible_with(labels.shape)
@@ -68,7 +70,9 @@ def mean_per_class_accuracy(labels, predictions, num_classes, weights=None,
 
     labels, predictions: class ids of one shape, in [0, num_classes). weights: of that shape. The
     update holds the accuracy of each class, float32 [num_classes]. TF:
-    tf.metrics.mean_per_class_accuracy."""
+    tf.metrics.mean_per_class_accuracy.
+    ValueError for shapes that do not fit.
+    """
     with variable_scope.variable_scope(name, "mean_accuracy", (predictions, labels, weights)):
         labels = _flat(tensors.cast(labels, dtypes.int64))
         predictions, weights = _flat(_given(predictions)), _flat(_given(weights))
@@ -193,7 +197,9 @@ def precision_at_top_k(labels, predictions_idx, k=None, class_id=None, weights=N
 
     labels: int64 [..., n] or SparseTensor of that rank; predictions_idx: class ids [..., k].
     class_id: counts one class only. weights: [...] or broadcast. TF:
-    tf.metrics.precision_at_top_k."""
+    tf.metrics.precision_at_top_k.
+    ValueError for shapes that do not fit.
+    """
     return _share_at_k("precision", "false_positive", _false_positives, labels, predictions_idx, k,
                        class_id, weights, metrics_collections, updates_collections, name)
 
@@ -202,7 +208,9 @@ def recall_at_top_k(labels, predictions_idx, k=None, class_id=None, weights=None
                     metrics_collections=None, updates_collections=None, name=None):
     """The share of labels that are among the answers `predictions_idx`: (value, update_op).
 
-    Arguments as precision_at_top_k's. TF: tf.metrics.recall_at_top_k."""
+    Arguments as precision_at_top_k's. TF: tf.metrics.recall_at_top_k.
+    labels: int64 [..., n] or a SparseTensor of ints; ValueError for shapes that do not fit.
+    """
     return _share_at_k("recall", "false_negative", _false_negatives, labels, predictions_idx, k,
                        class_id, weights, metrics_collections, updates_collections, name)
 
@@ -212,7 +220,9 @@ def precision_at_k(labels, predictions, k, class_id=None, weights=None, metrics_
     """The share of the k most probable classes that are labels: (value, update_op), float64.
 
     labels: int64 [..., n] or SparseTensor; predictions: floats [..., classes]. class_id: counts one
-    class only. weights: [...] or broadcast. TF: tf.metrics.precision_at_k."""
+    class only. weights: [...] or broadcast. TF: tf.metrics.precision_at_k.
+    ValueError for shapes that do not fit.
+    """
     with ops.name_scope(name, _at_k_name("precision", k, class_id), [predictions]) as scope:
         _, answers = partition_functions.top_k(predictions, k)
         return precision_at_top_k(labels, answers, k, class_id, weights, metrics_collections,
@@ -223,7 +233,9 @@ def recall_at_k(labels, predictions, k, class_id=None, weights=None, metrics_col
                 updates_collections=None, name=None):
     """The share of labels that are among the k most probable classes: (value, update_op), float64.
 
-    Arguments as precision_at_k's. TF: tf.metrics.recall_at_k."""
+    Arguments as precision_at_k's. TF: tf.metrics.recall_at_k.
+    labels: int64 [..., n]; ValueError for shapes that do not fit.
+    """
     with ops.name_scope(name, _at_k_name("recall", k, class_id), [predictions]) as scope:
         _, answers = partition_functions.top_k(predictions, k)
         return recall_at_top_k(labels, answers, k, class_id, weights, metrics_collections,

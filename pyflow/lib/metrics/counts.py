@@ -39,7 +39,8 @@ def _count_of(kind):
     count.__name__ = count.__qualname__ = name
     count.__doc__ = (
         f"How many {name.replace('_', ' ')} there were: (value, update_op), float32 scalars.\n\n"
-        "    labels, predictions: of one shape, taken as bool. weights: broadcast to it.\n"
+        "    labels, predictions: of one shape (ValueError else), taken as bool. weights: broadcast to\n"
+        "    it.\n"
         f"    TF: tf.metrics.{name}.")
     return count
 
@@ -87,7 +88,9 @@ def precision(labels, predictions, weights=None, metrics_collections=None,
     """The share of positive answers that are right: (value, update_op), float32 scalars.
 
     labels, predictions: of one shape, taken as bool. weights: broadcast to it.
-    TF: tf.metrics.precision."""
+    TF: tf.metrics.precision.
+    ValueError for shapes that do not fit.
+    """
     return _share("precision", "fp", labels, predictions, weights, metrics_collections,
                   updates_collections, name)
 
@@ -97,7 +100,9 @@ def recall(labels, predictions, weights=None, metrics_collections=None, updates_
     """The share of positive labels that were found: (value, update_op), float32 scalars.
 
     labels, predictions: of one shape, taken as bool. weights: broadcast to it.
-    TF: tf.metrics.recall."""
+    TF: tf.metrics.recall.
+    ValueError for shapes that do not fit.
+    """
     return _share("recall", "fn", labels, predictions, weights, metrics_collections,
                   updates_collections, name)
 
@@ -145,7 +150,8 @@ def _counts_at_thresholds(kind):
     counts.__doc__ = (
         f"How many {_NAMES[kind].replace('_', ' ')} there were at each threshold.\n\n"
         "    labels: taken as bool; predictions: floats in [0, 1] of the same shape; thresholds: a\n"
-        "    list of floats. weights: broadcast to the predictions. Returns (values, update_op),\n"
+        "    list of floats. weights: broadcast to the predictions. ValueError for shapes that do not\n"
+        "    fit. Returns (values, update_op),\n"
         f"    float32 [len(thresholds)]. TF: tf.metrics.{name}.")
     return counts
 
@@ -172,7 +178,9 @@ def precision_at_thresholds(labels, predictions, thresholds, weights=None,
     """The precision at each threshold: (values, update_op), float32 [len(thresholds)].
 
     labels: taken as bool; predictions: floats in [0, 1] of that shape; weights broadcast to it.
-    TF: tf.metrics.precision_at_thresholds."""
+    TF: tf.metrics.precision_at_thresholds.
+    ValueError for shapes that do not fit.
+    """
     return _shares_at_thresholds("precision_at_thresholds", "fp", labels, predictions, thresholds,
                                  weights, metrics_collections, updates_collections, name)
 
@@ -182,7 +190,9 @@ def recall_at_thresholds(labels, predictions, thresholds, weights=None, metrics_
     """The recall at each threshold: (values, update_op), float32 [len(thresholds)].
 
     labels: taken as bool; predictions: floats in [0, 1] of that shape; weights broadcast to it.
-    TF: tf.metrics.recall_at_thresholds."""
+    TF: tf.metrics.recall_at_thresholds.
+    ValueError for shapes that do not fit.
+    """
     return _shares_at_thresholds("recall_at_thresholds", "fn", labels, predictions, thresholds,
                                  weights, metrics_collections, updates_collections, name)
 

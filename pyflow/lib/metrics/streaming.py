@@ -139,6 +139,7 @@ def mean(values, weights=None, metrics_collections=None, updates_collections=Non
     """The mean of all values seen: (value, update_op), float32 scalars.
 
     values: numbers of any shape. weights: of that shape, or broadcast to it. TF: tf.metrics.mean.
+    ValueError for shapes that do not fit.
 
         >>> x = tf.placeholder(tf.float32, [None])
         >>> value, update = tf.metrics.mean(x)
@@ -170,7 +171,9 @@ def mean_tensor(values, weights=None, metrics_collections=None, updates_collecti
                 name=None):
     """The mean of each element over batches of one shape: (value, update_op), float32.
 
-    values: numbers of a known shape. weights: broadcast to it. TF: tf.metrics.mean_tensor."""
+    values: numbers of a known shape. weights: broadcast to it. TF: tf.metrics.mean_tensor.
+    ValueError for shapes that do not fit.
+    """
     with variable_scope.variable_scope(name, "mean", (values, weights)):
         values = tensors.cast(values, dtypes.float32)
         total = metric_variable(values.shape.as_list(), dtypes.float32, "total_tensor")
@@ -193,6 +196,7 @@ def accuracy(labels, predictions, weights=None, metrics_collections=None,
 
     labels, predictions: of one shape, but for a last dimension of one; any types that compare.
     weights: of that shape, or broadcast to it. TF: tf.metrics.accuracy.
+    ValueError for shapes that do not fit.
 
         >>> value, update = tf.metrics.accuracy([1, 2, 3, 4], [1, 2, 0, 4])
         >>> with tf.Session() as sess:
@@ -211,7 +215,9 @@ def mean_absolute_error(labels, predictions, weights=None, metrics_collections=N
                         updates_collections=None, name=None):
     """The mean of |predictions - labels|: (value, update_op).
 
-    Numbers of one shape; weights broadcast to it. TF: tf.metrics.mean_absolute_error."""
+    Numbers of one shape; weights broadcast to it. TF: tf.metrics.mean_absolute_error.
+    ValueError for shapes that do not fit.
+    """
     labels, predictions, weights = aligned(labels, predictions, weights)
     return mean(unary_ops.Abs(predictions - labels), weights, metrics_collections,
                 updates_collections, name or "mean_absolute_error")
@@ -221,7 +227,9 @@ def mean_squared_error(labels, predictions, weights=None, metrics_collections=No
                        updates_collections=None, name=None):
     """The mean of (predictions - labels)^2: (value, update_op).
 
-    Numbers of one shape; weights broadcast to it. TF: tf.metrics.mean_squared_error."""
+    Numbers of one shape; weights broadcast to it. TF: tf.metrics.mean_squared_error.
+    ValueError for shapes that do not fit.
+    """
     labels, predictions, weights = aligned(labels, predictions, weights)
     return mean(binary_ops.SquaredDifference(labels, predictions), weights, metrics_collections,
                 updates_collections, name or "mean_squared_error")
@@ -231,7 +239,9 @@ def root_mean_squared_error(labels, predictions, weights=None, metrics_collectio
                             updates_collections=None, name=None):
     """The root of the mean squared error: (value, update_op).
 
-    Arguments as mean_squared_error's. TF: tf.metrics.root_mean_squared_error."""
+    Arguments as mean_squared_error's. TF: tf.metrics.root_mean_squared_error.
+    Floats. ValueError for shapes that do not fit.
+    """
     value, update = mean_squared_error(labels, predictions, weights, None, None,
                                        name or "root_mean_squared_error")
     with ops.control_dependencies(None):
@@ -243,7 +253,9 @@ def mean_relative_error(labels, predictions, normalizer, weights=None, metrics_c
                         updates_collections=None, name=None):
     """The mean of |labels - predictions| / normalizer, 0 where that is 0: (value, update_op).
 
-    Floats of one shape; weights broadcast to it. TF: tf.metrics.mean_relative_error."""
+    Floats of one shape; weights broadcast to it. TF: tf.metrics.mean_relative_error.
+    ValueError for shapes that do not fit.
+    """
     labels, predictions, weights = aligned(labels, predictions, weights)
     predictions, normalizer = squeezed(predictions, normalizer)
     predictions.shape.assert_is_compatible_with(normalizer.shape)
@@ -258,7 +270,9 @@ def mean_cosine_distance(labels, predictions, dim, weights=None, metrics_collect
                          updates_collections=None, name=None):
     """1 - the mean inner product along `dim` of vectors of length one: (value, update_op).
 
-    Floats of one shape; weights have 1 at `dim`. TF: tf.metrics.mean_cosine_distance."""
+    Floats of one shape; weights have 1 at `dim`. TF: tf.metrics.mean_cosine_distance.
+    ValueError for shapes that do not fit.
+    """
     labels, predictions, weights = aligned(labels, predictions, weights)
     product = reductions.reduce_sum(predictions * labels, [dim], keepdims=True)
     value, update = mean(product, weights, None, None, name or "mean_cosine_distance")
@@ -271,7 +285,9 @@ def percentage_below(values, threshold, weights=None, metrics_collections=None,
                      updates_collections=None, name=None):
     """The share of values below `threshold`: (value, update_op).
 
-    values: numbers of any shape; weights broadcast to it. TF: tf.metrics.percentage_below."""
+    values: numbers of any shape; weights broadcast to it. TF: tf.metrics.percentage_below.
+    ValueError for shapes that do not fit.
+    """
     below = tensors.cast(logic_ops.Less(values, threshold), dtypes.float32)
     return mean(below, weights, metrics_collections, updates_collections,
                 name or "percentage_below_threshold")

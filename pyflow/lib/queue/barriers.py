@@ -64,7 +64,8 @@ class Barrier(ShowsArguments):
     def close(self, cancel_pending_enqueues=False, name=None):
         """The operation that closes the barrier: no new keys; with cancel_pending_enqueues those
         that are incomplete are dropped. CancelledError if it is closed already."""
-        return barrier_ops.BarrierClose(self._barrier_ref, name=name or f"{self._name}_BarrierClose",
+        return barrier_ops.BarrierClose(self._barrier_ref,
+                                        name=name or f"{self._name}_BarrierClose",
                                         cancel_pending_enqueues=cancel_pending_enqueues)
 
     def ready_size(self, name=None):

@@ -19,6 +19,8 @@ Example:
 """
 import re
 
+import numpy as np
+
 from pyflow.framework import dtypes, graph, nest
 from pyflow.framework.shown import ShowsArguments
 from pyflow.framework.tensor_shape import TensorShape, as_shape
@@ -80,6 +82,11 @@ def require_cell(what, cell):
 
 
 # --------------------------------------------------------------------------------------------- cell
+def _from_numpy(value):
+    """A NumPy array as a tensor, anything else as it is."""
+    return graph.convert_to_tensor(value) if isinstance(value, np.ndarray) else value
+
+
 class RNNCell(ShowsArguments):
     """A step of a recurrent network: `cell(inputs, state, scope=None) -> (output, new_state)`.
 
@@ -111,6 +118,7 @@ class RNNCell(ShowsArguments):
             return self._apply(inputs, state, None)
 
     def _apply(self, inputs, state, scope):
+        inputs = nest.map_structure(_from_numpy, inputs)
         self._take_scope(scope)
         reuse = True if self.built else self._reuse
         with vs.variable_scope(self._scope, reuse=reuse, auxiliary_name_scope=False) as inner:

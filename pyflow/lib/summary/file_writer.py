@@ -45,6 +45,9 @@ class FileWriter:
             if graph is not None:
                 self.add_meta_graph(_meta_graph(graph))
 
+    def __repr__(self):
+        return f"<tf.summary.FileWriter of {self.get_logdir()!r}>"
+
     def __enter__(self):
         return self
 

@@ -70,8 +70,8 @@ def _queue(name, doc, attrs):
 
 FIFOQueue, FIFOQueueV2 = _queue("FIFOQueue", "A queue: first in, first out.", TUPLE + NAMED)
 PaddingFIFOQueue, PaddingFIFOQueueV2 = _queue(
-    "PaddingFIFOQueue", "A queue whose elements of several sizes are padded with zeros when many are "
-    "taken at once.", TUPLE + NAMED)
+    "PaddingFIFOQueue", "A queue whose elements of several sizes are padded with zeros when many "
+    "are taken at once.", TUPLE + NAMED)
 RandomShuffleQueue, RandomShuffleQueueV2 = _queue(
     "RandomShuffleQueue", "A queue that gives any of its elements, but keeps `min_after_dequeue`.",
     TUPLE + "min_after_dequeue: int = 0, seed: int = 0, seed2: int = 0, " + NAMED)
@@ -103,7 +103,8 @@ def _up_to(op):
     return [TensorShape([None]).concatenate(shape) for shape in _one(op)]
 
 
-PUT = dict(inputs="HANDLE, components: Tcomponents", attrs=f"Tcomponents: list(type) >= 1, {TIMEOUT}")
+PUT = dict(inputs="HANDLE, components: Tcomponents",
+           attrs=f"Tcomponents: list(type) >= 1, {TIMEOUT}")
 TAKE = dict(outputs="components: component_types",
             attrs=f"component_types: list(type) >= 1, {TIMEOUT}")
 QueueEnqueue, QueueEnqueueV2 = _block(
@@ -113,8 +114,8 @@ QueueEnqueueMany, QueueEnqueueManyV2 = _block(
     "QueueEnqueueMany", "Puts in the rows of dimension 0, one by one, as there is room.", _nothing,
     **PUT)
 QueueDequeue, QueueDequeueV2 = _block(
-    "QueueDequeue", "Takes one element; waits for it. OutOfRangeError if the queue is closed and has "
-    "none.", _one, inputs="HANDLE", **TAKE)
+    "QueueDequeue", "Takes one element; waits for it. OutOfRangeError if the queue is closed and "
+    "has none.", _one, inputs="HANDLE", **TAKE)
 QueueDequeueMany, QueueDequeueManyV2 = _block(
     "QueueDequeueMany", "Takes `n` elements, side by side in dimension 0. OutOfRangeError if the "
     "queue is closed and has fewer.", _many, inputs="HANDLE, n: int32", **TAKE)

@@ -187,6 +187,16 @@ class VarIsInitializedOp:
     samples = None
 
 
+@op("DisableCopyOnRead", inputs="resource: resource", stateful=True)
+class DisableCopyOnRead:
+    """Does nothing: reads never copy here. TF 2's functions that save have it. TF:
+    DisableCopyOnRead."""
+    shape = _nothing
+    gradient = UNREGISTERED
+    reference = None
+    samples = None
+
+
 @op("VariableShape", inputs="input: resource", outputs="output: out_type", stateful=True,
     attrs="out_type: {int32, int64} = int32")
 class VariableShape:

@@ -10,7 +10,7 @@ Functions: lib/summary/summary_functions.py.  Kernels: plugins/cpu/kernels/summa
 summary_image.py.
 """
 from pyflow.framework import dtypes
-from pyflow.framework.op import S, UNREGISTERED, lit, op, strs
+from pyflow.framework.op import S, lit, op, strs
 from pyflow.framework.tensor_shape import TensorShape
 
 _REAL = ("T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, "
@@ -25,7 +25,7 @@ def _scalar(op):
 class ScalarSummary:
     """One number per tag, shapes alike. TF: ScalarSummary."""
     shape = _scalar
-    gradient = UNREGISTERED
+    gradient = None
     reference = None
     samples = [S(strs("loss"), ()), S(strs([["a", ""], ["b", "c"]]), (2, 2))]
 
@@ -36,7 +36,7 @@ class HistogramSummary:
     """How values of any shape are spread; InvalidArgumentError for NaN and infinity.
     TF: HistogramSummary."""
     shape = _scalar
-    gradient = UNREGISTERED
+    gradient = None
     reference = None
     samples = [S(strs("h"), (5, 3)), S(strs("h"), (0,))]
 
@@ -49,7 +49,7 @@ class ImageSummary:
     255, or around 128 where there are negative ones, NaN and infinity become bad_color.
     TF: ImageSummary."""
     shape = _scalar
-    gradient = UNREGISTERED
+    gradient = None
     reference = None
     samples = [S(strs("i"), (2, 3, 4, 3)),
                S(strs("i"), (1, 2, 2, 1), max_images=1)]
@@ -60,7 +60,7 @@ class ImageSummary:
 class AudioSummary:
     """Up to max_outputs of [batch, frames(, channels)] as WAV files. TF: AudioSummary."""
     shape = _scalar
-    gradient = UNREGISTERED
+    gradient = None
     reference = None
     samples = [S(strs("a"), (2, 5), sample_rate=8000.0)]
 
@@ -70,7 +70,7 @@ class AudioSummary:
 class AudioSummaryV2:
     """AudioSummary with a rate of the step, in Hz. TF: AudioSummaryV2."""
     shape = _scalar
-    gradient = UNREGISTERED
+    gradient = None
     reference = None
     samples = [S(strs("a"), (2, 5, 2), lit(44100.0)),
                S(strs("a"), (1, 3), lit(1.0), max_outputs=1)]
@@ -82,7 +82,7 @@ class AudioSummaryV2:
 class TensorSummary:
     """A tensor under its node's name. TF: TensorSummary."""
     shape = _scalar
-    gradient = UNREGISTERED
+    gradient = None
     reference = None
     samples = [S((2, 3)), S(strs("words"), T=dtypes.string)]
 
@@ -92,7 +92,7 @@ class TensorSummary:
 class TensorSummaryV2:
     """A tensor, and which of TensorBoard's plugins shows it. TF: TensorSummaryV2."""
     shape = _scalar
-    gradient = UNREGISTERED
+    gradient = None
     reference = None
     samples = [S(strs("t"), (2, 3), strs(b"")),
                S(strs("t"), (), strs(b"\x0a\x06\x0a\x04text"))]
@@ -102,6 +102,6 @@ class TensorSummaryV2:
 class MergeSummary:
     """Several summaries as one; InvalidArgumentError for a tag that two have. TF: MergeSummary."""
     shape = _scalar
-    gradient = UNREGISTERED
+    gradient = None
     reference = None
     samples = [S([strs(b"\x0a\x08\x0a\x01a\x15\x00\x00\x80\x3f"), strs(b"")])]

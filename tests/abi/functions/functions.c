@@ -388,6 +388,37 @@ PF_EXPORT int mistakes(void) {
   return right;
 }
 
+/* ---------------------------------------------------------------- tensors and handles outside a call
+ * functions.Handles gives its inputs back as shares of them, and a variant that counts how often it is there. */
+static atomic_int boxes;
+static void box_unref(void *obj) {
+  atomic_fetch_sub(&boxes, 1);
+  free(obj);
+}
+static const pf_type BOX = {.size = sizeof(pf_type), .id = "test.Box", .unref = box_unref};
+static const pf_type OTHER = {.size = sizeof(pf_type), .id = "test.Other", .unref = box_unref};
+static pf_status handles(pf_ctx *c, const void *state) {
+  void *obj = NULL, *same = malloc(8);
+  (void)state;
+  atomic_fetch_add(&boxes, 1);
+  tensor *handle = host->handle_new(host, PF_VARIANT, &BOX, same), *again = handle ? host->tensor_ref(handle) : NULL;
+  if (!handle || !again) return PF_RESOURCE_EXHAUSTED;
+  int right = host->handle_get(again, &BOX, &obj) == PF_OK && obj == same;
+  right &= host->handle_get(handle, &OTHER, &obj) == PF_INVALID_ARGUMENT && host->type_of(again) == PF_VARIANT;
+  right &= !host->handle_new(host, PF_FLOAT32, &BOX, NULL) && !host->tensor_ref(NULL);
+  handle->deleter(handle);
+  right &= atomic_load(&boxes) >= 1 && host->handle_get(again, &BOX, &obj) == PF_OK && obj == same;
+  pf_status st = right ? host->set_output(c, c->n_out - 1, again) : PF_INTERNAL;
+  for (int k = 0; !st && k < c->n_in; k++) {
+    tensor *kept = host->retain(c, k), *shared = kept ? host->tensor_ref(kept) : NULL;
+    if (kept && host->handle_get(kept, &BOX, &obj) == PF_OK && host->type_of(kept) != PF_VARIANT) st = PF_INTERNAL;
+    if (kept) kept->deleter(kept);
+    if (!st) st = shared ? host->set_output(c, k, shared) : PF_RESOURCE_EXHAUSTED;
+  }
+  return st;
+}
+PF_EXPORT int boxes_alive(void) { return atomic_load(&boxes); }
+
 /* ---------------------------------------------------------------- tables */
 #define SIG "args: T -> results: U; f: func, T: list(type) >= 0, U: list(type) >= 0, within: bool = true, early: bool = false, " \
             "forgets: bool = false, stream: int = 0, timeout_ms: int = 0"
@@ -403,11 +434,13 @@ static const pf_attr *const attrs[] = {
 static const pf_op *const ops[] = {
   OP("functions.Call", SIG), OP("functions.CallHere", SIG), OP("functions.CallSlowly", SIG),
   OP("functions.Keep", " -> ; f: func, slot: int = 0, early: bool = false"), OP("functions.Hold", " -> ; f: func"),
-  OP("functions.Gate", "x: float -> y: float"), NULL};
+  OP("functions.Gate", "x: float -> y: float"),
+  OP("functions.Handles", "args: T -> results: T, handle: variant; T: list(type) >= 0"), NULL};
 static const pf_kernel *const kernels[] = {
   KERNEL("functions.Call", compute_call, PF_KERNEL_ASYNC), KERNEL("functions.CallHere", compute_here, 0),
   KERNEL("functions.CallSlowly", compute_here, PF_KERNEL_BLOCKING), KERNEL("functions.Keep", keep, 0),
-  KERNEL("functions.Hold", hold, 0), KERNEL("functions.Gate", compute_gate, PF_KERNEL_ASYNC), NULL};
+  KERNEL("functions.Hold", hold, 0), KERNEL("functions.Gate", compute_gate, PF_KERNEL_ASYNC),
+  (&(const pf_kernel){.size = sizeof(pf_kernel), .op = "functions.Handles", .device = "CPU", .compute = handles}), NULL};
 static pf_status start(const pf_host *h) {
   host = h;
   api = h->extension("pyflow.functions/1");

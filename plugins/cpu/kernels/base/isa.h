@@ -16,6 +16,9 @@
 #define PF_CAT(a, b) PF_CAT_(a, b)
 #ifdef PF_ISA
 #define PF_ISA_NAME(f) PF_CAT(f, PF_ISA)
+#define PF_TEXT_(a) #a
+#define PF_TEXT(a) PF_TEXT_(a)
+#define PF_ISA_TEXT PF_TEXT(PF_ISA) /* its name as a string */
 #endif
 
 enum { PF_ISA_LEVEL_BASELINE = 0, PF_ISA_LEVEL_AVX2 = 1, PF_ISA_LEVEL_AVX512 = 2 };

@@ -44,6 +44,14 @@ PF_MACHINE pf_has_whole_vectors_only(void) { return pf_machine_intel(); }
 PF_MACHINE pf_has_fast_pairs(void) { return __builtin_cpu_supports("avx512bf16") && !pf_machine_intel(); }
 /* Permutation of bytes across two registers. */
 PF_MACHINE pf_has_byte_permutation(void) { return __builtin_cpu_supports("avx512vbmi") != 0; }
+/* Sums of four products of neighbouring bytes. */
+PF_MACHINE pf_has_byte_products(void) { return __builtin_cpu_supports("avx512vnni") != 0; }
+/* CRC-32C as an instruction. */
+PF_MACHINE pf_has_crc32c(void) { return __builtin_cpu_supports("sse4.2") != 0; }
+/* Products of polynomials over bits, of which any CRC can be made. */
+PF_MACHINE pf_has_bit_products(void) {
+  return __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
+}
 /* Tiles of bfloat16 (AMX) and AVX-512's bfloat16; the system must be asked for the tiles before they are used. */
 PF_MACHINE pf_has_tiles(void) {
   const unsigned tiles = 1u << 22 | 1u << 24, bf16 = 1u << 5; /* of leaf 7: edx; 7.1: eax */

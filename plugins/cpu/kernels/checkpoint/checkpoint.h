@@ -20,6 +20,15 @@ typedef struct {
   int64_t dims_at;                     /* its first dimension in ck_index.dims */
   int64_t begin, end;
 } ck_tensor;
+typedef struct {                       /* what SaveV2 is given */
+  const char *name;
+  const DLTensor *t;
+  int32_t type;
+  uint32_t crc;
+  int64_t unit, bytes, begin;
+  DLManagedTensorVersioned *joined;    /* what slices were joined in, and how many elements have */
+  int64_t covered;                     /* come */
+} ck_item;
 typedef struct {
   char *text;                          /* owns every name */
   ck_file *files;
@@ -42,6 +51,27 @@ void ck_index_free(ck_index *x);
 const ck_tensor *ck_index_find(const ck_index *x, const char *name, int64_t len);
 /* Writes the index of `x` to prefix.index: temporary file, fsync, rename, fsync of the folder. */
 pf_status ck_index_write(pf_ctx *c, const char *prefix, ck_index *x);
+
+/* A slice of a tensor: the whole's sizes; start and size of each dimension. */
+typedef struct { int64_t dims[PF_MAX_DIMS], place[2 * PF_MAX_DIMS]; int whole; } ck_slice;
+/* Values of a part: bytes, or strings here or in a tensor. */
+typedef struct { const char *data; const pf_str *strings; const DLTensor *tensor; } ck_source;
+/* "20 30 0,10:-": sizes, then start and size, or -, of each dimension.  0: malformed. */
+int ck_slice_parse(pf_str text, int32_t ndim, ck_slice *s);
+void ck_slice_all(const int64_t *dims, int32_t ndim, ck_slice *s);
+/* What two places have in common; how many elements that is. */
+int64_t ck_overlap(int32_t ndim, const int64_t *a, const int64_t *b, int64_t *common);
+/* The values at `common`, not empty, from a part at place `part` to `out`, which is at `to`. */
+pf_status ck_copy_common(pf_ctx *c, int32_t type, int32_t ndim, DLTensor *out, const int64_t *to,
+                         const ck_source *from, const int64_t *part, const int64_t *common);
+
+/* PF_OK, or one message for all names of input 1 that are missing (type 0) or of another type than
+ * the outputs'; first: up to three names that are there. */
+pf_status ck_check_asked(pf_ctx *c, const char *prefix, const int32_t *types, int64_t n,
+                         int64_t n_tensors, const char *const *first);
+
+/* tf_save.c: `items`, by ascending names, as a checkpoint of TensorFlow's */
+pf_status tb_save(pf_ctx *c, const char *prefix, ck_item *items, int64_t n);
 
 /* input `prefix`, checked, into CK_PATH bytes */
 pf_status ck_prefix(pf_ctx *c, const DLTensor *t, char *out);

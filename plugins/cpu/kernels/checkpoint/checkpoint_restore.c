@@ -1,4 +1,5 @@
-/* checkpoint_restore.c - RestoreV2.
+/* checkpoint_restore.c - RestoreV2, Restore, RestoreSlice: of pyflow's checkpoints; those of
+ * TensorFlow: tf_restore.c.
  *
  * Invariants
  *   1. Files are untrusted: every size is checked against the file's real length before memory is
@@ -7,7 +8,7 @@
  *   3. A tensor whose CRC differs is never given out.
  * Threads: the host's BLOCKING lane.
  */
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/tf_bundle.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -42,52 +43,68 @@ static pf_status report(pf_ctx *c, pf_status code, pf_bytes *b) {
   return r;
 }
 
-static pf_status report_missing(pf_ctx *c, const restoring *s) {
+static pf_status report_missing(pf_ctx *c, const char *prefix, const int32_t *types, int64_t n,
+                                int64_t n_tensors, const char *const *first) {
   pf_bytes b = {0};
   const char *comma = "";
   pf_bytes_text(&b, "Key(s) not found in checkpoint '");
-  pf_bytes_text(&b, s->prefix);
+  pf_bytes_text(&b, prefix);
   pf_bytes_text(&b, "': ");
-  for (int64_t i = 0; i < s->n; i++) {
+  for (int64_t i = 0; i < n; i++) {
     pf_str name;
-    if (s->want[i]) continue;
+    if (types[i]) continue;
     PF_TRY(c->host->str_get(c->in[1], i, &name));
     pf_bytes_text(&b, comma);
     pf_bytes_add(&b, name.data, name.len);
     comma = ", ";
   }
-  pf_bytes_printf(&b, " (it has %" PRId64 " tensors", s->x.n_tensors);
-  for (int64_t i = 0; i < PF_MIN(s->x.n_tensors, 3); i++) {
+  pf_bytes_printf(&b, " (it has %" PRId64 " tensors", n_tensors);
+  for (int64_t i = 0; i < PF_MIN(n_tensors, 3); i++) {
     pf_bytes_text(&b, i ? ", " : ", e.g. ");
-    pf_bytes_text(&b, s->x.tensors[i].name);
+    pf_bytes_text(&b, first[i]);
   }
   pf_bytes_text(&b, ")");
   return report(c, PF_NOT_FOUND, &b);
 }
 
-static pf_status find_all(pf_ctx *c, restoring *s) {
+pf_status ck_check_asked(pf_ctx *c, const char *prefix, const int32_t *types, int64_t n,
+                         int64_t n_tensors, const char *const *first) {
   int missing = 0, differ = 0;
-  for (int64_t i = 0; i < s->n; i++) {
-    pf_str name;
-    PF_TRY(c->host->str_get(c->in[1], i, &name));
-    s->want[i] = ck_index_find(&s->x, name.data, name.len);
-    missing |= !s->want[i];
-  }
-  if (missing) return report_missing(c, s);
-  for (int64_t i = 0; i < s->n; i++) differ |= s->want[i]->type != c->out_type[i];
+  for (int64_t i = 0; i < n; i++) missing |= !types[i], differ |= types[i] != c->out_type[i];
+  if (missing) return report_missing(c, prefix, types, n, n_tensors, first);
   if (!differ) return PF_OK;
   pf_bytes b = {0};
   const char *comma = "";
   pf_bytes_printf(&b, "types differ from the checkpoint's: ");
-  for (int64_t i = 0; i < s->n; i++) {
-    if (s->want[i]->type == c->out_type[i]) continue;
+  for (int64_t i = 0; i < n; i++) {
+    pf_str name;
+    if (types[i] == c->out_type[i]) continue;
+    PF_TRY(c->host->str_get(c->in[1], i, &name));
     pf_bytes_text(&b, comma);
-    pf_bytes_text(&b, s->want[i]->name);
-    pf_bytes_printf(&b, " is %s there, %s was asked for", ck_type_name(s->want[i]->type),
+    pf_bytes_add(&b, name.data, name.len);
+    const char *there = ck_type_name(types[i]);
+    pf_bytes_printf(&b, " is %s there, %s was asked for", there ? there : pf_type_name(types[i]),
                     pf_type_name(c->out_type[i]));
     comma = "; ";
   }
   return report(c, PF_INVALID_ARGUMENT, &b);
+}
+
+static pf_status find_all(pf_ctx *c, restoring *s) {
+  const char *first[3];
+  int32_t *types = calloc((size_t)s->n + 1, sizeof *types);
+  if (!types) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory to restore");
+  pf_status r = PF_OK;
+  for (int64_t i = 0; i < s->n && r == PF_OK; i++) {
+    pf_str name;
+    r = c->host->str_get(c->in[1], i, &name);
+    if (r == PF_OK) s->want[i] = ck_index_find(&s->x, name.data, name.len);
+    types[i] = s->want[i] ? s->want[i]->type : 0;
+  }
+  for (int64_t i = 0; i < 3; i++) first[i] = i < s->x.n_tensors ? s->x.tensors[i].name : "";
+  if (r == PF_OK) r = ck_check_asked(c, s->prefix, types, s->n, s->x.n_tensors, first);
+  free(types);
+  return r;
 }
 
 /* ---------------------------------------------------------------- bytes */
@@ -157,15 +174,9 @@ static pf_status set_strings(pf_ctx *c, DLTensor *out, int64_t n, const char *by
   return pf_failf(c, PF_DATA_LOSS, "strings of tensor '%s' in '%s' do not add up", t->name, path);
 }
 
-static pf_status restore_one(pf_ctx *c, restoring *s, int64_t i) {
-  const ck_tensor *t = s->want[i];
-  char path[CK_PATH];
-  int64_t count = 0;
-  PF_TRY(ck_path(c, path, s->folder, s->x.files[t->file].name));
-  PF_TRY(open_file(c, s, t->file, path));
-  PF_TRY(check_tensor(c, s, t, path, &count));
-  DLTensor *out = c->host->output(c, (int32_t)i, s->x.dims + t->dims_at, t->ndim);
-  PF_EXHAUSTED(out);
+/* The whole tensor, checked, into `out`. */
+static pf_status read_into(pf_ctx *c, restoring *s, const ck_tensor *t, const char *path,
+                           int64_t count, DLTensor *out) {
   if (t->type != PF_STRING) return read_checked(c, s, t, path, PF_DATA(char, out));
   char *bytes = malloc((size_t)(t->end - t->begin) + 1);
   if (!bytes) return pf_failf(c, PF_RESOURCE_EXHAUSTED, "no memory for tensor '%s'", t->name);
@@ -173,6 +184,48 @@ static pf_status restore_one(pf_ctx *c, restoring *s, int64_t i) {
   if (r == PF_OK) r = set_strings(c, out, count, bytes, t->end - t->begin, t, path);
   free(bytes);
   return r;
+}
+
+/* Output i = the slice of the tensor that `text` names. */
+static pf_status restore_slice(pf_ctx *c, restoring *s, int64_t i, const char *path, int64_t count,
+                               pf_str text) {
+  const ck_tensor *t = s->want[i];
+  const int64_t *dims = s->x.dims + t->dims_at;
+  ck_slice all, asked;
+  int64_t sizes[PF_MAX_DIMS];
+  if (!ck_slice_parse(text, t->ndim, &asked) || !pf_same_dims(asked.dims, t->ndim, dims, t->ndim))
+    return PF_INVALID(c, "shape_and_slices[%" PRId64 "] is '%.*s': no slice of tensor '%s' of "
+                      "shape %s in checkpoint '%s'", i, (int)PF_MIN(text.len, 200), text.data,
+                      t->name, pf_shape_text(dims, t->ndim).s, s->prefix);
+  for (int32_t d = 0; d < t->ndim; d++) sizes[d] = asked.place[2 * d + 1];
+  DLTensor *out = c->host->output(c, (int32_t)i, sizes, t->ndim);
+  PF_EXHAUSTED(out);
+  if (!pf_numel(out)) return PF_OK;
+  DLManagedTensorVersioned *whole =
+      c->host->tensor_new(c->host, NULL, PF_MEM_HOST, t->type, dims, t->ndim);
+  if (!whole) return pf_failf(c, PF_RESOURCE_EXHAUSTED, "no memory for tensor '%s'", t->name);
+  ck_slice_all(dims, t->ndim, &all);
+  pf_status r = read_into(c, s, t, path, count, &whole->dl_tensor);
+  ck_source from = {PF_DATA(const char, &whole->dl_tensor), NULL, &whole->dl_tensor};
+  if (r == PF_OK)
+    r = ck_copy_common(c, t->type, t->ndim, out, asked.place, &from, all.place, asked.place);
+  whole->deleter(whole);
+  return r;
+}
+
+static pf_status restore_one(pf_ctx *c, restoring *s, int64_t i) {
+  const ck_tensor *t = s->want[i];
+  char path[CK_PATH];
+  int64_t count = 0;
+  pf_str slice = {NULL, 0};
+  PF_TRY(ck_path(c, path, s->folder, s->x.files[t->file].name));
+  PF_TRY(open_file(c, s, t->file, path));
+  PF_TRY(check_tensor(c, s, t, path, &count));
+  if (c->n_in > 2) PF_TRY(c->host->str_get(c->in[2], i, &slice));
+  if (slice.len) return restore_slice(c, s, i, path, count, slice);
+  DLTensor *out = c->host->output(c, (int32_t)i, s->x.dims + t->dims_at, t->ndim);
+  PF_EXHAUSTED(out);
+  return read_into(c, s, t, path, count, out);
 }
 
 /* Opens every file that is wanted: PF_NOT_FOUND if one went away since the index was read. */
@@ -194,21 +247,18 @@ static pf_status open_wanted(pf_ctx *c, restoring *s) {
   return PF_OK;
 }
 
+static pf_status check_strings(pf_ctx *c, int64_t n) {
+  for (int32_t i = 1; i < 3; i++)
+    if (c->in[i]->ndim != 1 || c->in[i]->shape[0] != n)
+      return PF_INVALID(c, "%s must be a vector of %" PRId64 " strings, got shape %s",
+                        i == 1 ? "tensor_names" : "shape_and_slices", n, PF_SHAPE(c->in[i]).s);
+  return PF_OK;
+}
+
 static pf_status restore_steps(pf_ctx *c, restoring *s) {
   PF_TRY(ck_prefix(c, c->in[0], s->prefix));
+  if (tb_kind_of(s->prefix)) return tb_restore(c, s->prefix, s->n);
   ck_folder(s->prefix, s->folder);
-  for (int32_t i = 1; i < 3; i++)
-    if (c->in[i]->ndim != 1 || c->in[i]->shape[0] != s->n)
-      return PF_INVALID(c, "%s must be a vector of %" PRId64 " strings, got shape %s",
-                        i == 1 ? "tensor_names" : "shape_and_slices", s->n, PF_SHAPE(c->in[i]).s);
-  for (int64_t i = 0; i < s->n; i++) {
-    pf_str slice;
-    PF_TRY(c->host->str_get(c->in[2], i, &slice));
-    if (slice.len)
-      return pf_failf(c, PF_UNIMPLEMENTED,
-                      "partitioned variables are not restored in version 1 of the "
-                      "checkpoint format");
-  }
   pf_status r = open_wanted(c, s);
   if (r == PF_NOT_FOUND && s->fd) {      /* a file went away: saved over meanwhile? */
     close_all(s);
@@ -219,16 +269,31 @@ static pf_status restore_steps(pf_ctx *c, restoring *s) {
   return PF_OK;
 }
 
-static pf_status restore(pf_ctx *c, const void *state) {
-  (void)state;
+static pf_status restore_asked(pf_ctx *c) {
   restoring s = {.n = c->n_out};
   pf_status r = restore_steps(c, &s);
   close_all(&s);
   return r;
 }
 
+static pf_status restore(pf_ctx *c, const void *state) {
+  (void)state;
+  PF_TRY(check_strings(c, c->n_out));
+  return restore_asked(c);
+}
+
+/* Restore, RestoreSlice: one tensor, its name and slice scalars; graphs of before TF 0.12. */
+static pf_status restore_single(pf_ctx *c, const void *state) {
+  (void)state;
+  for (int32_t i = 1; i < c->n_in; i++)
+    if (c->in[i]->ndim != 0)
+      return PF_INVALID(c, "%s must be a scalar, got shape %s",
+                        i == 1 ? "tensor_name" : "shape_and_slice", PF_SHAPE(c->in[i]).s);
+  return restore_asked(c);
+}
+
+enum { FLAGS = PF_KERNEL_DETERMINISTIC | PF_KERNEL_BLOCKING | PF_KERNEL_EXPENSIVE };
 const pf_kernel *const checkpoint_restore_kernels[] = {
-    PF_CPU_FLAGS("RestoreV2", NULL,
-                 PF_KERNEL_DETERMINISTIC | PF_KERNEL_BLOCKING | PF_KERNEL_EXPENSIVE,
-                 .compute = restore),
-    NULL};
+    PF_CPU_FLAGS("RestoreV2", NULL, FLAGS, .compute = restore),
+    PF_CPU_FLAGS("Restore", NULL, FLAGS, .compute = restore_single),
+    PF_CPU_FLAGS("RestoreSlice", NULL, FLAGS, .compute = restore_single), NULL};

@@ -1,4 +1,5 @@
-/* checkpoint_save.c - SaveV2, MergeV2Checkpoints, ShardedFilename, ShardedFilespec.
+/* checkpoint_save.c - SaveV2, Save and SaveSlices (of before TF 0.12), MergeV2Checkpoints,
+ * ShardedFilename, ShardedFilespec.
  *
  * Invariants
  *   1. A data file is complete and synced before an index names it; the index's rename commits;
@@ -13,18 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-typedef struct {
-  const char *name;
-  const DLTensor *t;
-  int32_t type;
-  int64_t unit, bytes, begin;
-  uint32_t crc;
-} item;
+typedef ck_item item;
+typedef struct { pf_str format; } save_state;          /* "tensorflow": a bundle, see tf_save.c */
 typedef struct {
   char prefix[CK_PATH], folder[CK_PATH], data[CK_PATH], temporary[CK_PATH];
   item *items;
   char *names;
-  int64_t n, header;
+  int64_t n, all, first;               /* tensors, slices included; the input that is the first */
   pf_bytes head;
 } saving;
 
@@ -43,20 +39,12 @@ pf_status ck_prefix(pf_ctx *c, const DLTensor *t, char *out) {
   return PF_OK;
 }
 
-static pf_status check_names(pf_ctx *c, int64_t n) {
-  for (int32_t i = 1; i < 3; i++)
+/* `first`: 3 where there are slices, else 2. */
+static pf_status check_names(pf_ctx *c, int64_t n, int64_t first) {
+  for (int32_t i = 1; i < first; i++)
     if (c->in[i]->ndim != 1 || c->in[i]->shape[0] != n)
       return PF_INVALID(c, "%s must be a vector of %" PRId64 " strings, got shape %s",
                         i == 1 ? "tensor_names" : "shape_and_slices", n, PF_SHAPE(c->in[i]).s);
-  for (int64_t i = 0; i < n; i++) {
-    pf_str s;
-    PF_TRY(c->host->str_get(c->in[2], i, &s));
-    if (s.len)
-      return pf_failf(c, PF_UNIMPLEMENTED,
-                      "shape_and_slices[%" PRId64 "] is '%.*s': partitioned variables are "
-                      "not saved in version 1 of the checkpoint format",
-                      i, (int)PF_MIN(s.len, 100), s.data);
-  }
   return PF_OK;
 }
 
@@ -82,7 +70,21 @@ static int item_by_name(const void *a, const void *b) {
   return strcmp(((const item *)a)->name, ((const item *)b)->name);
 }
 
-static pf_status take_items(pf_ctx *c, saving *s) {
+static pf_status measure(pf_ctx *c, ck_item *it) {
+  if (!ck_type_name(it->type))
+    return pf_failf(c, PF_UNIMPLEMENTED, "tensor '%s' of type %s cannot be saved", it->name,
+                    pf_type_name(it->type));
+  it->unit = it->type == PF_STRING       ? 1
+             : it->type == PF_COMPLEX64  ? 4
+             : it->type == PF_COMPLEX128 ? 8
+                                         : pf_type_size(it->type);
+  if (it->type == PF_STRING) return string_bytes(c, it->t, &it->bytes);
+  it->bytes = pf_numel(it->t) * pf_type_size(it->type);
+  return PF_OK;
+}
+
+/* Names and tensors; slices of one tensor are joined later. */
+static pf_status list_items(pf_ctx *c, saving *s) {
   int64_t total = 0, at = 0;
   pf_str name;
   for (int64_t i = 0; i < s->n; i++) {
@@ -94,32 +96,81 @@ static pf_status take_items(pf_ctx *c, saving *s) {
   if (!s->items || !s->names)
     return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory to lay out a checkpoint");
   for (int64_t i = 0; i < s->n; i++) {
-    item *it = &s->items[i];
+    ck_item *it = &s->items[i];
     PF_TRY(c->host->str_get(c->in[1], i, &name));
     if (!ck_utf8(name.data, name.len))
       return PF_INVALID(c, "tensor_names[%" PRId64 "] is not valid UTF-8", i);
     it->name = memcpy(s->names + at, name.data, (size_t)name.len);
     s->names[at + name.len] = 0;
     at += name.len + 1;
-    it->t = c->in[3 + i];
-    it->type = c->in_type[3 + i];
-    if (!ck_type_name(it->type))
-      return pf_failf(c, PF_UNIMPLEMENTED, "tensor '%s' of type %s cannot be saved", it->name,
-                      pf_type_name(it->type));
-    it->unit = it->type == PF_STRING       ? 1
-               : it->type == PF_COMPLEX64  ? 4
-               : it->type == PF_COMPLEX128 ? 8
-                                           : pf_type_size(it->type);
-    if (it->type == PF_STRING) PF_TRY(string_bytes(c, it->t, &it->bytes));
-    else it->bytes = pf_numel(it->t) * pf_type_size(it->type);
+    it->t = c->in[s->first + i];
+    it->type = c->in_type[s->first + i];
+    it->begin = i;                     /* its place among the inputs, until there is one in a file */
   }
+  return PF_OK;
+}
+
+/* Item `it` is one slice: its values go to the whole, which `to`, the first of its name, holds. */
+static pf_status join_slice(pf_ctx *c, ck_item *to, const ck_item *it, pf_str text) {
+  ck_slice s, all;
+  int64_t sizes[PF_MAX_DIMS];
+  int32_t ndim = it->t->ndim;
+  int ok = ndim <= PF_MAX_DIMS && ck_slice_parse(text, ndim, &s) && it->type == to->type;
+  for (int32_t d = 0; ok && d < ndim; d++) sizes[d] = s.place[2 * d + 1];
+  ok = ok && pf_same_dims(sizes, ndim, it->t->shape, ndim);
+  if (ok && to->joined)
+    ok = pf_same_dims(s.dims, ndim, to->joined->dl_tensor.shape, to->joined->dl_tensor.ndim);
+  if (!ok)
+    return PF_INVALID(c, "tensor '%s' of shape %s is no slice '%.*s'", it->name,
+                      PF_SHAPE(it->t).s, (int)PF_MIN(text.len, 200), text.data);
+  if (!to->joined) {
+    to->joined = c->host->tensor_new(c->host, NULL, PF_MEM_HOST, it->type, s.dims, ndim);
+    if (!to->joined)
+      return pf_failf(c, PF_RESOURCE_EXHAUSTED, "no memory to join '%s'", it->name);
+    DLTensor *whole = &to->joined->dl_tensor;
+    if (it->type != PF_STRING)         /* slices that overlap may leave gaps */
+      memset(PF_DATA(char, whole), 0, (size_t)(pf_numel(whole) * pf_type_size(it->type)));
+  }
+  to->covered += pf_numel(it->t);
+  if (!pf_numel(it->t)) return PF_OK;
+  ck_slice_all(s.dims, ndim, &all);
+  ck_source from = {PF_DATA(const char, it->t), NULL, it->t};
+  return ck_copy_common(c, it->type, ndim, &to->joined->dl_tensor, all.place, &from, s.place,
+                        s.place);
+}
+
+/* One item per name, by ascending names. */
+static pf_status join_items(pf_ctx *c, saving *s) {
+  int64_t kept = 0;
   qsort(s->items, (size_t)s->n, sizeof *s->items, item_by_name);
-  for (int64_t i = 1; i < s->n; i++)
-    if (!strcmp(s->items[i - 1].name, s->items[i].name))
-      return PF_INVALID(c, "tensor name '%s' is given twice", s->items[i].name);
-  qsort(s->items, (size_t)s->n, sizeof *s->items, by_layout);
-  at = 0;
-  for (int64_t i = 0; i < s->n; i++) s->items[i].begin = at, at += s->items[i].bytes;
+  for (int64_t i = 0; i < s->n; i++) {
+    ck_item *it = &s->items[i], *to = kept ? &s->items[kept - 1] : NULL;
+    pf_str slice = {NULL, 0};
+    if (s->first == 3) PF_TRY(c->host->str_get(c->in[2], it->begin, &slice));
+    int again = to && !strcmp(to->name, it->name);
+    if (again && (!slice.len || !to->joined))
+      return PF_INVALID(c, "tensor name '%s' is given twice", it->name);
+    if (!again) to = &s->items[kept++], *to = *it;
+    if (slice.len) PF_TRY(join_slice(c, to, again ? it : to, slice));
+  }
+  s->n = kept;
+  return PF_OK;
+}
+
+static pf_status take_items(pf_ctx *c, saving *s) {
+  PF_TRY(list_items(c, s));
+  PF_TRY(join_items(c, s));
+  for (int64_t i = 0; i < s->n; i++) {
+    ck_item *it = &s->items[i];
+    if (it->joined) {
+      it->t = &it->joined->dl_tensor;
+      if (it->covered != pf_numel(it->t))
+        return PF_INVALID(c, "the slices of tensor '%s' have %" PRId64 " elements, the whole has %"
+                          PRId64 ": all are saved at once, or none", it->name, it->covered,
+                          pf_numel(it->t));
+    }
+    PF_TRY(measure(c, it));
+  }
   return PF_OK;
 }
 
@@ -230,6 +281,12 @@ static int kept(const ck_index *x, const char *name) {
   return 0;
 }
 
+/* "00000-of-00001", which ends a data file of TensorFlow's. */
+static int is_shard(const char *s) {
+  int a = 0, b = 0, n = 0;
+  return sscanf(s, "%5d-of-%5d%n", &a, &b, &n) == 2 && !s[n];
+}
+
 /* Data files of older generations and temporary files of writers that died. */
 static void remove_obsolete(const char *prefix, const ck_index *x) {
   char folder[CK_PATH], path[2 * CK_PATH], data[CK_PATH], index[CK_PATH];
@@ -239,8 +296,9 @@ static void remove_obsolete(const char *prefix, const ck_index *x) {
   DIR *d = opendir(folder);
   if (!d) return;
   for (struct dirent *e; (e = readdir(d));) {
-    int old =
-        starts(e->d_name, data) && (ends(e->d_name, ".safetensors") || strstr(e->d_name, ".tmp-"));
+    int old = starts(e->d_name, data) &&
+              (ends(e->d_name, ".safetensors") || strstr(e->d_name, ".tmp-") ||
+               is_shard(e->d_name + strlen(data)));
     if ((!old && !starts(e->d_name, index)) || kept(x, e->d_name)) continue;
     snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
     unlink(path);
@@ -276,10 +334,10 @@ static pf_status commit(pf_ctx *c, saving *s) {
   return r;
 }
 
-static pf_status save_steps(pf_ctx *c, saving *s) {
-  PF_TRY(ck_prefix(c, c->in[0], s->prefix));
-  PF_TRY(check_names(c, s->n));
-  PF_TRY(take_items(c, s));
+static pf_status save_own(pf_ctx *c, saving *s) {
+  qsort(s->items, (size_t)s->n, sizeof *s->items, by_layout);
+  int64_t at = 0;
+  for (int64_t i = 0; i < s->n; i++) s->items[i].begin = at, at += s->items[i].bytes;
   PF_TRY(make_header(c, s));
   PF_TRY(pick_data(c, s->prefix, 0, 1, s->data));
   PF_TRY(write_data(c, s));
@@ -289,11 +347,43 @@ static pf_status save_steps(pf_ctx *c, saving *s) {
   return r;
 }
 
+/* TensorFlow's: its data file's name is always the same. */
+static pf_status save_bundle(pf_ctx *c, saving *s) {
+  ck_file file = {.name = s->data};
+  ck_index kept = {.files = &file, .n_files = 1};
+  PF_TRY(tb_save(c, s->prefix, s->items, s->n));
+  snprintf(s->data, sizeof s->data, "%s.data-00000-of-00001", ck_base(s->prefix));
+  remove_obsolete(s->prefix, &kept);
+  return PF_OK;
+}
+
+/* TensorFlow's graphs save shards to PREFIX_temp.../part, a folder that is made for them; other
+ * folders that are missing are the caller's mistake. */
+static void make_folder_of_shards(const char *prefix) {
+  char folder[CK_PATH];
+  ck_folder(prefix, folder);
+  if (strstr(ck_base(folder), "_temp")) mkdir(folder, 0777);      /* open() tells what fails */
+}
+
+static pf_status save_steps(pf_ctx *c, saving *s, pf_str format) {
+  PF_TRY(ck_prefix(c, c->in[0], s->prefix));
+  make_folder_of_shards(s->prefix);
+  PF_TRY(check_names(c, s->n, s->first));
+  PF_TRY(take_items(c, s));
+  if (!format.len) return save_own(c, s);
+  if (format.len == 10 && !memcmp(format.data, "tensorflow", 10)) return save_bundle(c, s);
+  return PF_INVALID(c, "attribute _format is '%.*s'; expected 'tensorflow', or none for pyflow's",
+                    (int)PF_MIN(format.len, 50), format.data);
+}
+
 static pf_status save(pf_ctx *c, const void *state) {
-  (void)state;
-  saving s = {.n = c->n_in - 3};
-  pf_status r = save_steps(c, &s);
+  const save_state *asked = state;
+  saving s = {.first = c->in_start[c->n_in_args - 1]};
+  s.n = s.all = c->n_in - s.first;
+  pf_status r = save_steps(c, &s, asked->format);
   pf_bytes_free(&s.head);
+  for (int64_t i = 0; s.items && i < s.all; i++)
+    if (s.items[i].joined) s.items[i].joined->deleter(s.items[i].joined);
   free(s.items);
   free(s.names);
   return r;
@@ -450,8 +540,13 @@ static pf_status sharded_filespec(pf_ctx *c, const void *state) {
 }
 
 enum { FLAGS = PF_KERNEL_DETERMINISTIC | PF_KERNEL_BLOCKING | PF_KERNEL_EXPENSIVE };
+#define SAVES(op_) \
+  PF_CPU_FLAGS(op_, NULL, FLAGS, \
+               .attrs = PF_ATTRS(&(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, "_format", \
+                                                  PF_ATTR_STRING, offsetof(save_state, format)}), \
+               .state_size = sizeof(save_state), .compute = save)
 const pf_kernel *const checkpoint_save_kernels[] = {
-    PF_CPU_FLAGS("SaveV2", NULL, FLAGS, .compute = save),
+    SAVES("SaveV2"), SAVES("Save"), SAVES("SaveSlices"),
     PF_CPU_FLAGS("MergeV2Checkpoints", NULL, FLAGS,
                  .attrs = PF_ATTRS(PF_ATTR(merge_state, PF_ATTR_BOOL, delete_old_dirs)),
                  .state_size = sizeof(merge_state), .compute = merge),

@@ -68,6 +68,10 @@ pf_status PF_ISA_NAME(pf_conv_filter_planes)(pf_ctx *c, const pf_conv_call *call
 /* The same of NHWC. */
 pf_status PF_ISA_NAME(pf_conv_filter_pixels)(pf_ctx *c, const pf_conv_call *call, int32_t type);
 
+/* A whole call: state is a conv_state, dims the filter's [kh, kw, channels, multiplier] (conv_depth_layout.c). */
+pf_status PF_ISA_NAME(pf_depthwise)(pf_ctx *c, const void *state, const int64_t *dims,
+                                    const void *f);
+
 /* x (dy) and out are halves, the rest is float; PF_DECLINE: the float pass is the way. */
 pf_status PF_ISA_NAME(pf_depth_forward_halves)(pf_ctx *c, const pf_conv_call *call, int32_t type);
 pf_status PF_ISA_NAME(pf_depth_input_halves)(pf_ctx *c, const pf_conv_call *call, int32_t type);

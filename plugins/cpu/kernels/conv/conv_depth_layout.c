@@ -49,24 +49,25 @@ static int in_strips(const pf_window *s, const pf_conv *g, int64_t m) {
   return pf_is_half(s->T) && !turned && m == 1;
 }
 
-static pf_status depthwise(pf_ctx *c, const void *state) {
+/* f: the filter of `dims` as float or double; NULL: it is input 1. */
+pf_status PF_ISA_NAME(pf_depthwise)(pf_ctx *c, const void *state, const int64_t *dims,
+                                    const void *f) {
   const conv_state *cs = state;
   const pf_window *s = &cs->w;
-  const DLTensor *x = c->in[0], *f = c->in[1];
+  const DLTensor *x = c->in[0];
   int64_t xd[4] = {0}, shape[4], m;
   pf_epilogue after[2];
   pf_conv g;
   PF_TRY(pf_window_dims(c, s, x->shape, x->ndim, "input", xd));
-  PF_TRY(filter_dims(c, f->shape, f->ndim));
-  PF_TRY(depth_sizes(c, s, xd, f->shape, &g, &m));
+  PF_TRY(depth_sizes(c, s, xd, dims, &g, &m));
   pf_window_shape(s, g.n, g.oh, g.ow, g.c, shape);
   result r = {.t = pf_output_checked(c, 0, shape, 4), .pixels = g.oh * g.ow, .ch = g.c, .image = 1};
   PF_EXHAUSTED(r.t);
   pf_conv_lay_down(&g);
-  pf_conv_call call = {.g = &g};
+  pf_conv_call call = {.g = &g, .f = f};
   PF_TRY(fused_after(c, cs, &call, &r, after));
   if (pf_numel(r.t) == 0 || pf_numel(x) == 0) return nothing_summed(c, cs, &call, &r);
-  PF_TRY(load(c, s, f, 0, 0, 0, &call.f));
+  if (!f) PF_TRY(load(c, s, c->in[1], 0, 0, 0, &call.f));
   if (in_strips(s, &g, m)) {
     call.x = PF_DATA(const void, x), call.out = PF_DATA(void, r.t);
     return PF_ISA_NAME(pf_depth_forward_halves)(c, &call, s->T);
@@ -74,6 +75,12 @@ static pf_status depthwise(pf_ctx *c, const void *state) {
   PF_TRY(load(c, s, x, g.h * g.w, xd[3], 1, &call.x));
   PF_TRY(spread(c, s, &call.x, g.n * g.h * g.w, xd[3], m));
   return run_pass(c, s, DEPTH_FORWARD, &call, &r);
+}
+
+static pf_status depthwise(pf_ctx *c, const void *state) {
+  const DLTensor *f = c->in[1];
+  PF_TRY(filter_dims(c, f->shape, f->ndim));
+  return PF_ISA_NAME(pf_depthwise)(c, state, f->shape, NULL);
 }
 
 /* Sums of m neighbouring channels, into the result. */

@@ -10,6 +10,8 @@
 #include "gemm/tile_types.h"
 #include "move/transpose.h"
 
+enum { RUN_BYTES = PF_L1_BYTES / 2 };  /* of the image that a run of output pixels sees */
+
 #define TILE_F32
 #include "gemm/tile_begin.h"
 #include "conv/depthwise.h"

@@ -8,31 +8,32 @@
  * Threads: compute is concurrent; the passes use parallel_for; forms made by calls are
  * published once, by compare-and-swap.
  */
-#include <stdlib.h>
 #include <strings.h>
+#include "base/packed.h"
 #include "conv/conv_cost.h"
 #include "conv/conv_operands.h"
 
 /* ---------------------------------------------------------------- constant filters */
-typedef struct { int64_t groups; void *packed; } grouped_filter;
+typedef struct { int64_t groups; pf_packed packed; } grouped_filter;
+typedef struct { pf_packed packed; } fewer_filter;
 typedef struct kept_filter {
   int64_t dims[4];
-  void *packed;                        /* float or double, groups 1 */
+  pf_packed packed;                    /* float or double, groups 1 */
   grouped_filter *grouped;             /* atomic, as the next; NULL at first */
-  float *fewer;                        /* for 3x3 filters by fewer products */
+  fewer_filter *fewer;                 /* for 3x3 filters by fewer products */
 } kept_filter;
 
 static int64_t packed_size(const pf_window *s, const pf_conv *g) {
   return s->T == PF_FLOAT64 ? PF_ISA_NAME(pf_conv_packed_size_f64)(g)
                             : PF_ISA_NAME(pf_conv_packed_size_f32)(g);
 }
-static void *pack_filter(const pf_window *s, const pf_conv *g, const void *f) {
+/* 0: it does not pay, or there is no memory. */
+static int pack_filter(const pf_window *s, const pf_conv *g, const void *f, pf_packed *p) {
   int64_t bytes = packed_size(s, g) * (s->T == PF_FLOAT64 ? 8 : 4);
-  void *p = bytes ? aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64) : NULL;
-  if (!p) return NULL;
-  if (s->T == PF_FLOAT64) PF_ISA_NAME(pf_conv_pack_f64)(g, f, p);
-  else PF_ISA_NAME(pf_conv_pack_f32)(g, f, p);
-  return p;
+  if (!bytes || !pf_packed_new(p, (uint64_t)bytes)) return 0;
+  if (s->T == PF_FLOAT64) PF_ISA_NAME(pf_conv_pack_f64)(g, f, p->at);
+  else PF_ISA_NAME(pf_conv_pack_f32)(g, f, p->at);
+  return 1;
 }
 
 /* PYFLOW_CPU_WINOGRAD, read once: 0, false, no or off keep sums plain. */
@@ -53,29 +54,55 @@ static int may_take_fewer(const pf_window *s, const pf_conv *g) {
          fewer_wanted();
 }
 
-/* Packs input 1 if it is a constant whose packed form pays.  No memory: it stays as it is. */
+static void filter_free(void *filter) {
+  kept_filter *kept = filter;
+  if (kept->grouped) pf_packed_free(&kept->grouped->packed);
+  if (kept->fewer) pf_packed_free(&kept->fewer->packed);
+  pf_packed_free(&kept->packed);
+  free(kept->grouped);
+  free(kept->fewer);
+  free(kept);
+}
+static const pf_type filter_type = {sizeof(pf_type), 0, "pyflow.cpu.filter " PF_ISA_TEXT,
+                                    filter_free, NULL};
+
+typedef struct { const pf_window *s; const pf_conv *g; const DLTensor *t; } filter_source;
+
+static pf_status filter_make(pf_ctx *c, void *arg, void **obj) {
+  const filter_source *from = arg;
+  const void *f = PF_DATA(const void, from->t);
+  kept_filter *kept = calloc(1, sizeof *kept);
+  float *wide = NULL;
+  (void)c;
+  if (kept && pf_is_half(from->s->T)) {
+    wide = malloc((size_t)pf_numel(from->t) * 4);
+    if (wide) pf_half_to_float(from->s->T, f, wide, pf_numel(from->t));
+    f = wide;
+  }
+  const int made = kept && f && pack_filter(from->s, from->g, f, &kept->packed);
+  free(wide);
+  if (!made) {
+    free(kept);
+    return PF_RESOURCE_EXHAUSTED;
+  }
+  memcpy(kept->dims, from->t->shape, sizeof kept->dims);
+  *obj = kept;
+  return PF_OK;
+}
+
+/* Takes input 1 packed if it is a constant whose packed form pays.  No memory: it stays as it is. */
 static pf_status keep_filter(pf_ctx *c, conv_state *s) {
   const DLTensor *t = c->host->constant(c, 1);
   if (!t || t->ndim != 4 || pf_numel(t) == 0) return PF_OK;
   pf_conv g = {.kh = t->shape[0], .kw = t->shape[1], .fc = t->shape[2], .oc = t->shape[3],
                .c = t->shape[2], .dh = s->w.dh, .dw = s->w.dw, .groups = 1};
-  const void *f = PF_DATA(const void, t);
   if (PF_ISA_NAME(pf_conv_in_pairs)(s->w.T, &g) && !may_take_fewer(&s->w, &g)) return PF_OK;
   if (s->w.nchw && g.kh * g.kw == 1 && s->w.sh == 1 && s->w.sw == 1) return PF_OK;
-  kept_filter *kept = calloc(1, sizeof *kept);
-  float *wide = NULL;
-  if (kept && pf_is_half(s->w.T)) {
-    wide = malloc((size_t)pf_numel(t) * 4);
-    if (wide) pf_half_to_float(s->w.T, f, wide, pf_numel(t));
-    f = wide;
-  }
-  if (kept && f) kept->packed = pack_filter(&s->w, &g, f);
-  free(wide);
-  if (!kept || !kept->packed) {
-    free(kept);
-    return PF_OK;
-  }
-  memcpy(kept->dims, t->shape, sizeof kept->dims);
+  if (!packed_size(&s->w, &g)) return PF_OK;
+  filter_source from = {&s->w, &g, t};
+  void *kept;
+  const pf_status st = pf_share(c, 1, "", &filter_type, filter_make, &from, &kept);
+  if (st) return st == PF_DECLINE ? PF_OK : st;
   s->kept = kept;
   return c->host->drop_constant(c, 1);
 }
@@ -86,16 +113,6 @@ static pf_status conv_init(pf_ctx *c, void *state) {
 }
 static pf_status gradient_init(pf_ctx *c, void *state) { return pf_window_init(c, state); }
 
-static void conv_fini(void *state) {
-  kept_filter *kept = ((conv_state *)state)->kept;
-  if (!kept) return;
-  if (kept->grouped) free(kept->grouped->packed);
-  free(kept->grouped);
-  free(kept->fewer);
-  free(kept->packed);
-  free(kept);
-}
-
 /* f [kh, kw, fc, oc] again from its packed form. */
 static const void *unpacked(pf_ctx *c, const pf_window *s, const kept_filter *kept) {
   int64_t size = s->T == PF_FLOAT64 ? 8 : 4, w = TILE_NV * (s->T == PF_FLOAT64 ? PF_VD : PF_VF);
@@ -105,7 +122,7 @@ static const void *unpacked(pf_ctx *c, const pf_window *s, const kept_filter *ke
   if (!f) return NULL;
   for (int64_t j = 0; j < oc; j += w) {
     int64_t cols = PF_MIN(w, oc - j), width = (cols + lanes - 1) / lanes * lanes;
-    const char *p = (const char *)kept->packed + j * k * size;
+    const char *p = (const char *)kept->packed.at + j * k * size;
     for (int64_t i = 0; i < k; i++)
       memcpy(f + (i * oc + j) * size, p + i * width * size, (size_t)(cols * size));
   }
@@ -115,45 +132,47 @@ static const void *unpacked(pf_ctx *c, const pf_window *s, const kept_filter *ke
 /* 3x3 filters by fewer products: the transformed ones.  NULL: does not pay, or no memory. */
 static const float *fewer_products(pf_ctx *c, const pf_window *s, kept_filter *kept,
                                    const pf_conv *g) {
-  float *mine, *found = __atomic_load_n(&kept->fewer, __ATOMIC_ACQUIRE);
+  fewer_filter *mine, *found = __atomic_load_n(&kept->fewer, __ATOMIC_ACQUIRE);
   if (s->T == PF_FLOAT64 || !PF_ISA_NAME(pf_winograd_pays)(g) || !fewer_wanted()) return NULL;
-  if (found) return found;
+  if (found) return found->packed.at;
   const float *f = unpacked(c, s, kept);
-  const size_t bytes = (size_t)(PF_ISA_NAME(pf_winograd_size)(g) * 4 + 63) / 64 * 64;
-  mine = f ? aligned_alloc(64, bytes) : NULL;
-  if (!mine) return NULL;
-  PF_ISA_NAME(pf_winograd_pack)(g, f, mine);
+  if (!f || !(mine = calloc(1, sizeof *mine))) return NULL;
+  if (!pf_packed_new(&mine->packed, (uint64_t)PF_ISA_NAME(pf_winograd_size)(g) * 4)) {
+    free(mine);
+    return NULL;
+  }
+  PF_ISA_NAME(pf_winograd_pack)(g, f, mine->packed.at);
   if (__atomic_compare_exchange_n(&kept->fewer, &found, mine, 0, __ATOMIC_ACQ_REL,
                                   __ATOMIC_ACQUIRE))
-    return mine;
+    return mine->packed.at;
+  pf_packed_free(&mine->packed);
   free(mine);
-  return found;
+  return found->packed.at;
 }
 
 /* The kept filter in the form this call needs: packed, or plain where that does not pay. */
 static pf_status kept_operand(pf_ctx *c, const pf_window *s, kept_filter *kept, const pf_conv *g,
                               pf_conv_call *call) {
   if (g->groups == 1) {
-    call->packed = kept->packed;
+    call->packed = kept->packed.at;
     call->fewer = fewer_products(c, s, kept, g);
     return PF_OK;
   }
   grouped_filter *mine, *found = __atomic_load_n(&kept->grouped, __ATOMIC_ACQUIRE);
   if (found && found->groups == g->groups) {
-    call->packed = found->packed;
+    call->packed = found->packed.at;
     return PF_OK;
   }
   call->f = unpacked(c, s, kept);
   if (!call->f) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a filter");
   if (found || !(mine = calloc(1, sizeof *mine))) return PF_OK;
   mine->groups = g->groups;
-  mine->packed = pack_filter(s, g, call->f);
-  if (mine->packed && __atomic_compare_exchange_n(&kept->grouped, &found, mine, 0,
+  if (pack_filter(s, g, call->f, &mine->packed) && __atomic_compare_exchange_n(&kept->grouped, &found, mine, 0,
                                                   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-    call->packed = mine->packed;
+    call->packed = mine->packed.at;
     return PF_OK;
   }
-  free(mine->packed);
+  pf_packed_free(&mine->packed);
   free(mine);
   return PF_OK;
 }
@@ -195,6 +214,15 @@ static pf_status conv2d_in_pairs(pf_ctx *c, const conv_state *cs, pf_conv_call *
   return run_halves(c, &cs->w, PF_ISA_NAME(pf_conv_forward_pairs), call, r);
 }
 
+/* A group a channel: [kh, kw, 1, c * m] lies as the depthwise filter [kh, kw, c, m] does. */
+static int is_depthwise(const pf_conv *g) { return g->fc == 1 && g->groups > 1 && g->groups == g->c; }
+static pf_status conv2d_depthwise(pf_ctx *c, const conv_state *cs, const pf_conv *g) {
+  const int64_t dims[4] = {g->kh, g->kw, g->c, g->oc / g->c};
+  const void *f = cs->kept ? unpacked(c, &cs->w, cs->kept) : NULL;
+  if (cs->kept && !f) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a filter");
+  return PF_ISA_NAME(pf_depthwise)(c, cs, dims, f);
+}
+
 static pf_status conv2d(pf_ctx *c, const void *state) {
   const conv_state *cs = state;
   const pf_window *s = &cs->w;
@@ -205,6 +233,7 @@ static pf_status conv2d(pf_ctx *c, const void *state) {
   PF_TRY(pf_window_dims(c, s, x->shape, x->ndim, "input", xd));
   if (!cs->kept) PF_TRY(filter_dims(c, f->shape, f->ndim));
   PF_TRY(conv_sizes(c, s, xd, cs->kept ? cs->kept->dims : f->shape, &g));
+  if (is_depthwise(&g)) return conv2d_depthwise(c, cs, &g);
   pf_window_shape(s, g.n, g.oh, g.ow, g.oc, shape);
   result r = {
       .t = pf_output_checked(c, 0, shape, 4), .pixels = g.oh * g.ow, .ch = g.oc, .image = 1};
@@ -294,7 +323,7 @@ static pf_status conv2d_backprop_filter(pf_ctx *c, const void *state) {
   .compute = fn, .cost = cost_)
 #define FORWARD_ENTRY(op) PF_CPU_FLAGS(op, "T=" PF_FLOATS, CONV_FLAGS, \
   .attrs = PF_ATTRS(WINDOW_ATTRS, FUSED_ATTRS), .state_size = sizeof(conv_state), \
-  .init = conv_init, .fini = conv_fini, .compute = conv2d, .cost = pf_conv_cost)
+  .init = conv_init, .compute = conv2d, .cost = pf_conv_cost)
 const pf_kernel *const PF_ISA_NAME(conv_layout_kernels)[] = {
   FORWARD_ENTRY("Conv2D"),
   FORWARD_ENTRY("_FusedConv2D"),

@@ -145,13 +145,19 @@ static void TILE(depth_forward)(void *arg, int64_t lo, int64_t hi, int32_t worke
     TILE(depth_run) r = {.rows = k1 - k0, .kw = g->kw, .c = g->c, .x_row = g->dh * g->w * g->c,
                          .tap = g->dw * g->c, .pixel = g->sw * g->c};
     x += ((top + k0 * g->dh) * g->w + first * g->sw - g->pl) * g->c;
-    for (int64_t c = 0; c < g->c && first < last; c += VL) {
-      r.x = x + c;
-      r.f = d->f + k0 * g->kw * g->c + c;
-      r.out = out + first * g->c + c;
-      r.left = (int)PF_MIN(g->c - c, VL);
-      if (r.left == VL) (slide ? TILE(depth_slide_full) : TILE(depth_run_full))(&r, last - first);
-      else (slide ? TILE(depth_slide_part) : TILE(depth_run_part))(&r, last - first);
+    /* all channels of some pixels after the other: what they see stays in L1, and is read in a row */
+    const int64_t seen = PF_MAX(r.pixel * r.rows * (int64_t)sizeof(T), 1);
+    const int64_t block = PF_MAX(RUN_BYTES / seen / 8 * 8, 8);
+    for (int64_t at = first, n; at < last; at += n) {
+      n = last - at < 2 * block ? last - at : block;
+      for (int64_t c = 0; c < g->c; c += VL) {
+        r.x = x + (at - first) * r.pixel + c;
+        r.f = d->f + k0 * g->kw * g->c + c;
+        r.out = out + at * g->c + c;
+        r.left = (int)PF_MIN(g->c - c, VL);
+        if (r.left == VL) (slide ? TILE(depth_slide_full) : TILE(depth_run_full))(&r, n);
+        else (slide ? TILE(depth_slide_part) : TILE(depth_run_part))(&r, n);
+      }
     }
     TILE(depth_after)(d, row);
   }

@@ -289,6 +289,26 @@ pf_status PF_ISA_NAME(pf_gemm_run)(pf_ctx *c, const pf_gemm_call *p) {
 /* ---------------------------------------------------------------- constants */
 enum { LEAST_HELD = 4096, HELD_LANES = 12 }; /* elements; columns of a last vector that pay */
 
+static void panels_free(void *panels) {
+  pf_packed_free(panels);
+  free(panels);
+}
+static const pf_type panels_type = {sizeof(pf_type), 0, "pyflow.cpu.panels " PF_ISA_TEXT,
+                                    panels_free, NULL};
+
+static pf_status panels_make(pf_ctx *c, void *arg, void **obj) {
+  const pf_gemm *g = arg;
+  pf_packed *p = calloc(1, sizeof *p);
+  (void)c;
+  if (!p || !pf_packed_new(p, PF_ISA_NAME(pf_gemm_packed_bytes)(g, sizeof(float)))) {
+    free(p);
+    return PF_RESOURCE_EXHAUSTED;
+  }
+  PF_ISA_NAME(pf_gemm_pack_f32)(g, p->at, 0, PF_ISA_NAME(pf_gemm_pack_blocks_f32)(g));
+  *obj = p;
+  return PF_OK;
+}
+
 pf_status PF_ISA_NAME(pf_gemm_hold)(pf_ctx *c, int32_t in, int32_t type, int tb,
                                     pf_gemm_held *held) {
   const DLTensor *b = c->host->constant(c, in);
@@ -297,11 +317,12 @@ pf_status PF_ISA_NAME(pf_gemm_hold)(pf_ctx *c, int32_t in, int32_t type, int tb,
                .b = PF_DATA(const void, b), .how = PF_GEMM_BLOCKED};
   if (g.n < HELD_LANES) return PF_OK;
   pf_gemm_layout(&g, 0, tb, g.k, b->shape[1]);
-  held->memory = malloc(PF_ISA_NAME(pf_gemm_packed_bytes)(&g, sizeof(float)) + 64);
-  if (!held->memory) return PF_OK;      /* b is read where it is */
-  held->panels = (float *)(((uintptr_t)held->memory + 63) / 64 * 64);
+  void *panels;
+  const pf_status st =
+      pf_share(c, in, tb ? "transposed" : "", &panels_type, panels_make, &g, &panels);
+  if (st) return st == PF_DECLINE ? PF_OK : st;
+  held->panels = ((const pf_packed *)panels)->at;
   held->k = g.k;
   held->n = g.n;
-  PF_ISA_NAME(pf_gemm_pack_f32)(&g, held->panels, 0, PF_ISA_NAME(pf_gemm_pack_blocks_f32)(&g));
   return c->host->drop_constant(c, in);
 }

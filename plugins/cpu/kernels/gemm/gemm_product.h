@@ -7,7 +7,7 @@
  */
 #ifndef PF_CPU_GEMM_PRODUCT_H
 #define PF_CPU_GEMM_PRODUCT_H
-#include <stdlib.h>
+#include "base/packed.h"
 #include "gemm/gemm.h"
 
 /* Scratch that the products of a loop share, which sets `next` to 0 before each: what one took in
@@ -55,18 +55,16 @@ PF_LOCAL void pf_gemm_layout(pf_gemm *g, int ta, int tb, int64_t a_cols, int64_t
   g->ldc = g->n;
 }
 
-/* A constant op(b) [k, n], packed when the plan is made. */
+/* A constant op(b) [k, n], packed once for all products with it. */
 typedef struct {
-  float *panels;                        /* NULL: not held, input b is there */
-  void *memory;
+  const float *panels;                  /* NULL: not held, input b is there */
   int64_t k, n;
 } pf_gemm_held;
 
-/* In init: packs input `in`, a matrix stored [n, k] if tb, if it is constant and packing pays, and
- * lets the constant itself go. */
+/* In init: takes input `in`, a matrix stored [n, k] if tb, packed, if it is constant and packing pays,
+ * and lets the constant itself go. */
 pf_status PF_ISA_NAME(pf_gemm_hold)(pf_ctx *c, int32_t in, int32_t type, int tb,
                                     pf_gemm_held *held);
-PF_LOCAL void pf_gemm_let_go(pf_gemm_held *held) { free(held->memory); }
 
 /* Flops and bytes of MatMul and _FusedMatMul. */
 pf_status PF_ISA_NAME(pf_matmul_cost)(pf_infer *f, double *flops, double *bytes);

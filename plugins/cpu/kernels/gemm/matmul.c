@@ -26,7 +26,6 @@ static pf_status hold(pf_ctx *c, void *state) {
   matmul_state *s = state;
   return PF_ISA_NAME(pf_gemm_hold)(c, 1, s->T, s->tb, &s->b);
 }
-static void let_go(void *state) { pf_gemm_let_go(&((matmul_state *)state)->b); }
 
 static pf_status matmul_held(pf_ctx *c, const matmul_state *s) {
   const DLTensor *x = c->in[0];
@@ -192,8 +191,8 @@ static pf_status batch_cost(pf_infer *f, double *flops, double *bytes) {
     .state_size = sizeof(matmul_state), .compute = fn, .cost = cost_, __VA_ARGS__)
 const pf_kernel *const PF_ISA_NAME(matmul_kernels)[] = {
   ENTRY("MatMul", "transpose_a", "transpose_b", matmul, PF_ISA_NAME(pf_matmul_cost),
-        .init = hold, .fini = let_go),
-  ENTRY("BatchMatMul", "adj_x", "adj_y", batch_matmul, batch_cost, .fini = NULL),
-  ENTRY("BatchMatMulV2", "adj_x", "adj_y", batch_matmul, batch_cost, .fini = NULL),
+        .init = hold),
+  ENTRY("BatchMatMul", "adj_x", "adj_y", batch_matmul, batch_cost, .init = NULL),
+  ENTRY("BatchMatMulV2", "adj_x", "adj_y", batch_matmul, batch_cost, .init = NULL),
   NULL
 };

@@ -3,7 +3,7 @@
  *
  * Invariants
  *   1. The epilogue sees every element of the result once, while its block is in the cache.
- *   2. A constant b is packed into panels when the plan is made, and the constant itself let go.
+ *   2. A constant b is packed into panels, once for all that use it, and the constant itself let go.
  *      Without panels sums are those of MatMul.
  *   3. Halves: the epilogue is computed in float, the result rounded once.
  * Threads: those of gemm_product.h; the state is read only after init.
@@ -24,8 +24,6 @@ static pf_status init(pf_ctx *c, void *state) {
   PF_TRY(pf_fused_parse(c, &s->fused_ops, s->alpha, s->num_args, &s->fused));
   return PF_ISA_NAME(pf_gemm_hold)(c, 1, s->T, s->tb, &s->b);
 }
-
-static void fini(void *state) { pf_gemm_let_go(&((fused_state *)state)->b); }
 
 static pf_status set_sizes(pf_ctx *c, const fused_state *s, pf_gemm *g) {
   const DLTensor *a = c->in[0], *b = c->in[1];
@@ -93,6 +91,6 @@ const pf_kernel *const PF_ISA_NAME(matmul_fused_kernels)[] = {
                       PF_REF(pf_attr, "transpose_b", PF_ATTR_BOOL, offsetof(fused_state, tb)),
                       PF_REF(pf_attr, "leakyrelu_alpha", PF_ATTR_FLOAT,
                              offsetof(fused_state, alpha))),
-    .state_size = sizeof(fused_state), .init = init, .fini = fini, .compute = compute,
+    .state_size = sizeof(fused_state), .init = init, .compute = compute,
     .cost = PF_ISA_NAME(pf_matmul_cost)),
   NULL};

@@ -198,11 +198,11 @@ static int enqueue_run(pf_attempt *a) {
 }
 static pf_status enqueue_deliver(pf_ctx *c, pf_attempt *a) {
   const pf_queue *q = queue_of(a);
-  if (a->status == PF_CANCELLED && !a->on->aborted)
+  if (a->status == PF_CANCELLED && a->taken != PF_RESET)
     return a->taken ? pf_failf(c, PF_CANCELLED, "Enqueue operation was cancelled")
                     : pf_failf(c, PF_CANCELLED, "%s '%s' is closed.", q->kind->op, q->name);
   if (a->status) return pf_failf(c, a->status, "%s '%s' %s", q->kind->op, q->name,
-                                 a->on->aborted ? "was reset, or its session closed"
+                                 a->taken == PF_RESET ? "was reset, or its session closed"
                                      : "has no memory left");
   return PF_OK;
 }
@@ -224,7 +224,10 @@ static int close_run(pf_attempt *a) {
 static pf_status close_deliver(pf_ctx *c, pf_attempt *a) {
   const pf_queue *q = queue_of(a);
   if (!a->status) return PF_OK;
-  if (a->taken) return pf_failf(c, a->status, "Enqueue operation was cancelled");
+  if (a->taken == PF_CUT_OFF)
+    return pf_failf(c, a->status, "Enqueue operation was cancelled");
+  if (a->taken) return pf_failf(c, a->status, "Queue '%s' was reset, or its session closed",
+                                q->name);
   return pf_failf(c, a->status, "Queue '%s' is already closed.", q->name);
 }
 const pf_attempt_kind pf_close_kind = {sizeof(pf_close), PF_PUTS, "Close operation was cancelled",
@@ -235,7 +238,7 @@ pf_status pf_queue_close(pf_ctx *c, pf_queue *q, int32_t cancel_pending) {
   if (!cancel_pending) return pf_attempt_start(c, &q->base, &close.base);
   pthread_mutex_lock(&q->base.lock);
   q->closed = 1;
-  pf_attempt *over = pf_attempts_take(&q->base, PF_PUTS, PF_CANCELLED);
+  pf_attempt *over = pf_attempts_take(&q->base, PF_PUTS, PF_CANCELLED, PF_CUT_OFF);
   pf_waited_settle(&q->base, &over);
   pthread_mutex_unlock(&q->base.lock);
   pf_attempts_end(over);
@@ -379,7 +382,7 @@ static pf_status dequeue_deliver(pf_ctx *c, pf_attempt *a) {
                     "%s '%s' is closed and has insufficient elements (requested %" PRId64
                     ", current size %" PRId64 ")", q->kind->op, q->name, d->left, d->size);
   if (a->status) return pf_failf(c, a->status, "%s '%s' %s", q->kind->op, q->name,
-                                 a->on->aborted ? "was reset, or its session closed"
+                                 a->taken == PF_RESET ? "was reset, or its session closed"
                                      : "has no memory left");
   for (int32_t p = 0; p < q->n_parts; p++)
     PF_TRY(d->many ? deliver_many(c, q, d, p) : deliver_one(c, got_of(d), p));

@@ -29,7 +29,8 @@ PF_LOCAL pf_status pf_staging_too_large(pf_ctx *c, int64_t bytes, int64_t limit)
                   "' bytes into Staging Area with a memory limit of '%" PRId64 "'.", bytes, limit);
 }
 PF_LOCAL pf_status pf_staging_failed(pf_ctx *c, const pf_attempt *a) {
-  return pf_fail(c, a->status, a->on->aborted ? "the staging area was reset, or its session closed"
+  return pf_fail(c, a->status, a->taken == PF_RESET ? "the staging area was reset, or its session "
+                 "closed"
                                               : "no memory for a staging area");
 }
 /* output i is part p of a chunk: the tensor itself, or a copy of it */

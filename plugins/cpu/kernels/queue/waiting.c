@@ -32,9 +32,9 @@ static void push(pf_attempt **over, pf_attempt *a) {
   while (*over) over = &(*over)->next;
   *over = a;
 }
-pf_attempt *pf_attempts_take(pf_waited *w, int side, pf_status status) {
+pf_attempt *pf_attempts_take(pf_waited *w, int side, pf_status status, int32_t taken) {
   pf_attempt *all = w->side[side].first;
-  for (pf_attempt *a = all; a; a = a->next) a->listed = 0, a->taken = 1, a->status = status;
+  for (pf_attempt *a = all; a; a = a->next) a->listed = 0, a->taken = taken, a->status = status;
   w->side[side] = (pf_attempts){NULL, NULL};
   return all;
 }
@@ -95,8 +95,8 @@ void pf_waited_abort(void *obj, pf_status why) {
   pf_waited *w = obj;
   pthread_mutex_lock(&w->lock);
   w->aborted = why;
-  pf_attempt *over = pf_attempts_take(w, PF_PUTS, why);
-  push(&over, pf_attempts_take(w, PF_TAKES, why));
+  pf_attempt *over = pf_attempts_take(w, PF_PUTS, why, PF_RESET);
+  push(&over, pf_attempts_take(w, PF_TAKES, why, PF_RESET));
   pthread_mutex_unlock(&w->lock);
   pf_attempts_end(over);
 }
@@ -153,7 +153,7 @@ pf_status pf_attempt_start(pf_ctx *c, pf_waited *w, pf_attempt *a) {
   int got = PF_WAITS;
   a->on = w;
   pthread_mutex_lock(&w->lock);
-  if (w->aborted) a->status = w->aborted, got = PF_OVER;
+  if (w->aborted) a->status = w->aborted, a->taken = PF_RESET, got = PF_OVER;
   else if (w->any_order || !w->side[a->kind->side].first) got = a->kind->run(a);
   if (got != PF_OVER) {
     kept = let_wait(c, a, &st, &ticket);

@@ -32,6 +32,7 @@ typedef struct pf_waited pf_waited;
 typedef struct pf_attempt pf_attempt;
 enum { PF_WAITS, PF_MOVED, PF_OVER };   /* nothing to be had; got on, but is not done; done */
 enum { PF_PUTS, PF_TAKES, PF_SIDES };
+enum { PF_CUT_OFF = 1, PF_RESET };      /* of pf_attempt.taken: by who closed; by pf_waited_abort */
 
 typedef struct {
   size_t size;                          /* of the whole attempt, which starts with a pf_attempt */
@@ -49,7 +50,7 @@ struct pf_attempt {
   pf_attempt *next, *prev;
   const pf_host *host;
   uint64_t ticket;
-  int32_t refs, listed, taken;          /* taken: out of its list by pf_attempts_take */
+  int32_t refs, listed, taken;          /* taken: out of its list by pf_attempts_take, and why */
   pf_status status;
 };
 typedef struct { pf_attempt *first, *last; } pf_attempts;
@@ -72,7 +73,7 @@ pf_status pf_attempt_start(pf_ctx *c, pf_waited *w, pf_attempt *a);
 
 /* With the lock: takes all waiting attempts of a side out; each is to fail with `status`.  They are
  * ended by pf_attempts_end, without the lock. */
-pf_attempt *pf_attempts_take(pf_waited *w, int side, pf_status status);
+pf_attempt *pf_attempts_take(pf_waited *w, int side, pf_status status, int32_t taken);
 /* With the lock: tries what waits; what is over is added to *over. */
 void pf_waited_settle(pf_waited *w, pf_attempt **over);
 void pf_attempts_end(pf_attempt *over);

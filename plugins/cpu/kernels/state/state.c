@@ -109,6 +109,10 @@ static pf_status count_up_to(pf_ctx *c, const void *state) {
 }
 
 /* ------------------------------------------------------------- VariableShape, DestroyResourceOp */
+static pf_status disable_copy_on_read(pf_ctx *c, const void *state) {
+  (void)c, (void)state;                /* reads are snapshots that copy nothing */
+  return PF_OK;
+}
 static pf_status variable_shape(pf_ctx *c, const void *state) {
   const assign_state *s = state;
   PF_TRY(lock_one(c, PF_VAR_READ));
@@ -184,6 +188,7 @@ const pf_kernel *const state_kernels[] = {
     ENTRY("ResourceCountUpTo", "T=int32|int64", count_up_to, TYPE("T"),
           PF_ATTR(assign_state, PF_ATTR_INT, limit)),
     ENTRY("VariableShape", "out_type=int32|int64", variable_shape, TYPE("out_type")),
+    PF_CPU("DisableCopyOnRead", NULL, .compute = disable_copy_on_read),
     ENTRY("DestroyResourceOp", NULL, destroy_resource, FLAG("ignore_lookup_error")),
     PF_CPU("TemporaryVariable", NULL, .state_size = sizeof(temporary_state), .compute = temporary,
            .attrs = PF_ATTRS(PF_ATTR(temporary_state, PF_ATTR_TYPE, dtype),

@@ -2,8 +2,8 @@
 in.
 
 Invariants:
-1. `Value.order[i]` is the axis, as pyflow counts, that lies at axis i of the ONNX value.  Transposes
-   are written when somebody needs another order, where the value is made and once per order, so
+1. `Value.order[i]` is the axis, as pyflow counts, that lies at axis i of the ONNX value.
+   Transposes are written when somebody needs another order, where the value is made and once per order, so
    those between two layers that agree never exist: channels-last networks are NCHW in the file.
 2. A known array becomes an initializer of the outermost graph when it is asked for by name; the
    same small array is held once.
@@ -30,7 +30,7 @@ def onnx_type(dtype):
     base = dtype.base_dtype
     base = {dtypes.qint8: dtypes.int8, dtypes.quint8: dtypes.uint8, dtypes.qint32: dtypes.int32,
             dtypes.qint16: dtypes.int16, dtypes.quint16: dtypes.uint16}.get(base, base)
-    return base if base in NUMBERS else None
+    return base if base in NUMBERS and not base.is_complex else None    # which nobody computes
 
 
 def type_of_array(array):
@@ -86,7 +86,7 @@ class Body:
     def __init__(self, names, outer=None, turns=None):
         self.names, self.outer, self.turns = names, outer, turns
         self.nodes, self.values = [], {}
-        self.made = set()               # names that nodes of this body give
+        self.made = {}                  # names that nodes of this body give: the node
         self._outputs = set()
 
     def find(self, tensor):
@@ -100,7 +100,7 @@ class Body:
         return None
 
     def name_of(self, item, wanted="const"):
-        """A name for an input of a node: a name, an array, a Value (as it lies in pyflow) or None."""
+        """A name for an input of a node: a name, an array, a Value (in pyflow's order) or None."""
         if item is None or isinstance(item, str):
             return item or ""
         if isinstance(item, Value):
@@ -108,8 +108,8 @@ class Body:
         return self.names.constant(item, wanted)
 
     def own(self, name, wanted):
-        """A name that a node of this body gives and that no other output has: `name`, or an identity
-        of it."""
+        """A name that a node of this body gives and that no other output has: `name`, or an
+        identity of it."""
         if name not in self.made or name in self._outputs:
             name = self.emit("Identity", [name], wanted)
         self._outputs.add(name)
@@ -118,7 +118,7 @@ class Body:
     def take(self, other):
         """Appends the nodes of a body that was written apart."""
         self.nodes.extend(other.nodes)
-        self.made |= other.made
+        self.made.update(other.made)
 
     def emit(self, op, inputs, wanted, outputs=1, domain="", **attrs):
         """Adds a node; returns the name of its output, or a list where there are several.
@@ -138,7 +138,7 @@ class Body:
         node.attribute = [writing.attribute(key, value, type_of_array)
                           for key, value in sorted(attrs.items()) if value is not None]
         self.nodes.append(node)
-        self.made.update(outputs)
+        self.made.update(dict.fromkeys(outputs, node))
         return outputs[0] if count == 1 else list(outputs)
 
 

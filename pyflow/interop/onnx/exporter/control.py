@@ -106,6 +106,12 @@ def write_loop(exporter, loop, body):
             dense.add(found.variable)
 
 
+def _returning(merge):
+    """What a turn gives to the variable of a Merge."""
+    return next(t.op for t in merge.inputs if t.op.type in ("NextIteration",
+                                                            "RefNextIteration")).inputs[0]
+
+
 class _Writer:
     """One Loop node.  dense: the variables that are lists and become tensors."""
 
@@ -167,7 +173,7 @@ class _Writer:
                          self.exporter.type_of(out), self.outer)
         else:
             given = self.outer.find(self.loop.variables[i][0].inputs[0])
-            made = given.collected_as(name, self.outer, self._element[i]) if i in self._element \
+            made = given.collected_as(name, self.outer, self._written[i]) if i in self._written \
                 else given.stacked_as(name, self.outer, None)
         self.outer.values[leave.outputs[0]] = made
 
@@ -179,7 +185,7 @@ class _Writer:
             if switch is None or isinstance(given, lists.List) or given.array is None \
                     or given.array.shape != () or given.array.dtype == object or given.array != 0:
                 continue
-            step = source(next(t for t in merge.inputs if t.op.type == "NextIteration").op.inputs[0])
+            step = source(_returning(merge))
             if step.op.type not in ("Add", "AddV2"):
                 continue
             a, b = (source(t) for t in step.op.inputs)
@@ -193,17 +199,17 @@ class _Writer:
         """(the GraphProto, the variables that are collected)."""
         exporter, names = self.exporter, self.exporter.names
         body = Body(names, self.outer, turns=set())
-        turn, going = names.unique(f"{self.loop.name}/turn"), names.unique(f"{self.loop.name}/going")
+        turn = names.unique(f"{self.loop.name}/turn")
+        going = names.unique(f"{self.loop.name}/going")
         inputs = [(turn, dtypes.int64, ()), (going, dtypes.bool, ())]
         body.values[self.loop.test] = Value(going, None, (), dtypes.bool, body)
-        self._element, counters = {}, self._counters()
+        self._written, counters = {}, self._counters()
         for i in range(len(self.kinds)):
             inputs += self._bind_in(body, i, i in counters)
-        nexts = [next(t.op for t in merge.inputs if t.op.type == "NextIteration").inputs[0]
-                 for _, merge, _, _ in self.loop.variables]
+        nexts = [_returning(merge) for _, merge, _, _ in self.loop.variables]
         exporter.run(nexts, body)
         results = [body.find(t) for t in nexts]
-        after = Body(names, self.outer)     # where values of this turn are not known by their tensors
+        after = Body(names, self.outer)     # which does not find this turn's values by tensors
         for i, result in enumerate(results):
             self._bind_variable(after, i, result)
         exporter.run([self.loop.test], after)
@@ -215,9 +221,9 @@ class _Writer:
             outputs.append(self._state_out(body, i, results[i]))
         for i, kind in enumerate(self.kinds):
             if kind == "list":
-                element = lists.collected(results[i], i)
-                if element is not None:
-                    self._element[i] = element
+                written = lists.collected(results[i], i)
+                if written is not None:
+                    self._written[i], element = written, written.element
                     collected.append(i)
                     outputs.append((body.own(element.plain, f"{self.loop.name}/element"),
                                     element.dtype, element.shape))

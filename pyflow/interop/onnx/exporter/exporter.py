@@ -17,7 +17,7 @@ from pyflow.interop.onnx.errors import OnnxError, UnsupportedError
 from pyflow.interop.onnx.exporter import control, lists, registry
 from pyflow.interop.onnx.exporter.body import Body, Names, Value, onnx_type
 from pyflow.interop.onnx.exporter.node import Node
-from pyflow.interop.onnx.exporter.walk import Walk
+from pyflow.interop.onnx.exporter.walk import Walk, is_header
 from pyflow.interop.onnx.values import Knowledge
 
 _PASSED_ON = frozenset(("Enter", "RefEnter", "Switch", "RefSwitch", "_SwitchN", "NextIteration",
@@ -53,7 +53,8 @@ class Exporter:
         """The Value of a tensor that was written."""
         found = body.find(tensor)
         if isinstance(found, lists.List):
-            raise UnsupportedError(f"{tensor.name} is a TensorArray or TensorList, and used otherwise")
+            raise UnsupportedError(f"{tensor.name} is a TensorArray or TensorList, and used "
+                                   f"otherwise")
         if found is None:
             raise UnsupportedError(f"{tensor.name} has no value here")
         return found
@@ -80,6 +81,9 @@ class Exporter:
                 self._write(tensor.op, body)
                 continue
             if self._write_known(tensor, body):
+                continue
+            if tensor.op.type in ("Merge", "RefMerge") and is_header(tensor.op):
+                self.problem(tensor.op, "a value inside of a loop is asked for outside of it", body)
                 continue
             stack.append((tensor, True))
             stack += [(t, False) for t in reversed(self.walk.needs(tensor.op))
@@ -181,9 +185,10 @@ class Exporter:
         return True
 
 
-def written(outputs, inputs, variables, opset):
+def written(outputs, inputs, variables, opset, lines=True):
     """(the Exporter after its work, the Value of each output).  outputs: {name: tensor}, inputs:
-    {tensor: name}.  UnsupportedError names all that cannot be written."""
+    {tensor: name}.  UnsupportedError names all that cannot be written, with the user's lines if
+    `lines`."""
     names, outputs = list(outputs), list(outputs.values())
     walk = Walk(outputs, inputs)
     exporter = Exporter(walk, inputs, variables, opset, names)
@@ -194,25 +199,26 @@ def written(outputs, inputs, variables, opset):
             exporter.problems[op] = registry.reason(op.type)
     exporter.run(outputs, exporter.main)
     if exporter.problems:
-        raise unsupported(exporter.problems)
+        raise unsupported(exporter.problems, lines)
     return exporter, [exporter.value_of(t, exporter.main) for t in outputs]
 
 
 _HELD = frozenset(("Const", "VarHandleOp", "ReadVariableOp"))
 
 
-def unsupported(problems):
+def unsupported(problems, lines=True):
     """One error for all operations that cannot be written."""
     by_text = {}
     for op, message in problems.items():
         by_text.setdefault((op.type, message), []).append(op)
-    lines = []
+    texts = []
     for (kind, message), ops in by_text.items():
-        shown = ", ".join(f"{op.name!r} ({op.user_frame})" for op in ops[:3])
+        shown = ", ".join(f"{op.name!r}" + (f" ({op.user_frame})" if lines else "")
+                          for op in ops[:3])
         more = f", ... ({len(ops)} nodes)" if len(ops) > 3 else ""
-        lines.append(f"{kind}: {message}: {shown}{more}")
-    error = UnsupportedError(f"the graph cannot be written as ONNX; {len(problems)} of its nodes:\n  "
-                             + "\n  ".join(lines))
+        texts.append(f"{kind}: {message}: {shown}{more}")
+    head = f"the graph cannot be written as ONNX; {len(problems)} of its nodes:"
+    error = UnsupportedError("\n  ".join([head, *texts]))
     error.operations = list(problems)
     return error
 

@@ -1,7 +1,7 @@
 """Which element types onnxruntime's CPU kernels lack, where ONNX has the op for them.
 
-Source: onnxruntime 1.32, asked for each op and type at opset 18.  A value of such a type is computed
-in a wider one that holds all of its numbers and cast back (`wider`); float64, which has no wider
+Source: onnxruntime 1.32, asked for each op and type at opset 18.  A value of such a type is
+computed in a wider one that holds all of its numbers and cast back (`wider`); float64, which has no wider
 one, is written as it is: the model is right, another runtime may have the kernel.
 """
 
@@ -25,7 +25,7 @@ _LACKS = {
     "ArgMax": (uint16, uint32, int16, bfloat16), "ArgMin": (uint16, uint32, int16, bfloat16),
     "TopK": (uint16, uint32, bfloat16),
     "CumSum": (uint8, uint16, int8, int16, uint32, bfloat16),
-    "SpaceToDepth": _MANY + (bool, int32), "DepthToSpace": _MANY + (bool, int32),
+    "SpaceToDepth": _MANY + (bool,), "DepthToSpace": _MANY + (bool,),
     "OneHot": (uint8, uint16, uint32, int8, int16, int32, bool, bfloat16),
     "NonZero": (uint16, uint32, int8, int16, bfloat16),
     "Trilu": (uint8, uint16, uint32, int8, int16, bfloat16),
@@ -33,7 +33,7 @@ _LACKS = {
     "Resize": (uint16, int16, bfloat16),
     "MaxPool": (int16, int32, uint16, bfloat16), "IsInf": (float16, bfloat16),
     "IsNaN": (bfloat16,), "ReverseSequence": (bfloat16,), "Not": (), "Sign": (),
-    "Unique": (uint8, uint16, uint32, int16, int32, bool), "Range": (bfloat16, float16),
+    "Unique": (uint8, uint16, uint32, int16, int32, bool, bfloat16), "Range": (bfloat16, float16),
     "GatherND": (), "ScatterND": (), "Gather": (), "Slice": (), "Split": (), "Concat": (),
     "Reshape": (), "Squeeze": (), "Unsqueeze": (), "Transpose": (), "Cast": (), "Shape": (),
     "LayerNormalization": (),

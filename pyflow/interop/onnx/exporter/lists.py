@@ -5,8 +5,8 @@ Invariants:
    open: a loop's variable, of which elements are collected.
 2. Elements have one shape.  Elements that were never written are zeros, as of TensorLists.
 
-A flow (of a TensorArray) and a handle (of a TensorList) are bound to a `List` where a tensor is bound
-to a Value.  One model is written by one thread.
+A flow (of a TensorArray) and a handle (of a TensorList) are bound to a `List` where a tensor is
+bound to a Value.  One model is written by one thread.
 """
 
 import numpy as np
@@ -49,10 +49,14 @@ class List:
         return List(self.dtype, self.element_shape,
                     stack=Value(name, None, shape, self.dtype, body))
 
-    def collected_as(self, name, body, element):
-        """The list of the elements that a loop collected, called `name`; filled up with zeros to the
-        size that was reserved."""
-        if self.padded:
+    def collected_as(self, name, body, written):
+        """The list of the elements that a loop collected, called `name`; filled up with zeros to
+        the size that was reserved, or the last one alone."""
+        element = written.element
+        if written.last:
+            last, end = np.array([-1], np.int64), np.array([(1 << 63) - 1], np.int64)
+            name = body.emit("Slice", [name, last, end, np.array([0], np.int64)], f"{name}/last")
+        elif self.padded:
             size = self.size
             sizes = size.reshape(1) if isinstance(size, np.ndarray) else body.emit(
                 "Reshape", [size, np.array([1], np.int64)], f"{name}/size")
@@ -93,32 +97,40 @@ class Open(List):
 
 
 class Written(List):
-    """A loop's list after it."""
+    """A loop's list after it.  last: each turn writes the only element anew."""
 
-    def __init__(self, opened, element):
+    def __init__(self, opened, element, last=False):
         super().__init__(opened.dtype, opened.element_shape, opened.size)
-        self.variable, self.element = opened.variable, element
+        self.variable, self.element, self.last = opened.variable, element, last
 
     dense = Open.dense
     plain = Open.plain
 
 
 def collected(result, variable):
-    """The Value of the element a turn adds to the list, None: it adds none.  NotCollected if the
-    list becomes another."""
+    """The Written of a turn that adds an element to the list, None: it adds none.  NotCollected if
+    the list becomes another."""
     if isinstance(result, Written) and result.variable == variable:
-        return result.element
+        return result
     if isinstance(result, Open) and result.variable == variable:
         return None
     raise NotCollected("a list becomes another one in a turn", variable)
 
 
 def is_turn(body, index):
-    """Whether a Value is the number of the turn of the innermost loop."""
-    while body is not None and body.turns is None:
+    """Whether a Value is the number of the turn of the innermost loop, or a Cast of it."""
+    if index.array is not None or index.order is not None:
+        return False
+    name = index.named()
+    while body is not None:
+        made = body.made.get(name)
+        while made is not None and made.op_type == "Cast":
+            name = made.input[0]
+            made = body.made.get(name)
+        if body.turns is not None:
+            return name in body.turns
         body = body.outer
-    return body is not None and index.array is None and index.order is None and \
-        index.named() in body.turns
+    return False
 
 
 def write(node, given, index, element):
@@ -126,6 +138,9 @@ def write(node, given, index, element):
     if isinstance(given, Written):
         raise NotCollected("two elements are written in a turn", given.variable)
     if isinstance(given, Open):
+        if index is not None and index.array is not None and index.array == 0 \
+                and isinstance(given.size, np.ndarray) and given.size == 1:
+            return Written(given, element, last=True)
         if index is not None and not is_turn(node.body, index):
             raise NotCollected("an element is not written at the turn's number", given.variable)
         return Written(given, element)

@@ -12,12 +12,14 @@ from pyflow.framework import default_graph, dtypes
 from pyflow.framework.function_library import is_call
 from pyflow.framework.tensor import Tensor
 from pyflow.interop.onnx.errors import OnnxError
-from pyflow.interop.onnx.exporter import exporter as exporter_lib, tidy, variables, writing
+from pyflow.interop.onnx.exporter import exporter as exporter_lib
+from pyflow.interop.onnx.exporter import loop_shapes, tidy, variables, writing
 from pyflow.interop.onnx.exporter.body import onnx_type
 from pyflow.interop.onnx.messages import CLASSES
 
 OPSETS = range(13, 24)          # that can be written
 _PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
+_NO_RESULTS = frozenset((*_PLACEHOLDERS, "Const", "Switch", "_SwitchN", "Merge", "Exit"))
 _IR_VERSIONS = {13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11}
 
 
@@ -38,7 +40,7 @@ def export(outputs, inputs=None, path=None, session=None, opset=18, name="pyflow
     which protobuf does not read.  metadata: {str: str}, the model's properties.
 
     Loops and conditionals become Loop and If, TensorArrays and TensorLists the tensors they hold;
-    channels-last convolutions are written as ONNX's, in whose order values stay as long as they can.
+    channels-last convolutions are written as ONNX's, in whose order values stay while they can.
     Assertions and prints, which nothing but control inputs need, are left out.
 
     Raises UnsupportedError, once for all nodes that cannot be written, with their ops and your
@@ -50,9 +52,15 @@ def export(outputs, inputs=None, path=None, session=None, opset=18, name="pyflow
             sess.run(tf.global_variables_initializer())
             onnx.export(y, path="model.onnx", session=sess)
     """
+    graph = _graph_of(outputs, session)
+    return _exported(graph, outputs, inputs, path, session, opset, name, external_data, metadata)
+
+
+def _exported(graph, outputs, inputs, path, session, opset=18, name="pyflow", external_data=None,
+              metadata=None, lines=True):
+    """`export`.  lines: whether errors name the lines that made the nodes."""
     if opset not in OPSETS:
         raise OnnxError(f"opset {opset!r}: expected one of {OPSETS.start} to {OPSETS.stop - 1}")
-    graph = _graph_of(outputs, session)
     outputs, inputs = _named(outputs, graph, "outputs"), _named(inputs, graph, "inputs")
     if not outputs:
         raise OnnxError("outputs: expected at least one tensor")
@@ -66,7 +74,7 @@ def export(outputs, inputs=None, path=None, session=None, opset=18, name="pyflow
                         f"dict of tensors by other names")
     arrays = held.arrays(outputs.values(), inputs.values())
     made, values = exporter_lib.written(outputs, {t: key for key, t in inputs.items()}, arrays,
-                                        opset)
+                                        opset, lines)
     proto = _model(made, outputs, inputs, values, opset, name, metadata)
     return _bytes(proto, path, external_data)
 
@@ -74,8 +82,8 @@ def export(outputs, inputs=None, path=None, session=None, opset=18, name="pyflow
 def export_graph_def(graph_def, outputs=None, inputs=None, path=None, opset=18, **options):
     """The same of a frozen GraphDef (a message, of pyflow's or TensorFlow's, or its bytes).
 
-    outputs, inputs: names of tensors; by default the tensors that nothing reads and the placeholders
-    that are read.  options: as `export` takes them."""
+    outputs, inputs: names of tensors; by default the tensors that nothing reads and the
+    placeholders that are read.  options: as `export` takes them."""
     import pyflow as tf
     data = graph_def if isinstance(graph_def, (bytes, bytearray, memoryview)) else \
         graph_def.SerializeToString()
@@ -85,12 +93,25 @@ def export_graph_def(graph_def, outputs=None, inputs=None, path=None, opset=18, 
         raise OnnxError(f"not a GraphDef, or a damaged one: {error}") from None
     with tf.Graph().as_default() as graph:
         tf.import_graph_def(message, name="")
+        loop_shapes.refine(graph)
         if outputs is None:
-            outputs = [t for op in graph.get_operations() for t in op.outputs
-                       if not t.consumers() and not op.control_outputs
-                       and op.type not in _PLACEHOLDERS and op.type != "Const"
-                       and onnx_type(t.dtype) is not None]
-        return export(outputs, inputs, path, None, opset, **options)
+            outputs = _unread(graph)
+        return _exported(graph, outputs, inputs, path, None, opset, lines=False, **options)
+
+
+def _unread(graph):
+    """The tensors that nothing reads or waits for, but those in loops and of control flow."""
+    inside = [op for op in graph.get_operations() if op.type in ("Enter", "RefEnter")]
+    looped = set(inside)
+    while inside:
+        for tensor in inside.pop().outputs:
+            for reader in tensor.consumers():
+                if reader.type not in ("Exit", "RefExit") and reader not in looped:
+                    looped.add(reader)
+                    inside.append(reader)
+    return [t for op in graph.get_operations() for t in op.outputs
+            if not t.consumers() and not op.control_outputs and op not in looped
+            and op.type not in _NO_RESULTS and onnx_type(t.dtype) is not None]
 
 
 # What is asked for
@@ -147,6 +168,7 @@ def _flat(graph, outputs, inputs):
     import pyflow as tf
     with tf.Graph().as_default() as flat:
         tf.import_graph_def(graph.as_graph_def(), name="")
+    loop_shapes.refine(flat)
     return flat, *({key: flat.get_tensor_by_name(t.name) for key, t in group.items()}
                    if group is not None else None for group in (outputs, inputs))
 
@@ -161,8 +183,8 @@ def _inputs(graph, outputs, inputs):
     missing = [op.name for op in needed if op.outputs[0] not in inputs.values()]
     if missing:
         raise OnnxError(f"the outputs need the placeholders {', '.join(missing)}, which are not "
-                        f"among the inputs {list(inputs)}: add them, or ask for outputs that do not "
-                        f"need them")
+                        f"among the inputs {list(inputs)}: add them, or ask for outputs that do "
+                        f"not need them")
     return inputs
 
 

@@ -43,6 +43,13 @@ class Node:
         """Input `i` as an array if it is known while the model is written, else None."""
         return self.exporter.array_of(self.op.inputs[i], self.body)
 
+    def is_only_reader(self, i):
+        """Whether nothing else reads input `i`, nor is it an output."""
+        tensor = self.op.inputs[i]
+        walk = self.exporter.walk
+        return sum(user in walk.within for user in tensor.consumers()) == 1 and \
+            tensor not in walk.asked
+
     def need(self, i, what):
         """Input `i` as an array; UnsupportedError if only the step will know it."""
         array = self.known(i)
@@ -73,8 +80,8 @@ class Node:
         """The same; UnsupportedError if the rank is unknown."""
         dims = self.dims(i)
         if dims is None:
-            raise self.unsupported(f"the rank of input {i} ({self.op.inputs[i].name}) must be known; "
-                                   f"say it with set_shape or in the placeholder")
+            raise self.unsupported(f"the rank of input {i} ({self.op.inputs[i].name}) must be "
+                                   f"known; say it with set_shape or in the placeholder")
         return dims
 
     def rank(self, i):

@@ -61,7 +61,7 @@ class Walk:
     branches: Branch by Merge."""
 
     def __init__(self, outputs, inputs):
-        self.given = set(inputs)
+        self.given, self.asked = set(inputs), set(outputs)
         self.needed = self._ordered(outputs, controls=False)
         self.within = frozenset(self.needed)    # gradients may read more of an operation
         self.guards = {}
@@ -132,7 +132,7 @@ class Walk:
     def _sides(self, op):
         """(predicate, side of each input) of a Merge, (None, None) where it cannot be told."""
         sets = [dict(self.guard(t)) for t in op.inputs]
-        for pred in sets[0]:
+        for pred in sorted(sets[0], key=lambda t: t.op._id):
             sides = [s.get(pred) for s in sets]
             if None not in sides and len(set(sides)) == len(sides):
                 return pred, sides

@@ -139,13 +139,25 @@ def _dynamic_slice(node, axes):
         axes = list(range(count))
     own = sizes(x)
     starts, ends = tf.cast(node.x(1), tf.int64), tf.cast(node.x(2), tf.int64)
-    steps = tf.cast(node.x(4), tf.int64) if node.has(4) else None
+    known = node.known(4) if node.has(4) else np.ones(1)
+    if known is not None and (known == 1).all():
+        index = [slice(None)] * rank
+        for k, axis in enumerate(axes):
+            axis = node.axis(int(axis), rank)
+            index[axis] = slice(*(_bound(bound[k], own[axis]) for bound in (starts, ends)))
+        return x[tuple(index)]
+    steps = tf.cast(node.x(4), tf.int64)
     for k, axis in enumerate(axes):
         axis = node.axis(int(axis), rank)
         size = own[axis]
-        step = steps[k] if steps is not None else ints([1])[0]
-        x = tf.gather(x, _indices(starts[k], ends[k], step, size), axis=axis)
+        x = tf.gather(x, _indices(starts[k], ends[k], steps[k], size), axis=axis)
     return x
+
+
+def _bound(bound, size):
+    """A bound of a slice with step 1 within [0, size]; both are int64 scalars."""
+    zero = ints([0])[0]
+    return tf.clip_by_value(tf.where(bound < zero, bound + size, bound), zero, size)
 
 
 def _indices(start, end, step, size):

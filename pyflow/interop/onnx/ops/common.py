@@ -3,6 +3,7 @@
     tensors, order = aligned(node.inputs);  Value(tf.add(*tensors), order)
 """
 
+import collections
 import copy
 
 import numpy as np
@@ -35,6 +36,12 @@ def widened(op_name, tensors, attr="T"):
     return [tf.cast(t, wide) if t.dtype.base_dtype is dtype else t for t in tensors], dtype
 
 
+# Values: 8-bit numbers, their scale, their zero point or None; the axis of several
+Dequantised = collections.namedtuple("Dequantised", "numbers scale zero axis")
+# the Value that Expand was given
+Stretched = collections.namedtuple("Stretched", "value")
+
+
 def call(op_name, *tensors, attr="T", **attrs):
     """The op on tensors of one type, through a wider type if it has no kernel for theirs."""
     from pyflow.framework.op import get_op
@@ -43,6 +50,12 @@ def call(op_name, *tensors, attr="T", **attrs):
     if back is None or result.dtype.base_dtype is not wide[0].dtype.base_dtype:
         return result
     return tf.cast(result, back)
+
+
+def bias_add(x, bias):
+    """tf.nn.bias_add without the library around it, which takes 10 ms to import."""
+    from pyflow.framework.op import get_op
+    return get_op("BiasAdd")(x, bias)
 
 
 def elementwise(function, value):

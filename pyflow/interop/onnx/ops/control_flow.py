@@ -89,6 +89,7 @@ class _Outside(Scope):
     def __init__(self, real):
         super().__init__()
         self.real, self.depth = real, real.depth
+        self.graph = tf.get_default_graph()     # a trial inside of this one asks from another graph
 
     def find(self, name):
         found = self.values.get(name)
@@ -96,8 +97,11 @@ class _Outside(Scope):
             value = self.real.find(name)
             if value is None:
                 return None
-            found = Value(array=value.array) if value.is_array else Value(
-                tf.placeholder(value.dtype, value.shape))
+            if value.is_array:
+                found = Value(array=value.array)
+            else:
+                with self.graph.as_default(), self.graph.control_dependencies(None):
+                    found = Value(tf.placeholder(value.dtype, value.shape))
             self.values[name] = found
         return found
 

@@ -7,7 +7,8 @@ import numpy as np
 
 import pyflow as tf
 from pyflow.framework.op import get_op
-from pyflow.interop.onnx.ops.common import Value, call, channels_last, ints, size_of, sizes
+from pyflow.interop.onnx.ops.common import (Value, bias_add, call, channels_last, ints,
+                                            size_of, sizes)
 from pyflow.interop.onnx.ops.windows import geometry, padded, same_pads
 from pyflow.interop.onnx.registry import converter
 
@@ -21,7 +22,7 @@ def conv(node):
     if node.has(2):
         bias = node.value(2)
         bias = tf.constant(bias.array) if bias.is_array else bias.plain
-        made = Value(tf.nn.bias_add(made.tensor, bias) if made.dtype.is_floating
+        made = Value(bias_add(made.tensor, bias) if made.dtype.is_floating
                      else made.tensor + bias, made.order)
     return made
 
@@ -72,7 +73,7 @@ def _filters(w, group, wide, depth=None):
         return transpose(a, (2, 3, 1, 0))
     if w.is_array:
         made = w.form(("filters", group, depth),
-                      lambda array: np.ascontiguousarray(turned(array, np.reshape, np.transpose)))
+                      lambda array: turned(array, np.reshape, np.transpose))
     else:
         made = turned(w.plain, tf.reshape, tf.transpose)
     return (made if wide is None else tf.cast(made, wide)), depthwise
@@ -95,13 +96,13 @@ def _image(x, w, geo, group, wide, extra=0, depth=None):
     if depthwise and any(b or a for b, a in pads) and None not in spatial and [
             same_pads(size, (k - 1) * d + 1, stride) for size, k, d, stride in zip(
                 spatial, filters.shape.as_list(), dilations, strides)] == list(pads):
-        settings["padding"] = "SAME"        # fuses with what follows, EXPLICIT does not
+        settings["padding"] = "SAME"
     elif any(b or a for b, a in pads):
         settings["padding"] = "EXPLICIT"
         settings["explicit_paddings"] = [0, 0, *pads[0], *pads[1], 0, 0]
-    if depthwise and strides[0] == strides[1]:
+    if depthwise and strides[0] == strides[1] and settings["padding"] != "EXPLICIT":
         return call("DepthwiseConv2dNative", x, filters, **settings)
-    if depthwise:
+    if depthwise:           # in groups: runs as the other does, and fuses with what follows
         h, width, inner, multiplier = filters.shape.as_list()
         filters = tf.reshape(filters, [h, width, 1, inner * multiplier])
     return call("Conv2D", x, filters, **settings)
@@ -160,7 +161,7 @@ def conv_transpose(node, given=None):
     made = _groups_transposed(node, x, w, strides, dilations, full, group)
     made = padded(made, cut)
     if node.has(2):
-        made = tf.nn.bias_add(made, node.x(2))
+        made = bias_add(made, node.x(2))
     return Value(made, channels_last(rank))
 
 
@@ -255,17 +256,33 @@ def _backprop(size, w, x, strides, dilations):
 
 @converter("ConvInteger")
 def conv_integer(node):
-    """Products of 8-bit numbers less their zero points, exact in float64."""
-    x, w = _shifted(node, 0, 2), _shifted(node, 1, 3)
-    made = convolution(node, x, w)
+    """Products of 8-bit numbers less their zero points, exact in what they are summed in."""
+    w = whole_weights(node, 1, 3)
+    value = node.value(0)
+    x = tf.cast(value.tensor, w.dtype)
+    if node.has(2):
+        x = x - tf.cast(tf.reshape(node.x(2), []), w.dtype)
+    made = convolution(node, Value(x, value.order), w)
     return Value(tf.cast(made.tensor, tf.int32), made.order)
 
 
-def _shifted(node, i, zero):
-    x = tf.cast(node.x(i), tf.float64)
-    if node.has(zero):
-        point = tf.cast(node.x(zero), tf.float64)
-        if point.shape.ndims == 1 and i == 1:
-            point = tf.reshape(point, [-1] + [1] * (node.rank(1) - 1))
-        x = x - point
+def whole_weights(node, i, zero):
+    """Filters of 8 bits of input i less their zero points, a Value: of float32 where the sums of
+    their products with 8-bit numbers are exact in it, else of float64.  3x3 filters may be run by
+    fewer products (Winograd), which are not exact: float64, too."""
+    value, point = node.value(i), node.value(zero) if node.has(zero) else None
+    if value.is_array and (point is None or point.is_array):
+        made = value.array.astype(np.int64)
+        if point is not None:
+            less = point.array.astype(np.int64)
+            made = made - (less.reshape([-1] + [1] * (made.ndim - 1)) if less.size > 1
+                           else less.reshape([]))
+        most = abs(made).reshape(len(made), -1).sum(1).max(initial=0) * 255
+        exact = most < 1 << 24 and made.shape[2:] != (3, 3)
+        return Value(array=made.astype(np.float32 if exact else np.float64))
+    x = tf.cast(value.plain, tf.float64)
+    if point is not None:
+        less = tf.cast(point.plain, tf.float64)
+        x = x - (tf.reshape(less, [-1] + [1] * (node.rank(i) - 1))
+                 if less.shape.as_tuple() not in ((), (1,)) else tf.reshape(less, []))
     return Value(x)

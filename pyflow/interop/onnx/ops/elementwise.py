@@ -8,8 +8,8 @@ import math
 import numpy as np
 
 import pyflow as tf
-from pyflow.interop.onnx.ops.common import (Value, aligned, call, elementwise, in_float,
-                                            kernel_types, scalar, sizes)
+from pyflow.interop.onnx.ops.common import (Value, aligned, bias_add, call, elementwise,
+                                            in_float, kernel_types, scalar, sizes)
 from pyflow.interop.onnx.ops.norm import rescaled
 from pyflow.interop.onnx.registry import converter
 
@@ -292,7 +292,7 @@ def add(node):
     for x, bias in ((a, b), (b, a)):
         found = bias_of(x, bias)
         if found is not None:
-            return Value(tf.nn.bias_add(x.tensor, found), x.order)
+            return Value(bias_add(x.tensor, found), x.order)
     return binary(node, lambda x, y: call("AddV2", x, y))
 
 
@@ -325,16 +325,16 @@ def equal(node):
                   else call("Equal", x, y))
 
 
-def _logical(onnx_name, function):
+def _logical(onnx_name, name):
     @converter(onnx_name)
     def convert(node):
-        return binary(node, function)
+        return binary(node, getattr(tf, name))
     return convert
 
 
-_logical("And", tf.logical_and)
-_logical("Or", tf.logical_or)
-_logical("Xor", tf.logical_xor)
+_logical("And", "logical_and")
+_logical("Or", "logical_or")
+_logical("Xor", "logical_xor")
 
 
 @converter("Pow")

@@ -8,7 +8,8 @@ import numpy as np
 
 import pyflow as tf
 from pyflow.framework.op import get_op
-from pyflow.interop.onnx.ops.common import Value, call, ints, sequence, sizes, widened
+from pyflow.interop.onnx.ops.common import (Stretched, Value, call, ints, sequence, sizes,
+                                            widened)
 from pyflow.interop.onnx.ops.text import hosted
 from pyflow.interop.onnx.registry import converter
 
@@ -109,9 +110,27 @@ def _segments(op_name, updates, places, count):
 def scatter_elements(node):
     axis = node.axis(node.attr("axis", 0), node.rank(0))
     x = node.x(0)
+    rows = _whole_rows(node) if axis == 0 else None
+    if rows is not None:
+        return scattered(node, x, wrapped(rows, sizes(x)[0]), node.x(2))
     places = tf.reshape(_flat_places(node.x(1), x, axis), [-1])
     made = scattered(node, tf.reshape(x, [-1]), places, tf.reshape(node.x(2), [-1]))
     return tf.reshape(made, sizes(x))
+
+
+def _whole_rows(node):
+    """The places of rows [k] where ScatterElements' indices are those stretched over the rest of
+    the axes, as exporters write what is scattered by rows; None if they are not, or not known to
+    be as wide as the data."""
+    source = node.value(1).source
+    own, updates = node.shape(0), node.shape(2)
+    if not isinstance(source, Stretched) or own is None or updates is None \
+            or None in own[1:] or own[1:] != updates[1:] or len(own) != len(updates):
+        return None
+    inner = source.value.shape
+    if inner is None or len(inner) != len(own) or any(d != 1 for d in inner[1:]):
+        return None
+    return tf.broadcast_to(tf.reshape(source.value.plain, [-1]), sizes(node.x(2))[:1])
 
 
 @converter("ScatterND")

@@ -3,13 +3,15 @@
 import numpy as np
 
 import pyflow as tf
-from pyflow.interop.onnx.ops.common import Value, call, scalar, sizes
+from pyflow.interop.onnx.ops.common import Value, bias_add, call, scalar, sizes
+from pyflow.interop.onnx.ops.integers import dequantised_product
 from pyflow.interop.onnx.registry import converter
 
 
 @converter("MatMul")
 def matmul(node):
-    return product(node, node.x(0), node.x(1))
+    made = dequantised_product(node.value(0), node.value(1))
+    return product(node, node.x(0), node.x(1)) if made is None else made
 
 
 def product(node, a, b):
@@ -56,7 +58,7 @@ def gemm(node):
     columns = made.shape.as_tuple()[1]
     if c.is_array and columns is not None and c.array.size == columns and beta == 1 \
             and c.shape[-1:] == (columns,) and made.dtype.is_floating:
-        return tf.nn.bias_add(made, tf.constant(c.array.reshape(-1)))
+        return bias_add(made, tf.constant(c.array.reshape(-1)))
     return call("AddV2", made, c.plain if beta == 1 else _scaled(c.plain, beta))
 
 

@@ -8,8 +8,10 @@ Source: onnxruntime's ContribOperators.md and its CPU kernels."""
 import numpy as np
 
 import pyflow as tf
+from pyflow.framework.op import get_op
 from pyflow.interop.onnx.ops.common import (Value, channels_last, ints, scalar, sizes,
                                             with_inputs)
+from pyflow.interop.onnx.ops.integers import integers, packed_parts
 from pyflow.interop.onnx.ops.matmul import product
 from pyflow.interop.onnx.ops.pool import average_pool
 from pyflow.interop.onnx.ops.quantized import (dequantize_linear, dynamic_quantize_linear,
@@ -98,9 +100,12 @@ def dynamic_quantize_matmul(node):
     columns = node.shape(1)[-1]
     _expect_numbers(node, 2, "the scale", columns)
     _expect_numbers(node, 3, "the zero point", columns)
-    steps, scale = _dynamic(node.x(0))
-    made = product(node, steps, _centred(node, 1, 3))
-    return _with_bias(node, 4, made * (scale * _parameter(node, 2)))
+    steps, scale, point = dynamic_quantize_linear(node)
+    made = integers(steps, Value(point), node.value(1), node.value(3) if node.has(3) else None)
+    if made is None:
+        steps, scale = _dynamic(node.x(0))
+        made = product(node, steps, _centred(node, 1, 3))
+    return _with_bias(node, 4, tf.cast(made, tf.float32) * (scale * _parameter(node, 2)))
 
 
 @converter("MatMulIntegerToFloat", domain=MICROSOFT)
@@ -111,7 +116,10 @@ def matmul_integer_to_float(node):
     for i, what in ((2, "A's scale"), (3, "B's scale"), (4, "A's zero point"),
                     (5, "B's zero point")):
         _expect_numbers(node, i, what, columns if i % 2 else node.shape(0)[-1])
-    made = product(node, _centred(node, 0, 4), _centred(node, 1, 5))
+    made = integers(node.value(0), node.value(4) if node.has(4) else None, node.value(1),
+                    node.value(5) if node.has(5) else None)
+    made = product(node, _centred(node, 0, 4), _centred(node, 1, 5)) if made is None else \
+        tf.cast(made, tf.float32)
     dtype = node.value(2).dtype
     scale = tf.cast(_parameter(node, 2), tf.float32) * tf.cast(_parameter(node, 3), tf.float32)
     return _with_bias(node, 6, tf.cast(made * scale, dtype))
@@ -164,6 +172,32 @@ class _QuantizedLayer(Layer):
 
     def recurrent(self, d):
         return self._by(d, 2, 10)
+
+    def _packed(self, i, point, d):
+        """Packed weights of input i, direction d, and their scales; None where they are not known
+        while importing."""
+        zero, value = self.node.value(point + 1), self.node.value(i)
+        if not zero.is_array:
+            return None
+        parts = packed_parts(value, Value(array=zero.array[d]), (d, lambda array: array[d]))
+        scales = tf.reshape(self.node.x(point)[d], [-1])
+        return parts and [*parts, scales + tf.zeros([self.gates * self.hidden], tf.float32)]
+
+    def whole(self):
+        """Outputs of an LSTM with its usual functions: all steps as one op; None if it cannot be."""
+        parts = [(self._packed(1, 8, d), self._packed(2, 10, d))
+                 for d in range(len(self.directions))]
+        if self.node.has(7) or any(None in pair for pair in parts):
+            return None
+
+        def direction(x, states, d):
+            w, r = parts[d]
+            wb, rb = self.bias(d)
+            bias = tf.zeros([self.gates * self.hidden], tf.float32) if wb is None else wb + rb
+            y, *last = get_op("_DynamicQuantizeLSTM")(x, *states, *w, *r, bias,
+                                                      reverse=self.directions[d])
+            return y, last
+        return self.both(direction, turned=False)
 
 
 @converter("DynamicQuantizeLSTM", domain=MICROSOFT)

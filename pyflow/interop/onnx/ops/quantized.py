@@ -5,8 +5,9 @@ Sums of 8-bit products are formed in int32 or float64, where they are exact."""
 import numpy as np
 
 import pyflow as tf
-from pyflow.interop.onnx.ops.common import Value, scalar, sequence, sizes
+from pyflow.interop.onnx.ops.common import Dequantised, Value, scalar, sequence, sizes
 from pyflow.interop.onnx.ops.conv import convolution
+from pyflow.interop.onnx.ops.integers import integers
 from pyflow.interop.onnx.ops.matmul import product
 from pyflow.interop.onnx.registry import converter
 
@@ -56,21 +57,26 @@ def dequantize_linear(node):
     dtype = node.element_type("output_dtype", node.value(1).dtype)
     scale = tf.cast(along(node, node.x(1), 1, axis), tf.float32)
     x = node.x(0)
-    if node.has(2):
-        x = tf.cast(x, tf.int32) - tf.cast(along(node, node.x(2), 2, axis), tf.int32)
-    return tf.cast(tf.cast(x, tf.float32) * scale, dtype)
+    if node.has(2):             # differences of up to 16 bits are exact in float32
+        wide = tf.float32 if x.dtype.size <= 2 else tf.int32
+        x = tf.cast(x, wide) - tf.cast(along(node, node.x(2), 2, axis), wide)
+    made = Value(tf.cast(tf.cast(x, tf.float32) * scale, dtype))
+    made.source = Dequantised(node.value(0), node.value(1),
+                              node.value(2) if node.has(2) else None, axis)
+    return made
 
 
 @converter("DynamicQuantizeLinear")
 def dynamic_quantize_linear(node):
-    x = node.x(0)
+    value = node.value(0)
+    x = value.tensor
     zero = scalar(0, x)
     low = tf.minimum(tf.reduce_min(x), zero)
     high = tf.maximum(tf.reduce_max(x), zero)
     scale = (high - low) / scalar(255, x)
     safe = tf.where(tf.equal(scale, zero), scalar(1, x), scale)
     point = rounded(tf.negative(low) / safe, None, tf.uint8)
-    return [rounded(x / safe, point, tf.uint8), safe, point]
+    return [Value(rounded(x / safe, point, tf.uint8), value.order), safe, point]
 
 
 def _shifted(node, i, zero, wide):
@@ -89,6 +95,10 @@ def _shifted(node, i, zero, wide):
 
 @converter("MatMulInteger")
 def matmul_integer(node):
+    made = integers(node.value(0), node.value(2) if node.has(2) else None, node.value(1),
+                    node.value(3) if node.has(3) else None)
+    if made is not None:
+        return made
     return product(node, _shifted(node, 0, 2, tf.int32), _shifted(node, 1, 3, tf.int32))
 
 

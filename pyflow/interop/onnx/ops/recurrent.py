@@ -3,7 +3,10 @@
 Layout inside: inputs [T, B, I], weights [gates * H, I], states [B, H], as ONNX has them for layout
 0.  Source: ONNX operator definitions RNN, GRU, LSTM."""
 
+import numpy as np
+
 import pyflow as tf
+from pyflow.framework.op import get_op
 from pyflow.interop.onnx.ops.common import ints, scalar, sizes
 from pyflow.interop.onnx.ops.elementwise import hard_sigmoid_of
 from pyflow.interop.onnx.registry import converter
@@ -63,6 +66,9 @@ class Layer:
         self.clip = node.attr("clip", None)
         self.functions = _activations(node, activations * len(self.directions))
         self.states = states
+        named = [n.lower() for n in node.attr("activations", None) or ()]
+        self.usual = self.lengths is None and self.clip is None and \
+            named in ([], [a.lower() for a in activations] * len(self.directions))
         for i, rank in ((1, 3), (2, 3)):
             node.expect_rank(i, rank)
         self.check_weights()
@@ -113,16 +119,58 @@ class Layer:
         weights = self.node.x(2)[d]
         return lambda h: tf.matmul(h, weights, transpose_b=True)
 
+    def columns(self, d, *inputs):
+        """Weights of inputs [directions, 4 H, rows] of an LSTM, of direction d: one matrix
+        [rows, 4 H], the rows of the first on top, the gates in BlockLSTM's order."""
+        values = [self.node.value(i) for i in inputs]
+        n, first = self.hidden, values[0]
+        if all(value.is_array for value in values):
+            arrays = [value.array for value in values[1:]]      # kept as long as the first is
+            return first.form(("lstm", d, *map(id, arrays)), lambda array: np.concatenate(
+                [_gates(a[d], n, np.concatenate).T for a in (array, *arrays)]))
+        return tf.concat([tf.transpose(_gates(value.plain[d], n, tf.concat)) for value in values],
+                         0)
+
+    def whole(self):
+        """Outputs of an LSTM with its usual functions: all steps as one op; None if it cannot be."""
+        node, n = self.node, self.hidden
+        if self.x.dtype not in (tf.float32, tf.float16):
+            return None
+        zeros = tf.zeros([n], self.x.dtype)
+
+        def direction(x, states, d):
+            h, c = states
+            wb, rb = self.bias(d)
+            bias = tf.zeros([4 * n], x.dtype) if wb is None else _gates(wb + rb, n, tf.concat)
+            peep = [zeros] * 3
+            if node.has(7):                 # i, o, f; the op has i, f, o
+                given = node.x(7)[d]
+                peep = [given[k * n:(k + 1) * n] for k in (0, 2, 1)]
+            made = get_op("BlockLSTM")(
+                tf.cast(sizes(x)[0], tf.int64), x, c, h, self.columns(d, 1, 2), *peep, bias,
+                forget_bias=0.0, cell_clip=-1.0, use_peephole=node.has(7))
+            y, cells = made[6], made[1]
+            return y, [tf.concat([old[None], new[-1:]], 0)[-1] for old, new in ((h, y), (c, cells))]
+        return self.both(direction)
+
     def run(self, cell):
         """Outputs of the op.  cell(d) -> (bias added before the loop, step(x, states))."""
-        outputs, last = [], []
         per = len(self.functions) // len(self.directions)
+
+        def direction(x, states, d):
+            extra, step = cell(d, self.functions[d * per:(d + 1) * per])
+            return self._loop(self.projected(x, d, extra), states, step)
+        return self.both(direction)
+
+    def both(self, direction, turned=True):
+        """Outputs of the op.  direction(x, states, d) -> (outputs in the order of x, states).
+
+        turned: of backward directions x and the outputs are turned here."""
+        outputs, last = [], []
         for d, backwards in enumerate(self.directions):
-            functions = self.functions[d * per:(d + 1) * per]
-            extra, step = cell(d, functions)
+            backwards = backwards and turned
             x = self._turned(self.x) if backwards else self.x
-            states = [self.initial(i, d) for i in self.states]
-            y, states = self._loop(self.projected(x, d, extra), states, step)
+            y, states = direction(x, [self.initial(i, d) for i in self.states], d)
             outputs.append(self._turned(y) if backwards else y)
             last.append(states)
         y = tf.stack(outputs, 1)
@@ -171,6 +219,11 @@ class Layer:
         return y, list(states)
 
 
+def _gates(matrix, n, concat):
+    """Rows (or elements) i, o, f, c of n each, in BlockLSTM's order i, c, f, o."""
+    return concat([matrix[k * n:(k + 1) * n] for k in (0, 3, 2, 1)], 0)
+
+
 def _sum(a, b):
     return None if a is None else a + b
 
@@ -195,6 +248,9 @@ def gru(node):
     layer = Layer(node, 3, [5], ["Sigmoid", "Tanh"])
     after = bool(node.attr("linear_before_reset", 0))
     n = layer.hidden
+
+    if layer.usual and node.importer.only_run and layer.x.dtype is tf.float32:
+        return _whole_gru(node, layer, after)
 
     def cell(d, functions):
         recurrent = node.x(2)[d]
@@ -222,6 +278,26 @@ def gru(node):
     return layer.run(cell)
 
 
+def _whole_gru(node, layer, after):
+    """Outputs of a GRU with its usual functions: all steps as one op, which has no gradient."""
+    n = layer.hidden
+
+    def direction(x, states, d):
+        wb, rb = layer.bias(d)
+        own = tf.zeros([n], tf.float32)
+        if wb is not None and after:
+            wb, own = tf.concat([wb[:2 * n] + rb[:2 * n], wb[2 * n:]], 0), rb[2 * n:]
+        elif wb is not None:
+            wb = wb + rb
+        value = node.value(2)
+        weights = value.form(("turned", d), lambda array: array[d].T) if value.is_array else \
+            tf.transpose(value.plain[d])
+        y, last = get_op("_GRU")(layer.projected(x, d, wb), states[0], weights, own,
+                                 linear_before_reset=after, reverse=layer.directions[d])
+        return y, [last]
+    return layer.both(direction, turned=False)
+
+
 @converter("LSTM")
 def lstm(node):
     return lstm_of(node, Layer)
@@ -232,6 +308,9 @@ def lstm_of(node, kind):
     layer = kind(node, 4, [5, 6], ["Sigmoid", "Tanh", "Tanh"])
     n = layer.hidden
     coupled = bool(node.attr("input_forget", 0))
+    made = layer.whole() if layer.usual and not coupled else None
+    if made is not None:
+        return made
 
     def cell(d, functions):
         recurrent = layer.recurrent(d)

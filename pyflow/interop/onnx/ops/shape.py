@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 import pyflow as tf
-from pyflow.interop.onnx.ops.common import Value, ints, natural, sizes
+from pyflow.interop.onnx.ops.common import Stretched, Value, ints, natural, sizes
 from pyflow.interop.onnx.registry import converter
 
 _MAX_KNOWN = 1 << 27        # elements of a constant that is made while importing
@@ -112,10 +112,10 @@ def regrouped(value, wanted):
     have = value.shape
     if value.order is None or None in have or -1 in wanted or 0 in wanted or 0 in have:
         return Value(tf.reshape(value.plain, wanted))
-    groups = _groups(have, wanted)
+    groups = groups_of(have, wanted)
     if groups is None:
         return Value(tf.reshape(value.plain, wanted))
-    order = _together(value.order, have, [old for old, new in groups])
+    order = together(value.order, have, [old for old, new in groups])
     if order == natural(len(have)):
         return Value(tf.reshape(value.plain, wanted))
     first = {group[0][0]: group for group in groups if group[0]}
@@ -125,7 +125,7 @@ def regrouped(value, wanted):
     return Value(tf.reshape(tensor, [wanted[axis] for axis in new_order]), new_order)
 
 
-def _groups(have, wanted):
+def groups_of(have, wanted):
     """[(old axes, new axes)] with equal products, as fine as possible; None if sizes differ."""
     groups, i, j = [], 0, 0
     while i < len(have) or j < len(wanted):
@@ -152,7 +152,7 @@ def _groups(have, wanted):
     return groups
 
 
-def _together(order, have, olds):
+def together(order, have, olds):
     """An order close to `order` in which the axes of each group lie together, ascending.
 
     Axes of size 1 do not decide where a group lies that has others."""
@@ -261,9 +261,14 @@ def expand(node):
             shape = np.broadcast_shapes(have, tuple(int(d) for d in wanted))
         except ValueError:
             raise node.error(f"shape {have} does not broadcast to {wanted.tolist()}") from None
-        return node.value(0) if shape == have else tf.broadcast_to(x, ints(shape))
-    shape = tf.cast(node.sizes_from(1), tf.int64)
-    return tf.broadcast_to(x, tf.broadcast_dynamic_shape(sizes(x), shape))
+        if shape == have:
+            return node.value(0)
+        made = Value(tf.broadcast_to(x, ints(shape)))
+    else:
+        shape = tf.cast(node.sizes_from(1), tf.int64)
+        made = Value(tf.broadcast_to(x, tf.broadcast_dynamic_shape(sizes(x), shape)))
+    made.source = Stretched(node.value(0))
+    return made
 
 
 @converter("ConstantOfShape")

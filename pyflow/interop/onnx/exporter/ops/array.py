@@ -59,7 +59,11 @@ def rank(node):
 
 @converts("Size")
 def size(node):
-    name = node.emit("Size", node.value(0).named())
+    name = node.value(0).named()
+    if node.dtype() is dtypes.bfloat16:
+        name = node.reduce("ReduceProd", node.sizes_of(name), [0], False)
+    else:
+        name = node.emit("Size", name)
     return name if node.out_dtype() is dtypes.int64 else node.cast(name, node.out_dtype())
 
 
@@ -93,9 +97,10 @@ def lin_space(node):
     start, stop, count = node.x(0), node.x(1), node.ints(2)
     one = np.array(1, np.int64)
     steps = node.emit("Max", node.emit("Sub", count, one), one)
-    step = node.emit("Div", node.emit("Sub", stop, start), node.cast(steps, dtype))
+    step = node.compute("Div", dtype, node.compute("Sub", dtype, stop, start),
+                        node.cast(steps, dtype))
     index = node.cast(node.emit("Range", np.array(0, np.int64), count, one), dtype)
-    return node.emit("Add", start, node.emit("Mul", index, step))
+    return node.compute("Add", dtype, start, node.compute("Mul", dtype, index, step))
 
 
 @converts("Empty")

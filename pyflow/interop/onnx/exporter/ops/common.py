@@ -16,8 +16,8 @@ def channels_first(rank):
 
 
 def aligned(node, which=None):
-    """(names of inputs, one order in which all of them lie): the inputs of an element-wise node with
-    broadcasting.  An order other than pyflow's is kept where an input of full rank lies in it."""
+    """(names of inputs, one order in which all of them lie): the inputs of an element-wise node
+    with broadcasting.  An order other than pyflow's is kept where an input of full rank lies in it."""
     values = [node.value(i) for i in (range(len(node)) if which is None else which)]
     rank = max((v.rank for v in values), default=0) if all(
         v.rank is not None for v in values) else None

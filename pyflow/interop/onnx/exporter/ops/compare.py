@@ -29,6 +29,8 @@ def approximate_equal(node):
     (x, y), order = aligned(node)
     dtype = node.dtype()
     apart = node.compute("Abs", dtype, node.compute("Sub", dtype, x, y))
+    if not dtype.is_floating:
+        apart, dtype = node.cast(apart, dtypes.float32), dtypes.float32
     return node.ordered(node.compute("Less", dtype, apart, node.const(
         node.attr("tolerance", 1e-5), dtype), result=False), order)
 
@@ -57,7 +59,7 @@ def select(node):
         name = node.reshape(test.plain, [-1] + [1] * (len(dims) - 1))
         test = Value(name, None, (given[0],) + (1,) * (len(dims) - 1), dtypes.bool, node.body)
     elif given is None or dims is None:
-        return node.where(test.plain, node.x(1), node.x(2), node.dtype(1))
+        return _rows_of_unknown_rank(node, test.plain)
     order = node.value(1).order or node.value(2).order
     if order is None:
         return node.where(test.plain, node.x(1), node.x(2), node.dtype(1))
@@ -65,11 +67,22 @@ def select(node):
     return node.ordered(node.where(*names, node.dtype(1)), order)
 
 
+def _rows_of_unknown_rank(node, test):
+    """The test's sizes, followed by ones up to the rank of what is selected."""
+    sizes = node.sizes_of(test)
+    more = node.emit("Sub", node.sizes_of(node.sizes_of(node.x(1))), node.sizes_of(sizes))
+    ones = node.emit("ConstantOfShape", more, value=np.array([1], np.int64))
+    test = node.reshape(test, node.emit("Concat", sizes, ones, axis=0))
+    return node.where(test, node.x(1), node.x(2), node.dtype(1))
+
+
 @converts("Where")
 def where(node):
     """Indices of what is not 0, a row each."""
-    dtype = node.dtype()
-    made = node.compute("NonZero", dtype, node.x(0), result=False)
+    x, dtype = node.x(0), node.dtype()
+    if dtype is not dtypes.bool:
+        x = node.emit("Not", node.compute("Equal", dtype, x, node.const(0, dtype), result=False))
+    made = node.emit("NonZero", x)
     return node.emit("Transpose", made, perm=[1, 0])
 
 

@@ -1,4 +1,4 @@
-"""Convolutions: ONNX's, channels first; their filters are turned round while the model is written."""
+"""Convolutions: ONNX's, channels first; filters are turned round while the model is written."""
 
 from pyflow.interop.onnx.exporter.ops.common import channels_first, converts, dtypes, np
 
@@ -122,8 +122,8 @@ def transposed(node):
     if asked is None or given is None or None in asked or None in given:
         name = _cut(node, windows, attrs, x, weights)
     else:
-        name = node.emit("ConvTranspose", x, weights, **attrs,
-                         **_transposed_pads(node, windows, asked, given))
+        name = node.compute("ConvTranspose", node.dtype(2), x, weights, **attrs,
+                            **_transposed_pads(node, windows, asked, given))
     return node.ordered(name, windows.order)
 
 
@@ -151,8 +151,8 @@ def _cut(node, windows, attrs, x, weights):
     more = [max(s - far, 0) for s, far in zip(windows.strides, windows.reach)]
     if windows.padding == "VALID":
         more = [max(m, s - 1) for m, s in zip(more, windows.strides)]
-    whole = node.emit("ConvTranspose", x, weights, **attrs,
-                      output_padding=more if any(more) else None)
+    whole = node.compute("ConvTranspose", node.dtype(2), x, weights, **attrs,
+                         output_padding=more if any(more) else None)
     vector = node.vector(0)
     if node.dims(0) is not None and node.dims(0) != (n + 2,):
         asked = vector                          # the spatial sizes alone

@@ -31,6 +31,10 @@ def same(node):
             raise node.unsupported("strings")
         node.since(20, "joining strings")
         return pointwise(node, "StringConcat")
+    if node.dtype().is_unsigned and op in ("Relu", "Neg"):
+        value = node.value(0)
+        return value if op == "Relu" else node.ordered(
+            node.emit("Sub", number(node, 0), value.named()), value.order)
     return pointwise(node, _SAME[op])
 
 
@@ -156,7 +160,13 @@ def with_zero(node):
 
 @converts("Div", "TruncateDiv")
 def truncate_div(node):
-    return pointwise(node, "Div")
+    if not node.dtype().is_floating or node.op.type == "Div":
+        return pointwise(node, "Div")
+    (x, y), order = aligned(node)
+    dtype = node.dtype()
+    made = node.compute("Div", dtype, x, y)
+    size = node.compute("Floor", dtype, node.compute("Abs", dtype, made))
+    return node.ordered(node.compute("Mul", dtype, node.compute("Sign", dtype, made), size), order)
 
 
 @converts("FloorDiv")
@@ -244,6 +254,12 @@ def special(node):
 def bias_add(node):
     """The bias broadcast along the channels, in whatever order the input lies."""
     value, bias, rank = node.value(0), node.value(1), node.rank(0)
+    made = node.body.made.get(value.named()) if value.array is None else None
+    if made is not None and made.op_type in ("Conv", "ConvTranspose") and len(made.input) == 2 \
+            and bias.array is not None and "Conv" in node.op.inputs[0].op.type \
+            and node.is_only_reader(0):
+        made.input.append(bias.plain)
+        return value
     if node.attr("data_format", "NHWC") == "NHWC" or rank < 3:
         order = value.order or tuple(range(rank))
         return node.ordered(node.compute("Add", node.dtype(), value.named(),

@@ -1,6 +1,7 @@
 """Gathers, scatters, one-hot vectors, diagonals, unique values, boxes."""
 
 from pyflow.interop.onnx.exporter.ops.common import converts, dtypes, np
+from pyflow.interop.onnx.exporter.ops.reduce import scattered
 
 _LAST = (1 << 63) - 1
 
@@ -49,7 +50,7 @@ def scatter_nd(node):
     zeros = node.emit("ConstantOfShape", node.vector(2), value=node.const([0], dtype))
     if dtype is dtypes.bool or dtype is dtypes.string:
         raise node.unsupported(f"elements of type {dtype.name}")
-    return node.emit("ScatterND", zeros, node.ints(0), node.x(1), reduction="add")
+    return scattered(node, dtype, zeros, node.ints(0), node.x(1), "add")
 
 
 _REDUCTIONS = {"TensorScatterUpdate": None, "TensorScatterAdd": "add", "TensorScatterSub": "add",
@@ -62,8 +63,9 @@ def tensor_scatter(node):
     if reduction:
         node.since(18 if reduction in ("max", "min") else 16, f"ScatterND by {reduction}")
     if node.op.type == "TensorScatterSub":
-        updates = node.compute("Neg", node.dtype(2), updates)
-    return node.emit("ScatterND", node.x(0), node.ints(1), updates, reduction=reduction)
+        dtype = node.dtype(2)
+        updates = node.compute("Sub", dtype, node.const(0, dtype), updates)
+    return scattered(node, node.dtype(0), node.x(0), node.ints(1), updates, reduction)
 
 
 @converts("SparseToDense")
@@ -111,7 +113,7 @@ def invert_permutation(node):
 # Diagonals
 
 def _eye(node, rows, columns):
-    """Whether row and column are equal: [rows, columns]; arguments are arrays or names of scalars."""
+    """Whether row and column are equal: [rows, columns]; arguments: ints or names of scalars."""
     zero, one = np.array(0, np.int64), np.array(1, np.int64)
     if isinstance(rows, int) and isinstance(columns, int):
         return np.eye(rows, columns, dtype=bool)
@@ -230,7 +232,8 @@ def dynamic_partition(node):
         rest = node.slice(node.sizes_of(data), [rank], [_LAST], [0])
         data = node.reshape(data, node.concat(np.array([-1], np.int64), rest))
         parts = node.reshape(parts, [-1])
-    return [node.emit("Compress", data, node.emit("Equal", parts, np.array(i, np.int32)), axis=0)
+    return [node.compute("Compress", node.dtype(), data, node.emit(
+        "Equal", parts, np.array(i, np.int32)), axis=0, at=(0,))
             for i in range(int(node.attr("num_partitions")))]
 
 
@@ -257,6 +260,43 @@ def dynamic_stitch(node):
 
 
 # Boxes
+
+@converts("CropAndResize")
+def crop_and_resize(node):
+    """A GridSample whose points lie in the boxes; those outside of the image get the value of
+    extrapolation."""
+    node.since(16, "GridSample")
+    if node.attr("method", "bilinear") != "bilinear":
+        raise node.unsupported(f"the method {node.attr('method')}")
+    height, width = (int(n) for n in node.need(3, "crop_size"))
+    image = node.value(0).ordered((0, 3, 1, 2))
+    if node.dtype() is not dtypes.float32:
+        image = node.cast(image, dtypes.float32)
+    images = node.emit("Gather", image, node.x(2), axis=0)
+    y1, x1, y2, x2 = node.split(node.unsqueeze(node.x(1), 1), [1] * 4, 2)
+    ys = node.squeeze(_points(node, y1, y2, height), 1)             # [boxes, height]
+    xs = node.squeeze(_points(node, x1, x2, width), 1)
+    ys, xs = node.unsqueeze(ys, 2), node.unsqueeze(xs, 1)
+    zeros = np.zeros((1, height, width), np.float32)
+    ys, xs = node.emit("Add", ys, zeros), node.emit("Add", xs, zeros)
+    grid = node.emit("Concat", node.unsqueeze(xs, 3), node.unsqueeze(ys, 3), axis=3)
+    made = node.emit("GridSample", images, grid, align_corners=1,
+                     mode="linear" if node.opset >= 20 else "bilinear")
+    inside = node.reduce("ReduceMax", node.emit("Abs", grid), [3], False)
+    inside = node.unsqueeze(node.emit("LessOrEqual", inside, np.float32(1)), 1)
+    value = np.float32(node.attr("extrapolation_value", 0.0))
+    return node.ordered(node.emit("Where", inside, made, value), (0, 3, 1, 2))
+
+
+def _points(node, low, high, count):
+    """[boxes, 1, count] between two edges, from -1 to 1 over the image."""
+    if count > 1:
+        part = (np.arange(count, dtype=np.float32) / np.float32(count - 1)).reshape(1, 1, -1)
+    else:
+        part = np.full((1, 1, 1), 0.5, np.float32)
+    at = node.emit("Add", low, node.emit("Mul", node.emit("Sub", high, low), part))
+    return node.emit("Sub", node.emit("Mul", at, np.float32(2)), np.float32(1))
+
 
 @converts("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4")
 def non_max_suppression(node):

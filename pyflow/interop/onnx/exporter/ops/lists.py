@@ -43,6 +43,12 @@ def _picked(node, found, indices, dtype):
     return node.emit("Gather", stack.plain, node.int64(indices, dtype), axis=0)
 
 
+@converts("TensorListConcat", "TensorListConcatV2")
+def list_concat(node):
+    """As tensor_array_concat."""
+    return _concatenated(node, given(node, 0).dense(node.body))
+
+
 # TensorArrays
 
 @converts("TensorArrayV3")
@@ -97,11 +103,13 @@ def tensor_array_size(node):
 
 @converts("TensorArrayConcatV3")
 def tensor_array_concat(node):
+    return _concatenated(node, given(node, 1).dense(node.body))
+
+
+def _concatenated(node, stack):
     """Elements of one shape behind each other, and how long each is."""
-    stack = given(node, 1).dense(node.body)
-    rank = stack.rank
-    if rank is None:
-        raise node.unsupported("the elements' rank must be known")
+    if stack.shape is None or stack.shape[1] is None:
+        raise node.unsupported("a list of elements whose lengths may differ; say their shape")
     rest = node.slice(node.sizes_of(stack.plain), [2], [1 << 62], [0])
     length = node.size_of(stack.plain, 1)
     return [node.reshape(stack.plain, node.concat(np.array([-1], np.int64), rest)),
@@ -227,7 +235,8 @@ def resize(node):
                           node.like_scalar(size))
         made.padded = True
         return made
-    return found.stacked_as(lists.resized(node.body, found.stack.plain, size, _row(found)), node.body, None)
+    made = lists.resized(node.body, found.stack.plain, size, _row(found))
+    return found.stacked_as(made, node.body, None)
 
 
 def _row(found):
@@ -235,6 +244,6 @@ def _row(found):
     return Value("?", None, None if shape is None else shape[1:], found.dtype, None)
 
 
-refuse("lists of elements of several shapes", "TensorListConcat", "TensorListConcatV2",
-       "TensorListSplit", "TensorListConcatLists", "TensorListScatter", "TensorListScatterV2",
+refuse("lists of elements of several shapes", "TensorListSplit", "TensorListConcatLists",
+       "TensorListScatter", "TensorListScatterV2",
        "TensorListScatterIntoExistingList")

@@ -38,6 +38,13 @@ def batch_matmul(node):
 @converts("Einsum")
 def einsum(node):
     equation = node.attr("equation").replace(" ", "")
+    given, _, result = equation.partition("->")
+    if len(set(result.replace("...", ""))) != len(result.replace("...", "")):
+        raise node.unsupported(f"an axis that comes twice in the result of {equation!r}")
+    hidden = {node.rank(i) - len(term.replace("...", "")) for i, term in enumerate(given.split(","))
+              if "..." in term}
+    if len(hidden) > 1:
+        raise node.unsupported(f"in {equation!r} ... stands for several numbers of axes")
     if node.dtype() is dtypes.bfloat16:
         wide = [node.cast(name, dtypes.float32) for name in node.xs()]
         return node.cast(node.emit("Einsum", *wide, equation=equation), dtypes.bfloat16)

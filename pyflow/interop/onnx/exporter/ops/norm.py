@@ -21,7 +21,7 @@ def batch_norm(node):
         made = [name, node.x(3), node.x(4), node.x(3), node.x(4)]
     if inner is not have:
         made[0] = node.cast(made[0], have)
-    return [node.ordered(made[0], order), *made[1:]]
+    return [node.ordered(made[0], order), *made[1:], np.zeros(0, np.float32)]
 
 
 def _of_batch(node, x, dtype, rank, epsilon):

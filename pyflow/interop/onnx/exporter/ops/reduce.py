@@ -37,6 +37,9 @@ def reduce_op(node):
     op, dtype = _OPS[node.op.type], node.dtype()
     if op == "ReduceL2" and not len(np.reshape(node.need(1, "the axes"), -1)):
         return node.compute("Abs", dtype, node.x(0))
+    if op == "ReduceL2" and not dtype.is_floating:
+        return reduced(node, node.value(0), lambda name, axes, keep: node.cast(node.reduce(
+            op, node.cast(name, dtypes.float32), axes, keep), dtype))
     return reduced(node, node.value(0), lambda name, axes, keep: node.reduce(
         op, name, axes, keep, dtype))
 
@@ -142,8 +145,16 @@ def unsorted_segment(node):
     empty = node.emit("ConstantOfShape", node.concat(more, rest), value=node.const([number], dtype))
     last = count.reshape(()) if isinstance(count, np.ndarray) else node.like_scalar(count)
     ids = node.emit("Where", node.emit("Less", ids, np.array(0, np.int64)), last, ids)
-    made = node.emit("ScatterND", empty, node.unsqueeze(ids, 1), data, reduction=reduction)
+    made = scattered(node, dtype, empty, node.unsqueeze(ids, 1), data, reduction)
     return node.slice(made, [0], count, [0])
+
+
+def scattered(node, dtype, into, index, updates, reduction):
+    """ScatterND, in float32 for the half types, for which onnxruntime has no reduction."""
+    if reduction and dtype in (dtypes.float16, dtypes.bfloat16):
+        into, updates = node.cast(into, dtypes.float32), node.cast(updates, dtypes.float32)
+        return node.cast(node.emit("ScatterND", into, index, updates, reduction=reduction), dtype)
+    return node.emit("ScatterND", into, index, updates, reduction=reduction)
 
 
 def _extreme(dtype, start):

@@ -29,8 +29,8 @@ refuse("tables are not written; look words up before the model", "LookupTableFin
        "LookupTableSizeV2", "HashTableV2")
 refuse("export the graph before it is optimized", "_FusedElementwise", "_FusedMatMul",
        "_FusedConv2D", "_FusedDepthwiseConv2dNative", "_FusedMoments")
-refuse("ONNX has no complex numbers", "Complex", "Real", "Imag", "Conj", "ComplexAbs", "Angle", "FFT",
-       "IFFT", "RFFT", "IRFFT", "FFT2D", "IFFT2D", "RFFT2D", "IRFFT2D")
+refuse("ONNX has no complex numbers", "Complex", "Real", "Imag", "Conj", "ComplexAbs", "Angle",
+       "FFT", "IFFT", "RFFT", "IRFFT", "FFT2D", "IFFT2D", "RFFT2D", "IRFFT2D")
 refuse("ONNX has no op for it", "Cholesky", "MatrixInverse", "MatrixSolve", "Svd", "Qr",
        "SelfAdjointEigV2", "Lu", "MatrixTriangularSolve", "Cumprod", "CumulativeLogsumexp",
        "Dilation2D", "Igamma", "Igammac", "Betainc", "Zeta", "Polygamma", "Bitcast", "CTCLoss",

@@ -19,7 +19,7 @@ def gru_block_cell(node):
     r, u = node.split(gates, [units, units], 1)
     c = node.emit("Tanh", _gates(node, x, node.emit("Mul", r, h), w_c, b_c))
     kept = node.emit("Mul", u, h)
-    new = node.emit("Mul", node.emit("Sub", np.float32(1), u), c)
+    new = node.emit("Mul", node.emit("Sub", node.const(1, node.dtype()), u), c)
     return [r, u, c, node.emit("Add", kept, new)]
 
 
@@ -42,13 +42,14 @@ def cell(node, units, gates, c, peepholes):
     i, ci, f, o = node.split(gates, [units] * 4, 1)
     wci, wcf, wco = peepholes
     i = node.emit("Sigmoid", peeped(i, c, wci))
-    f = node.emit("Add", f, np.float32(node.attr("forget_bias", 1.0)))
+    f = node.emit("Add", f, node.const(node.attr("forget_bias", 1.0), node.dtype()))
     f = node.emit("Sigmoid", peeped(f, c, wcf))
     ci = node.emit("Tanh", ci)
     cs = node.emit("Add", node.emit("Mul", ci, i), node.emit("Mul", c, f))
     clip = float(node.attr("cell_clip", 3.0))
     if clip > 0:
-        cs = node.emit("Clip", cs, np.float32(-clip), np.float32(clip))
+        cs = node.emit("Clip", cs, node.const(-clip, node.dtype()),
+                       node.const(clip, node.dtype()))
     o = node.emit("Sigmoid", peeped(o, cs, wco))
     co = node.emit("Tanh", cs)
     return [i, cs, f, o, ci, co, node.emit("Mul", o, co)]

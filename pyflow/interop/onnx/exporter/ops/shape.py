@@ -1,7 +1,9 @@
 """Ops that move elements without computing: reshapes, joins, pieces, pads, blocks."""
 
 from pyflow.interop.onnx.exporter.ops.common import Value, converts, dtypes, lying, np
+from pyflow.interop.onnx.ops.shape import groups_of, together
 
+_UNKNOWN = 1_000_003        # a prime in place of a size that is not known, before and after
 _LAST = (1 << 63) - 1       # an end beyond every axis
 _FIRST = -_LAST             # before every axis, where steps go backwards
 
@@ -17,8 +19,33 @@ def reshape(node):
     sizes = np.asarray(sizes, np.int64).reshape(-1)
     if not sizes.size and node.dims(0) == ():
         return node.value(0)
+    made = _regrouped(node, node.value(0), node.out_dims())
+    if made is not None:
+        return made
     return node.emit("Reshape", node.x(0), sizes,
                      allowzero=1 if 0 in sizes and node.opset >= 14 else None)
+
+
+def _regrouped(node, value, wanted):
+    """The value in the order it lies in where its axes are only split and joined, else None."""
+    have = value.shape
+    if value.order is None or have is None or wanted is None or have.count(None) > 1 \
+            or wanted.count(None) != have.count(None) or 0 in have or 0 in wanted:
+        return None
+    have = [_UNKNOWN if d is None else d for d in have]
+    wanted = [_UNKNOWN if d is None else d for d in wanted]
+    groups = groups_of(have, wanted) if np.prod(have, dtype=object) == np.prod(
+        wanted, dtype=object) else None
+    if groups is None:
+        return None
+    order = together(value.order, have, [old for old, _ in groups])
+    if order == tuple(range(len(have))):
+        return None
+    first = {old[0]: new for old, new in groups if old}
+    new_order = [axis for old in order if old in first for axis in first[old]]
+    new_order += [axis for old, new in groups if not old for axis in new]
+    sizes = [-1 if wanted[a] == _UNKNOWN else wanted[a] for a in new_order]
+    return node.ordered(node.reshape(value.ordered(order), sizes), new_order)
 
 
 def _told(dims):
@@ -32,9 +59,9 @@ def _told(dims):
 def squeeze(node):
     value, asked = node.value(0), list(node.attr("squeeze_dims", None) or [])
     if not asked:
-        dims = node.shape(0)
-        if None in dims and len(node.out_dims() or dims) != sum(d != 1 for d in dims):
-            raise node.unsupported(f"which axes of shape {dims} are 1 must be known; give axis=")
+        dims = node.dims(0)
+        if dims is None or None in dims:
+            return node.emit("Squeeze", value.plain)        # the step knows which are 1
         asked = [i for i, d in enumerate(dims) if d == 1]
     if not asked:
         return value
@@ -87,8 +114,9 @@ def concat(node):
 
 @converts("Pack")
 def pack(node):
-    axis, rank = int(node.attr("axis", 0)), node.rank(0)
-    axis = node.axis(axis, rank + 1)
+    axis = int(node.attr("axis", 0))
+    if axis < 0:
+        axis = node.axis(axis, node.rank(0) + 1)
     names = [node.unsqueeze(name, axis) for name in node.xs()]
     return names[0] if len(names) == 1 else node.emit("Concat", *names, axis=axis)
 
@@ -98,7 +126,8 @@ def unpack(node):
     value, count = node.value(0), int(node.attr("num"))
     axis = node.axis(int(node.attr("axis", 0)), node.rank(0))
     name = value.plain
-    return [node.squeeze(part, axis) for part in node.split(name, [1] * count, axis)] if count else []
+    parts = node.split(name, [1] * count, axis) if count else []
+    return [node.squeeze(part, axis) for part in parts]
 
 
 @converts("Split", "SplitV")
@@ -161,7 +190,8 @@ def slice_(node):
 
 
 class _Index:
-    """What one StridedSlice does: numbers of the specification by axis, what shrinks, what is new."""
+    """What one StridedSlice does: which of its numbers are which axes', what shrinks, what is
+    new."""
 
     def __init__(self, node, count):
         mask = {name: int(node.attr(f"{name}_mask", 0)) for name in
@@ -270,6 +300,8 @@ def _pads(node, order):
 @converts("Pad", "PadV2")
 def pad(node):
     value = node.value(0)
+    if value.rank == 0:
+        return value
     order = value.order if node.known(1) is not None else None
     name = value.ordered(order) if order is not None else value.plain
     pads = _pads(node, order)
@@ -326,9 +358,36 @@ def blocks(node):
     if data_format not in ("NHWC", "NCHW"):
         raise node.unsupported(f"data_format {data_format}")
     order = (0, 3, 1, 2) if data_format == "NHWC" else (0, 1, 2, 3)
+    if node.dtype() in _IN_STEPS:
+        return _blocks_in_steps(node, order)
     name = node.compute(node.op.type, node.dtype(), node.value(0).ordered(order),
                         blocksize=int(node.attr("block_size")))
     return node.ordered(name, order)
+
+
+# Types without a kernel of onnxruntime's and without a wider one that has.
+_IN_STEPS = (dtypes.int32, dtypes.int64, dtypes.uint32, dtypes.uint64)
+
+
+def _blocks_in_steps(node, order):
+    """A reshape, a transpose and a reshape."""
+    b, dims = int(node.attr("block_size")), node.shape(0)
+    dims = [dims[a] for a in order]
+    name = node.value(0).ordered(order)
+    sizes = _Sizes(node, name, dims)
+    n, block = sizes.part(0), np.array([b], np.int64)
+    if node.op.type == "SpaceToDepth":
+        rows, columns, channels = (sizes.scaled(2, b, "Div"), sizes.scaled(3, b, "Div"),
+                                   sizes.part(1))
+        split = node.concat(n, channels, rows, block, columns, block)
+        whole, perm = [n, sizes.scaled(1, b * b, "Mul"), rows, columns], [0, 3, 5, 1, 2, 4]
+    else:
+        channels = sizes.scaled(1, b * b, "Div")
+        split = node.concat(n, block, block, channels, sizes.part(2), sizes.part(3))
+        whole, perm = [n, channels, sizes.scaled(2, b, "Mul"), sizes.scaled(3, b, "Mul")], \
+            [0, 3, 4, 1, 5, 2]
+    turned = node.emit("Transpose", node.reshape(name, split), perm=perm)
+    return node.ordered(node.reshape(turned, node.concat(*whole)), order)
 
 
 class _Sizes:
@@ -447,7 +506,8 @@ def roll(node):
         if size is not None:
             at = np.array([-shift % size], np.int64)
         else:
-            at = node.emit("Mod", np.array([-shift], np.int64), node.size_of(name, axis))
+            length = node.emit("Max", node.size_of(name, axis), np.array([1], np.int64))
+            at = node.emit("Mod", np.array([-shift], np.int64), length)
         tail, head = node.slice(name, at, [_LAST], [axis]), node.slice(name, [0], at, [axis])
         name = node.emit("Concat", tail, head, axis=axis)
     return name

@@ -1,0 +1,15 @@
+/* batch.h - rows side by side in a new tensor. */
+#ifndef PF_CPU_DATASET_BATCH_H
+#define PF_CPU_DATASET_BATCH_H
+#include "dataset/dataset.h"
+typedef struct {                        /* what elements of different shapes are brought to */
+  ds_row shapes, values;                /* per component: int64 sizes, -1: the largest of the batch; a scalar */
+} ds_padding;
+/* A new tensor of `n` rows of that shape; NULL: no memory, or too many dimensions */
+ds_tensor *ds_rows_tensor(const pf_host *h, int32_t type, int64_t n, const int64_t *dims,
+                          int32_t ndim);
+/* The n rows, n > 0, as one, each component padded */
+pf_status ds_stack_padded(const dataset *of, const ds_padding *p, const ds_row *rows, int64_t n,
+                          ds_row *out);
+pf_status ds_padding_in(pf_ctx *c, const dataset *of, int32_t first, ds_padding *out);
+#endif

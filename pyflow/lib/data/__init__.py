@@ -1,0 +1,1 @@
+"""tf.data: input pipelines of datasets, read by iterators."""

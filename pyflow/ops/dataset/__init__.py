@@ -1,0 +1,1 @@
+"""Ops of tf.data: datasets as variants, and iterators over them."""
