@@ -244,8 +244,8 @@ def test_a_wide_beam_finds_the_best_of_all(penalty):
 
 
 def test_a_beam_of_one_is_greedy():
-    decoder = s2s.BeamSearchDecoder(Cell(), lambda ids: tf.gather(TABLE, ids), tf.fill([2], GO), END,
-                                    s2s.tile_batch(tf.constant(START), 1), 1, logits_layer())
+    decoder = s2s.BeamSearchDecoder(Cell(), lambda ids: tf.gather(TABLE, ids), tf.fill([2], GO),
+                                    END, s2s.tile_batch(tf.constant(START), 1), 1, logits_layer())
     made, _, _ = run(s2s.dynamic_decode(decoder, maximum_iterations=5))
     for b in range(2):
         wanted = greedy(START[b], GO, 5)

@@ -43,7 +43,8 @@ def embed_sequence(ids, vocab_size=None, embed_dim=None, unique=False, initializ
     sizes are given, or `reuse`, with which none need be.
     TF: tf.contrib.layers.embed_sequence.
 
-        >>> tf.contrib.layers.embed_sequence([[1, 2, 3]], vocab_size=10, embed_dim=4).shape.as_list()
+        >>> vectors = tf.contrib.layers.embed_sequence([[1, 2, 3]], vocab_size=10, embed_dim=4)
+        >>> vectors.shape.as_list()
         [1, 3, 4]
     """
     if not (reuse or vocab_size and embed_dim):
