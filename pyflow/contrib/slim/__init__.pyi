@@ -57,6 +57,7 @@ from pyflow.contrib import losses as losses
 max_pool2d = _contrib.slim.max_pool2d
 max_pool3d = _contrib.slim.max_pool3d
 maxout = _contrib.slim.maxout
+from pyflow.contrib import metrics as metrics
 from . import model_analyzer as model_analyzer
 model_variable = _contrib.slim.model_variable
 one_hot_encoding = _contrib.slim.one_hot_encoding
