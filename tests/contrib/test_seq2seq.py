@@ -299,7 +299,7 @@ def test_sequence_loss_as_numpy():
                                   ((True, False), each.sum(1) / weights.sum(1)),
                                   ((False, True), (each.sum(0) / (weights.sum(0) + 1e-12))),
                                   ((False, False), each)):
-        got = run(s2s.sequence_loss(logits, targets, weights, time, batch))
+        got = run(tf.contrib.seq2seq.sequence_loss(logits, targets, weights, time, batch))
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
     got = run(s2s.sequence_loss(logits, targets, weights, False, False, True, True))
     assert got == pytest.approx(each.sum() / 4, rel=1e-4)

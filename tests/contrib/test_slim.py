@@ -226,3 +226,14 @@ def test_metrics_with_predictions_first():
     assert got == pytest.approx({"accuracy": 0.5, "precision": 2 / 3, "recall": 1.0, "mean": 1.5})
     with pytest.raises(ValueError, match="got float32"):
         slim.metrics.accuracy(tf.constant([1.0]), [1.0])
+
+
+def test_layers_by_their_full_names():
+    images = tf.ones([2, 4, 4, 1])
+    net = tf.contrib.layers.conv2d(images, 1, [3, 3], weights_initializer=tf.ones_initializer())
+    y = tf.contrib.layers.fully_connected(tf.contrib.layers.flatten(net), 1, activation_fn=None,
+                                          weights_initializer=tf.ones_initializer())
+    assert tf.contrib.slim.get_model_variables()[0].op.name == "Conv/weights"
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        assert sess.run(y).tolist() == [[100.0], [100.0]]       # 4 corners 4, 8 edges 6, 4 inner 9
