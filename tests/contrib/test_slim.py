@@ -231,7 +231,8 @@ def test_metrics_with_predictions_first():
 def test_layers_by_their_full_names():
     images = tf.ones([2, 4, 4, 1])
     net = tf.contrib.layers.conv2d(images, 1, [3, 3], weights_initializer=tf.ones_initializer())
-    flat = tf.contrib.layers.flatten(net)
+    flat = tf.contrib.layers.flatten(net, outputs_collections="flat")
+    assert tf.get_collection("flat") == [flat]
     y = tf.contrib.layers.fully_connected(flat, 1, activation_fn=None,
                                           weights_initializer=tf.ones_initializer())
     assert tf.contrib.slim.get_model_variables()[0].op.name == "Conv/weights"

@@ -20,7 +20,8 @@ def embedding_lookup_unique(params, ids, partition_strategy="mod", name=None):
     params: [rows, ...] or parts of it; ids: int32 or int64 of any shape; the result is
     ids.shape + params.shape[1:]. TF: tf.contrib.layers.embedding_lookup_unique.
 
-        >>> rows = tf.contrib.layers.embedding_lookup_unique([[1., 2.], [3., 4.]], [1, 1, 0])
+        >>> table = [[1.0, 2.0], [3.0, 4.0]]
+        >>> rows = tf.contrib.layers.embedding_lookup_unique(tf.constant(table), [1, 1, 0])
         >>> tf.Session().run(rows).tolist()
         [[3.0, 4.0], [3.0, 4.0], [1.0, 2.0]]
     """
