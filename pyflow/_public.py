@@ -699,6 +699,10 @@ PUBLIC = {
         "contrib.training.add_gradients_summaries contrib.training.clip_gradient_norms "
         "contrib.training.clip_gradient_norms_fn contrib.training.create_train_op "
         "contrib.training.multiply_gradients",
+    "pyflow.train.slim_evaluation":
+        "contrib.slim.evaluation.checkpoints_iterator contrib.slim.evaluation.evaluate_once "
+        "contrib.slim.evaluation.evaluation_loop contrib.slim.evaluation.wait_for_new_checkpoint "
+        "contrib.training.checkpoints_iterator contrib.training.wait_for_new_checkpoint",
     "pyflow.train.warm_start":
         "train.init_from_checkpoint",
     "pyflow.train.coordinator":

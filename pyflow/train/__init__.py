@@ -24,6 +24,7 @@ MODULES = (
     "contrib_checkpoints",
     "contrib_optimizers",
     "slim_learning",
+    "slim_evaluation",
     "warm_start",
     "coordinator",
     "queue_runners",

@@ -239,3 +239,27 @@ def test_layers_by_their_full_names():
     with tf.Session() as sess:
         sess.run(tf.global_variables_initializer())
         assert sess.run(y).tolist() == [[100.0], [100.0]]       # 4 corners 4, 8 edges 6, 4 inner 9
+
+
+def test_checkpoints_are_evaluated(tmp_path):
+    folder, logs = str(tmp_path / "model"), str(tmp_path / "logs")
+    slim.learning.train(regression()[1], folder, number_of_steps=3)
+    with tf.Graph().as_default():
+        loss, _ = regression()
+        weights = slim.get_variables_by_suffix("weights")[0]
+        value, update = slim.metrics.streaming_mean(loss)
+        path = tf.train.latest_checkpoint(folder)
+        given = dict(num_evals=2, eval_op=update, final_op=[value, weights])
+        once = slim.evaluation.evaluate_once("", path, logs, **given)
+    saved = tf.train.load_checkpoint(path).get_tensor("fully_connected/weights")
+    with tf.Graph().as_default():
+        loss, _ = regression()
+        weights = slim.get_variables_by_suffix("weights")[0]
+        value, update = slim.metrics.streaming_mean(loss)
+        given = dict(num_evals=2, eval_op=update, final_op=[value, weights])
+        many = slim.evaluation.evaluation_loop("", folder, None, timeout=0, eval_interval_secs=0,
+                                               **given)
+    assert once[0] == many[0] > 0 and once[1].tolist() == saved.tolist() == many[1].tolist()
+    assert os.listdir(logs)
+    assert list(slim.evaluation.checkpoints_iterator(folder, timeout=0)) == [path]
+    assert slim.evaluation.wait_for_new_checkpoint(folder, path, timeout=0) is None

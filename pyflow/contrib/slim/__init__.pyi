@@ -29,6 +29,7 @@ convolution3d_transpose = _contrib.slim.convolution3d_transpose
 dropout = _contrib.slim.dropout
 elu = _contrib.slim.elu
 embed_sequence = _contrib.slim.embed_sequence
+from . import evaluation as evaluation
 filter_variables = _contrib.slim.filter_variables
 flatten = _contrib.slim.flatten
 fully_connected = _contrib.slim.fully_connected
