@@ -269,22 +269,23 @@ PUBLIC = {
     "pyflow.lib.data.dataset":
         "data.Dataset data.experimental.AUTOTUNE",
     "pyflow.lib.data.experimental":
-        "contrib.data.Counter contrib.data.RandomDataset contrib.data.bucket_by_sequence_length "
+        "contrib.data.AUTOTUNE contrib.data.Counter contrib.data.RandomDataset "
+        "contrib.data.batch_and_drop_remainder contrib.data.bucket_by_sequence_length "
         "contrib.data.choose_from_datasets contrib.data.copy_to_device "
         "contrib.data.enumerate_dataset contrib.data.get_single_element "
         "contrib.data.group_by_window contrib.data.ignore_errors contrib.data.map_and_batch "
         "contrib.data.parallel_interleave contrib.data.prefetch_to_device "
         "contrib.data.sample_from_datasets contrib.data.scan contrib.data.shuffle_and_repeat "
-        "contrib.data.unbatch data.experimental.Counter data.experimental.RandomDataset "
-        "data.experimental.bucket_by_sequence_length data.experimental.choose_from_datasets "
-        "data.experimental.copy_to_device data.experimental.enumerate_dataset "
-        "data.experimental.get_single_element data.experimental.group_by_window "
-        "data.experimental.ignore_errors data.experimental.map_and_batch "
-        "data.experimental.parallel_interleave data.experimental.prefetch_to_device "
-        "data.experimental.sample_from_datasets data.experimental.scan "
-        "data.experimental.shuffle_and_repeat data.experimental.unbatch data.get_output_classes "
-        "data.get_output_shapes data.get_output_types data.make_initializable_iterator "
-        "data.make_one_shot_iterator",
+        "contrib.data.take_while contrib.data.unbatch data.experimental.Counter "
+        "data.experimental.RandomDataset data.experimental.bucket_by_sequence_length "
+        "data.experimental.choose_from_datasets data.experimental.copy_to_device "
+        "data.experimental.enumerate_dataset data.experimental.get_single_element "
+        "data.experimental.group_by_window data.experimental.ignore_errors "
+        "data.experimental.map_and_batch data.experimental.parallel_interleave "
+        "data.experimental.prefetch_to_device data.experimental.sample_from_datasets "
+        "data.experimental.scan data.experimental.shuffle_and_repeat data.experimental.take_while "
+        "data.experimental.unbatch data.get_output_classes data.get_output_shapes "
+        "data.get_output_types data.make_initializable_iterator data.make_one_shot_iterator",
     "pyflow.lib.data.iterator":
         "data.Iterator",
     "pyflow.lib.data.options":
@@ -685,6 +686,8 @@ PUBLIC = {
         "contrib.data.make_saveable_from_iterator data.experimental.make_saveable_from_iterator",
     "pyflow.train.saver":
         "train.Saver train.SaverDef train.export_meta_graph train.import_meta_graph",
+    "pyflow.train.warm_start":
+        "train.init_from_checkpoint",
     "pyflow.train.contrib_checkpoints":
         "contrib.framework.assign_from_checkpoint contrib.framework.assign_from_checkpoint_fn "
         "contrib.slim.assign_from_checkpoint contrib.slim.assign_from_checkpoint_fn",
@@ -703,8 +706,6 @@ PUBLIC = {
         "contrib.slim.evaluation.checkpoints_iterator contrib.slim.evaluation.evaluate_once "
         "contrib.slim.evaluation.evaluation_loop contrib.slim.evaluation.wait_for_new_checkpoint "
         "contrib.training.checkpoints_iterator contrib.training.wait_for_new_checkpoint",
-    "pyflow.train.warm_start":
-        "train.init_from_checkpoint",
     "pyflow.train.coordinator":
         "train.Coordinator train.LooperThread",
     "pyflow.train.queue_runners":

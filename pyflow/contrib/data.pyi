@@ -1,7 +1,9 @@
 """Types of pyflow.contrib.data.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
 from pyflow import contrib as _contrib
+AUTOTUNE = _contrib.data.AUTOTUNE
 Counter = _contrib.data.Counter
 RandomDataset = _contrib.data.RandomDataset
+batch_and_drop_remainder = _contrib.data.batch_and_drop_remainder
 bucket_by_sequence_length = _contrib.data.bucket_by_sequence_length
 choose_from_datasets = _contrib.data.choose_from_datasets
 copy_to_device = _contrib.data.copy_to_device
@@ -16,4 +18,5 @@ prefetch_to_device = _contrib.data.prefetch_to_device
 sample_from_datasets = _contrib.data.sample_from_datasets
 scan = _contrib.data.scan
 shuffle_and_repeat = _contrib.data.shuffle_and_repeat
+take_while = _contrib.data.take_while
 unbatch = _contrib.data.unbatch

@@ -19,4 +19,5 @@ prefetch_to_device = _data.experimental.prefetch_to_device
 sample_from_datasets = _data.experimental.sample_from_datasets
 scan = _data.experimental.scan
 shuffle_and_repeat = _data.experimental.shuffle_and_repeat
+take_while = _data.experimental.take_while
 unbatch = _data.experimental.unbatch

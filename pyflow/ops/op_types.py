@@ -52,8 +52,8 @@ OP_TYPES = {
         "GeneratorDataset GroupByWindowDataset IgnoreErrorsDataset InterleaveDataset MapDataset "
         "PaddedBatchDatasetV2 ParallelInterleaveDatasetV2 ParallelMapDataset PrefetchDataset "
         "RangeDataset RepeatDataset ScanDataset ShardDataset ShuffleDataset SkipDataset "
-        "TFRecordDataset TakeDataset TensorDataset TensorSliceDataset TextLineDataset "
-        "UnbatchDataset WindowDataset ZipDataset",
+        "TFRecordDataset TakeDataset TakeWhileDataset TensorDataset TensorSliceDataset "
+        "TextLineDataset UnbatchDataset WindowDataset ZipDataset",
     "dataset.iterator_ops":
         "DatasetToSingleElement Iterator IteratorFromStringHandleV2 IteratorGetNext "
         "IteratorGetNextSync IteratorToStringHandle IteratorV2 MakeIterator OneShotIterator "

@@ -6,7 +6,8 @@ Invariants
   3. What is restored before the iterator's dataset is known waits for its initializer, which then
      goes on from it, once: so do monitored sessions, whose local initializers run after a restore.
 
-Thread: the one building the graph.  Source: TF 1.15 tf.data.experimental.make_saveable_from_iterator.
+Thread: the one building the graph.
+Source: TF 1.15 tf.data.experimental.make_saveable_from_iterator.
 
 Example:
     iterator = dataset.make_initializable_iterator()

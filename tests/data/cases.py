@@ -21,7 +21,8 @@ def cases(tf):
     return {
         "range": r(7, -5, -3), "nest": data.from_tensors({"b": [1, 2], "a": (True, "x")}),
         "slices": data.from_tensor_slices(([[1, 2], [3, 4]], {"k": ["a", "b"]})),
-        "take": r(9).take(4), "skip": r(9).skip(7), "take all": r(3).take(-1), "skip all": r(3).skip(-1),
+        "take": r(9).take(4), "skip": r(9).skip(7),
+        "take all": r(3).take(-1), "skip all": r(3).skip(-1),
         "shard": r(11).shard(4, 2), "repeat": r(3).repeat(2), "repeat none": r(3).repeat(0),
         "batch": r(7).batch(3), "batch drop": r(7).batch(3, drop_remainder=True),
         "batch of batches": r(10).batch(2).batch(3),
@@ -57,6 +58,7 @@ def cases(tf):
         "unbatch": r(7).batch(3).apply(ex.unbatch()),
         "choose": ex.choose_from_datasets([r(3), r(10, 14)], data.from_tensor_slices(
             tf.constant([1, 0, 0, 1, 0, 0, 1, 1, 1], tf.int64))),
+        "take_while": r(9).apply(ex.take_while(lambda x: x % 5 < 4)),
         "counter": ex.Counter(3, 4).take(3),
         "map_and_batch": r(7).apply(ex.map_and_batch(lambda x: x + 1, 3, drop_remainder=True)),
     }

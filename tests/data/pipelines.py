@@ -40,7 +40,8 @@ def _flat(dataset, parallel):
     return dataset.flat_map(lambda x: tf.data.Dataset.from_tensors(x).repeat(2))
 
 
-MORE = [_windows, _flat, lambda d, p: d.prefetch(3), lambda d, p: d.skip(4), lambda d, p: d.shard(2, 1),
+MORE = [_windows, _flat, lambda d, p: d.prefetch(3), lambda d, p: d.skip(4),
+        lambda d, p: d.shard(2, 1),
         lambda d, p: d.repeat(2), lambda d, p: d.take(60), _shuffled, _noisy]
 
 

@@ -1,5 +1,8 @@
-"""GetNext while it waits: deadlines, closed sessions, cancelled calls; errors name the user's line; states of
-every transformation."""
+"""GetNext while it waits: deadlines, closed sessions, cancelled calls; errors; states of every
+transformation."""
+import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -87,18 +90,22 @@ def counted():
 
 STATES = {
     "padded": lambda: RANGE(40).map(ragged).padded_batch(3, [None]).prefetch(1),
-    "cache": lambda: RANGE(8).map(lambda x: x + tf.random_uniform([], 0, 99, tf.int64)).cache().repeat(4),
+    "cache": lambda: RANGE(8).map(
+        lambda x: x + tf.random_uniform([], 0, 99, tf.int64)).cache().repeat(4),
     "window": lambda: RANGE(40).window(4, 3).prefetch(2).flat_map(lambda w: w.batch(3)),
     "group": lambda: RANGE(40).apply(EXPERIMENTAL.group_by_window(
-        lambda x: x % 3, lambda key, w: w.map(lambda x: x + tf.random_uniform([], 0, 99, tf.int64)), 4)),
+        lambda x: x % 3,
+        lambda key, w: w.map(lambda x: x + tf.random_uniform([], 0, 99, tf.int64)), 4)),
     "scan": lambda: RANGE(40).apply(EXPERIMENTAL.scan(
         tf.constant(0, tf.int64), lambda s, x: (s + x, s * tf.random_uniform([], 0, 9, tf.int64)))),
-    "generator": lambda: tf.data.Dataset.from_generator(counted, tf.int64, []).map(lambda x: x + 1, 3),
+    "generator": lambda: tf.data.Dataset.from_generator(
+        counted, tf.int64, []).map(lambda x: x + 1, 3),
     "sample": lambda: EXPERIMENTAL.sample_from_datasets([RANGE(20), RANGE(100, 120)], seed=4),
     "unbatch": lambda: RANGE(40).batch(7).apply(EXPERIMENTAL.unbatch()).enumerate(),
     "ignore": lambda: RANGE(40).map(lambda x: tf.check_numerics(
         1 / tf.cast(x % 4, tf.float32), "zero")).apply(EXPERIMENTAL.ignore_errors()),
-    "zip": lambda: tf.data.Dataset.zip((RANGE(9).concatenate(RANGE(30)).skip(2), RANGE(90).shard(2, 1))),
+    "zip": lambda: tf.data.Dataset.zip(
+        (RANGE(9).concatenate(RANGE(30)).skip(2), RANGE(90).shard(2, 1))),
 }
 
 
@@ -165,3 +172,73 @@ def test_wrong_arguments():
         RANGE(3).with_options(1)
     with pytest.raises(RuntimeError, match="__iter__"):
         iter(RANGE(3))
+
+
+def test_a_save_waits_for_a_request_no_longer_than_its_deadline():
+    iterator = slow_elements(0.6).make_initializable_iterator()
+    following = iterator.get_next()
+    state = EXPERIMENTAL.make_saveable_from_iterator(iterator).specs[0].tensor
+    with tf.Session() as sess:
+        sess.run(iterator.initializer)
+        for _ in range(3):
+            sess.run(following)
+        thread = threading.Thread(target=sess.run, args=(following,))
+        thread.start()
+        time.sleep(0.1)
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            sess.run(state, options=tf.RunOptions(timeout_in_ms=150))
+        thread.join()
+        assert sess.run(state)
+
+
+def test_elements_need_no_initialiser_to_wait_for_another_reading():
+    """An initializer that runs while a request is on: the request is asked anew."""
+    slow, fast = slow_elements(0.3), RANGE(100, 103)
+    iterator = tf.data.Iterator.from_structure(tf.int64, [])
+    following = iterator.get_next()
+    first, second = iterator.make_initializer(slow), iterator.make_initializer(fast)
+    with tf.Session() as sess:
+        sess.run(first)
+        for _ in range(3):
+            sess.run(following)
+        got = []
+        thread = threading.Thread(target=lambda: got.append(sess.run(following)))
+        thread.start()
+        time.sleep(0.1)
+        sess.run(second)
+        thread.join()
+        assert got == [100] and sess.run(following) == 101
+
+
+INTERRUPTED = """
+import time
+import pyflow as tf
+def endless():
+    yield 0
+    time.sleep(60)
+following = tf.data.Dataset.from_generator(endless, tf.int64, []).map(
+    lambda x: x).filter(lambda x: x > 0).make_one_shot_iterator().get_next()
+with tf.Session() as sess:
+    print("waits", flush=True)
+    try:
+        sess.run(following)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+        import os
+        os._exit(0)
+"""
+
+
+def test_ctrl_c_ends_a_wait():
+    process = subprocess.Popen([sys.executable, "-P", "-c", INTERRUPTED], text=True,
+                               stdout=subprocess.PIPE)
+    assert process.stdout.readline() == "waits\n"
+    time.sleep(0.3)
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    try:
+        assert process.stdout.readline() == "interrupted\n"
+        assert time.monotonic() - began < 2
+    finally:
+        process.kill()
+        process.wait()

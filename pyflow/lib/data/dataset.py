@@ -301,22 +301,22 @@ class Dataset:
         """The state's tensors, and the function of (state, element)."""
         state = structure.map_leaves(ops.convert_to_tensor, initial_state)
         types = (structure.map_leaves(_type_of, state), self._types)
-        shapes = (structure.map_leaves(lambda t: TensorShape(t.shape.ndims and [None] * t.shape.ndims
-                                                             if t.shape.ndims else t.shape), state),
-                  self._shapes)
+        shapes = (structure.map_leaves(lambda t: _of_rank(t.shape), state), self._shapes)
         return state, ElementFunction(function, label, types, shapes)
 
     def filter(self, predicate):
         """The elements for which `predicate` gives a true scalar bool.
 
         ValueError for a function of another result. TF: tf.data.Dataset.filter."""
-        function = ElementFunction(predicate, "filter", self._types, self._shapes)
+        return self._judged(dataset_ops.FilterDataset, predicate, "filter")
+
+    def _judged(self, block, predicate, label):
+        function = ElementFunction(predicate, label, self._types, self._shapes)
         [verdict] = function.outputs if len(function.outputs) == 1 else [None]
         if verdict is None or verdict.dtype != dtypes.bool or \
                 not verdict.shape.is_compatible_with([]):
             raise ValueError("`predicate` must return a scalar boolean tensor.")
-        return self._then(dataset_ops.FilterDataset, function.captured,
-                          predicate=FunctionName(function.name),
+        return self._then(block, function.captured, predicate=FunctionName(function.name),
                           Targuments=function.captured_types)
 
     def _of_datasets(self, block, function, label, *numbers, **attrs):
@@ -445,6 +445,11 @@ def _type_of(leaf):
 
 def _shape_of(leaf):
     return TensorShape([]) if isinstance(leaf, Dataset) else leaf.shape
+
+
+def _of_rank(shape):
+    """The shape with its sizes unknown: a state may change them."""
+    return TensorShape(None if shape.ndims is None else [None] * shape.ndims)
 
 
 def _in_common(a, b):

@@ -33,8 +33,8 @@ def map_and_batch(map_func, batch_size, num_parallel_batches=None, drop_remainde
     """map, then batch. ValueError for both num_parallel_batches and num_parallel_calls.
     TF: tf.data.experimental.map_and_batch."""
     if num_parallel_batches is not None and num_parallel_calls is not None:
-        raise ValueError("The `num_parallel_batches` and `num_parallel_calls` arguments are mutually "
-                         "exclusive.")
+        raise ValueError("The `num_parallel_batches` and `num_parallel_calls` arguments are "
+                         "mutually exclusive.")
     calls = num_parallel_calls
     if num_parallel_batches is not None:
         calls = num_parallel_batches * batch_size
@@ -206,7 +206,8 @@ def _directed(selector, datasets):
 def sample_from_datasets(datasets, weights=None, seed=None):
     """A Dataset: each element of one of `datasets`, drawn by `weights` (equal where None).
 
-    weights: as many numbers, or a Dataset of them. TF: tf.data.experimental.sample_from_datasets."""
+    weights: as many numbers, or a Dataset of them.
+    TF: tf.data.experimental.sample_from_datasets."""
     datasets = list(datasets)
     if isinstance(weights, Dataset):
         logits = weights.map(unary_ops.Log)
@@ -259,6 +260,18 @@ def get_single_element(dataset):
                             list(flat) if isinstance(flat, (list, tuple)) else [flat])
 
 
+def take_while(predicate):
+    """The elements before the first for which `predicate` is false.
+    ValueError for a function of another result than a scalar bool.
+    TF: tf.data.experimental.take_while."""
+    return lambda dataset: dataset._judged(dataset_ops.TakeWhileDataset, predicate, "take_while")
+
+
+def batch_and_drop_remainder(batch_size):
+    """batch(batch_size, drop_remainder=True). TF: tf.contrib.data.batch_and_drop_remainder."""
+    return lambda dataset: dataset.batch(batch_size, drop_remainder=True)
+
+
 def make_one_shot_iterator(dataset):
     """As its method. TF: tf.compat.v1.data.make_one_shot_iterator."""
     return dataset.make_one_shot_iterator()
@@ -287,9 +300,12 @@ def get_output_classes(dataset_or_iterator):
 _EXPERIMENTAL = [
     shuffle_and_repeat, map_and_batch, parallel_interleave, prefetch_to_device, copy_to_device,
     ignore_errors, unbatch, enumerate_dataset, scan, group_by_window, bucket_by_sequence_length,
-    sample_from_datasets, choose_from_datasets, Counter, RandomDataset, get_single_element]
+    sample_from_datasets, choose_from_datasets, Counter, RandomDataset, get_single_element,
+    take_while]
 _TOP = [make_one_shot_iterator, make_initializable_iterator, get_output_types, get_output_shapes,
         get_output_classes]
 PUBLIC = {f"data.{f.__name__}": f for f in _TOP} | {
     f"{module}.{f.__name__}": f for f in _EXPERIMENTAL
-    for module in ("data.experimental", "contrib.data")}
+    for module in ("data.experimental", "contrib.data")} | {
+    "contrib.data.batch_and_drop_remainder": batch_and_drop_remainder,
+    "contrib.data.AUTOTUNE": AUTOTUNE}

@@ -1,11 +1,12 @@
 """Dataset.from_generator: Python iterators behind GeneratorDataset's three functions.
 
 Invariants
-  1. Each reading of the dataset calls `generator` once; each next element is one `next` of it, on the
-     executor's Python lane, never two at once of one reading.
-  2. What it gives is checked against output_types and output_shapes, with the element in the message.
+  1. Each reading of the dataset calls `generator` once; each next element is one `next` of it, on
+     the executor's Python lane, never two at once of one reading.
+  2. What it gives is checked against output_types and output_shapes; messages have the element.
 
-Threads: the graph's for building; `_Generators` has a lock.  Source: TF 1.15 Dataset.from_generator.
+Threads: the graph's for building; `_Generators` has a lock.
+Source: TF 1.15 Dataset.from_generator.
 """
 import itertools
 import threading
@@ -52,12 +53,12 @@ def _component(value, dtype, shape):
     try:
         array = np.array(value, dtype=wanted)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"`generator` yielded an element that could not be converted to the expected "
-                        f"type. The expected type was {dtype.name}, but the yielded element was "
-                        f"{value}.") from error
+        raise TypeError(f"`generator` yielded an element that could not be converted to the "
+                        f"expected type. The expected type was {dtype.name}, but the yielded element "
+                        f"was {value}.") from error
     if not shape.is_compatible_with(array.shape):
-        raise TypeError(f"`generator` yielded an element of shape {array.shape} where an element of "
-                        f"shape {shape} was expected.")
+        raise TypeError(f"`generator` yielded an element of shape {array.shape} where an element "
+                        f"of shape {shape} was expected.")
     return array
 
 
@@ -68,8 +69,9 @@ def _element(value, types, shapes):
     try:
         structure.same(types, value, "elements")
     except TypeError as error:
-        raise TypeError(f"`generator` yielded an element that did not match the expected structure. "
-                        f"The expected structure was {types}, but the yielded element was {value}."
+        raise TypeError(f"`generator` yielded an element that did not match the expected "
+                        f"structure. The expected structure was {types}, but the yielded "
+                        f"element was {value}."
                         ) from error
     return [_component(part, dtype, shape) for part, dtype, shape in
             zip(structure.flatten(value), leaves, structure.flatten(shapes))]

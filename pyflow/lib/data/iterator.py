@@ -55,7 +55,8 @@ class Iterator:
         shapes = structure.shapes_like(types, output_shapes)
         handle = ops.convert_to_tensor(string_handle, dtypes.string)
         resource = iterator_ops.IteratorFromStringHandleV2(
-            handle, output_types=structure.flat_types(types), output_shapes=structure.flatten(shapes))
+            handle, output_types=structure.flat_types(types),
+            output_shapes=structure.flatten(shapes))
         return Iterator(resource, None, types, shapes, output_classes)
 
     @property

@@ -1,7 +1,7 @@
 """tf.data.Options: taken, kept and given back; what they ask for is as it is anyway.
 
-Elements come in one order whatever runs in parallel, so `experimental_deterministic` changes nothing;
-rewrites of pipelines and tuning of threads have nothing to work on here.
+Elements come in one order whatever runs in parallel, so `experimental_deterministic` changes
+nothing; rewrites of pipelines and tuning of threads have nothing to work on here.
 """
 
 
@@ -35,7 +35,8 @@ class OptimizationOptions(_Fields):
     _names = ("apply_default_optimizations", "autotune", "autotune_buffers", "autotune_cpu_budget",
               "filter_fusion", "filter_with_random_uniform_fusion", "hoist_random_uniform",
               "map_and_batch_fusion", "map_and_filter_fusion", "map_fusion", "map_parallelization",
-              "map_vectorization", "noop_elimination", "parallel_batch", "shuffle_and_repeat_fusion")
+              "map_vectorization", "noop_elimination", "parallel_batch",
+              "shuffle_and_repeat_fusion")
 
 
 class ThreadingOptions(_Fields):
@@ -48,9 +49,11 @@ class Options(_Fields):
     """How a pipeline is to be run; everything here is without effect on elements.
     TF: tf.data.Options."""
 
-    _names = ("experimental_deterministic", "experimental_distribute", "experimental_external_state_policy",
+    _names = ("experimental_deterministic", "experimental_distribute",
+              "experimental_external_state_policy",
               "experimental_optimization", "experimental_slack", "experimental_stats",
-              "experimental_stateful_whitelist", "experimental_threading", "experimental_allow_stateful")
+              "experimental_stateful_whitelist", "experimental_threading",
+              "experimental_allow_stateful")
 
     def __init__(self):
         super().__init__()

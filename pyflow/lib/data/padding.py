@@ -10,8 +10,8 @@ def _shape(given, own):
     if isinstance(given, ops.Tensor):
         known = constant_value(given)
         if given.dtype not in (dtypes.int32, dtypes.int64):
-            raise TypeError(f"Padded shape {given} must be a 1-D tensor of tf.int64 values, but its "
-                            f"element type is {given.dtype.name}.")
+            raise TypeError(f"Padded shape {given} must be a 1-D tensor of tf.int64 values, but "
+                            f"its element type is {given.dtype.name}.")
         if known is None:
             rank = given.shape.with_rank(1)[0].value
             return ops.convert_to_tensor(given), TensorShape(rank and [None] * rank)

@@ -1,7 +1,8 @@
 """Datasets of files: lines, TFRecords, records of one length.
 
 Invariants
-  1. Files are read in the order of `filenames`; with num_parallel_reads in turns, in TF's fixed order.
+  1. Files are read in the order of `filenames`; with num_parallel_reads in turns, in a
+     fixed order.
   2. Elements are scalar strings.
 
 Thread: the one building the graph.  Source: TF 1.15 data/ops/readers.py.

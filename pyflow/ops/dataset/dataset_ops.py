@@ -69,12 +69,16 @@ FilterDataset = _dataset(
     "FilterDataset", "The elements for which `predicate` is true.",
     f"{OF}, other_arguments: Targuments",
     f"predicate: func, Targuments: list(type) >= 0, {COMPONENTS}")
+TakeWhileDataset = _dataset(
+    "TakeWhileDataset", "The elements before the first for which `predicate` is false.",
+    f"{OF}, other_arguments: Targuments",
+    f"predicate: func, Targuments: list(type) >= 0, {COMPONENTS}")
 FlatMapDataset = _dataset(
-    "FlatMapDataset", "The elements of the datasets that `f` makes of elements, one after the other.",
+    "FlatMapDataset", "The elements of the datasets that `f` makes of elements, one after another.",
     f"{OF}, other_arguments: Targuments", f"{FUNCTION}{COMPONENTS}")
 InterleaveDataset = _dataset(
-    "InterleaveDataset", "The elements of cycle_length datasets that `f` makes, block_length of each "
-    "in turn.", f"{OF}, other_arguments: Targuments, cycle_length: int64, block_length: int64",
+    "InterleaveDataset", "The elements of cycle_length datasets that `f` makes, block_length of "
+    "each in turn.", f"{OF}, other_arguments: Targuments, cycle_length: int64, block_length: int64",
     f"{FUNCTION}{COMPONENTS}")
 ParallelInterleaveDatasetV2 = _dataset(
     "ParallelInterleaveDatasetV2", "As InterleaveDataset, in the same order, reading ahead in each "
@@ -86,7 +90,8 @@ ConcatenateDataset = _dataset("ConcatenateDataset", "The elements of one, then o
                               f"{OF}, another_dataset: variant")
 PrefetchDataset = _dataset(
     "PrefetchDataset", "The elements, up to buffer_size of them read ahead.",
-    f"{OF}, buffer_size: int64", f"{COMPONENTS}, slack_period: int = 0, legacy_autotune: bool = true")
+    f"{OF}, buffer_size: int64",
+    f"{COMPONENTS}, slack_period: int = 0, legacy_autotune: bool = true")
 PaddedBatchDatasetV2 = _dataset(
     "PaddedBatchDatasetV2", "batch_size elements side by side, padded to padded_shapes.",
     f"{OF}, batch_size: int64, padded_shapes: N * int64, padding_values: Toutput_types, "

@@ -65,7 +65,8 @@ _RestoreIterator = _block("_RestoreIterator", "The iterator goes on from a state
                           inputs="iterator: resource, state: string")
 ReduceDataset = _block(
     "ReduceDataset", "The state that `f` makes of initial_state and each element in turn.",
-    _components, inputs="input_dataset: variant, initial_state: Tstate, other_arguments: Targuments",
+    _components,
+    inputs="input_dataset: variant, initial_state: Tstate, other_arguments: Targuments",
     outputs="components: output_types", attrs="f: func, Tstate: list(type) >= 1, Targuments: "
     f"list(type) >= 0, {COMPONENTS}, use_inter_op_parallelism: bool = true")
 DatasetToSingleElement = _block(

@@ -9,7 +9,8 @@
 #include "dataset/slices.h"
 
 typedef struct { pf_list output_types; } batch_state;
-typedef struct { dataset d; int64_t size; int32_t drop; ds_padding pad; } batch;      /* no shapes: plain */
+/* pad: without shapes in a plain batch */
+typedef struct { dataset d; int64_t size; int32_t drop; ds_padding pad; } batch;
 typedef struct {
   ds_task t;
   ds_stage *in;

@@ -3,7 +3,7 @@
 #define PF_CPU_DATASET_BATCH_H
 #include "dataset/dataset.h"
 typedef struct {                        /* what elements of different shapes are brought to */
-  ds_row shapes, values;                /* per component: int64 sizes, -1: the largest of the batch; a scalar */
+  ds_row shapes, values;                /* per component: sizes, -1: the largest; a scalar */
 } ds_padding;
 /* A new tensor of `n` rows of that shape; NULL: no memory, or too many dimensions */
 ds_tensor *ds_rows_tensor(const pf_host *h, int32_t type, int64_t n, const int64_t *dims,

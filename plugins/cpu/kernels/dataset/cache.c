@@ -2,8 +2,9 @@
  *
  *     COLLECTING -> READING [the input has ended, or another reading was first]
  *
- * A reading that finds no elements collects its own; the first to end leaves them in the dataset, and
- * in the file where one is named: written beside it and renamed, so that it is whole or not there.
+ * A reading that finds no elements collects its own; the first to end leaves them in the dataset,
+ * and in the file where one is named: written beside it and renamed, so that it is whole or not
+ * there.
  *
  * Invariants
  *   1. What the dataset keeps never changes once it is there.
@@ -73,8 +74,9 @@ static char *whole_file(const char *path, size_t *n) {
 static pf_status rows_in(ds_reader *r, const dataset *d, ds_row **rows, int64_t *n) {
   PF_TRY(ds_get_range(r, 0, r->end - r->at, n));
   int64_t all = *n;
-  if (!(*rows = calloc((size_t)PF_MAX(all, 1), sizeof **rows))) return *n = 0, PF_RESOURCE_EXHAUSTED;
-  for (*n = 0; *n < all; ++*n) PF_TRY(ds_get_row(r, d, &(*rows)[*n]));
+  *n = 0;
+  if (!(*rows = calloc((size_t)PF_MAX(all, 1), sizeof **rows))) return PF_RESOURCE_EXHAUSTED;
+  for (; *n < all; ++*n) PF_TRY(ds_get_row(r, d, &(*rows)[*n]));
   return PF_OK;
 }
 /* With the lock: what the file has, if it is there. */

@@ -1,7 +1,7 @@
 /* combine.c - ZipDataset, ConcatenateDataset: several datasets as one.
  *
- * Zip asks its inputs one after the other; the first that ends ends it. Concatenate reads its second
- * input when the first has ended.
+ * Zip asks its inputs one after the other; the first that ends ends it. Concatenate reads its
+ * second input when the first has ended.
  * Threads: as dataset.h.
  */
 #include "dataset/dataset.h"

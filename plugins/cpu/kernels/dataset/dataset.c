@@ -216,7 +216,7 @@ uint64_t ds_mix(uint64_t a, uint64_t b) {
   z ^= z >> 31;
   return z ? z : 1;
 }
-/* Results, or why there are none, into the row; an OutOfRange of a function is the end, as in TF. */
+/* Results, or why there are none, into the row; a function's OutOfRange is the end, as in TF. */
 static pf_status landed_row(ds_row *row, const ds_function *f, pf_status st, pf_str message,
                             ds_tensor *const *take) {
   const int32_t *types;
@@ -325,7 +325,7 @@ pf_status ds_call_and_wait(const pf_host *h, const ds_function *f, ds_row *args,
   return w.f.st;
 }
 ds_tensor *ds_variant(dataset *d) {
-  return d->host->handle_new(d->host, PF_VARIANT, &PF_DATASET, d);      /* lets it go on a failure */
+  return d->host->handle_new(d->host, PF_VARIANT, &PF_DATASET, d); /* lets go of it on a failure */
 }
 pf_status ds_made(const pf_host *h, const ds_row *results, ds_row *error, dataset **out) {
   void *obj = NULL;

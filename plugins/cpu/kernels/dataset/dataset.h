@@ -49,8 +49,8 @@ ds_tensor *ds_scalar_int64(const pf_host *h, int64_t value);
 typedef struct dataset dataset;
 typedef struct ds_stage ds_stage;
 typedef struct ds_root ds_root;
-/* Where a stage stands: its iterator, and a number that follows from the way there (which round of a
- * repeat, which element of a flat_map): what is random draws from streams of its own by it. */
+/* Where a stage stands: its iterator, and a number that follows from the way there (which round of
+ * a repeat, which element of a flat_map): what is random draws from streams of its own by it. */
 typedef struct { ds_root *root; uint64_t path; } ds_place;
 typedef struct ds_waiter { void (*fn)(struct ds_waiter *, pf_status); } ds_waiter;
 
@@ -78,8 +78,8 @@ struct dataset {
 };
 extern const pf_type PF_DATASET;
 
-/* `size` bytes that begin with a dataset; its inputs are the first n_in inputs of the call.  NULL: a
- * failure was told */
+/* `size` bytes that begin with a dataset; its inputs are the first n_in inputs of the call.  NULL:
+ * a failure was told */
 void *ds_new(pf_ctx *c, size_t size, const ds_kind *kind, const int32_t *in, int32_t n_in,
              const pf_list *types);
 /* The same outside a call, of `like`'s host, label and, unless others are given, types; it has no
@@ -103,7 +103,7 @@ typedef struct ds_writer ds_writer;
 typedef struct ds_reader ds_reader;
 typedef struct {
   pf_status (*next)(ds_stage *, ds_row *, ds_waiter *);
-  pf_status (*next_index)(ds_stage *, int64_t *); /* DS_OK, DS_END; NULL: elements are no rows of one source */
+  pf_status (*next_index)(ds_stage *, int64_t *); /* NULL: no rows of one source */
   void (*close)(ds_stage *);            /* frees the stage and those before it */
   void (*save)(ds_stage *, ds_writer *);
   pf_status (*load)(ds_stage *, ds_reader *);

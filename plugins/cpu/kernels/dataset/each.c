@@ -156,7 +156,7 @@ static pf_status unbatch_compute(pf_ctx *c, const void *state) {
   return ds_out(c, d, st);
 }
 
-/* ---------------------------------------------------------------- inputs that another one chooses */
+/* ---------------------------------------------------------------- inputs that another chooses */
 static pf_status directed_run(ds_task *t) {
   each_stage *s = (each_stage *)t;
   for (;;) {

@@ -1,4 +1,5 @@
-/* file_records.c - TextLineDataset, TFRecordDataset, FixedLengthRecordDataset: strings out of files.
+/* file_records.c - TextLineDataset, TFRecordDataset, FixedLengthRecordDataset: strings out of
+ * files.
  *
  * A SOURCE is one open file, read in pieces and perhaps inflated. A stage opens one file after the
  * other; its state is the file's number and how many bytes of it, inflated, are behind.
@@ -32,7 +33,7 @@ typedef struct {
   FILE *f;
   char *raw, *piece;                    /* bytes of the file; inflated ones */
   size_t at, n;                         /* in piece */
-  int64_t file, behind, size, skip;     /* size: of a file of fixed records, inflated; skip: first */
+  int64_t file, behind, size, skip;     /* size: of a file of fixed records; skip: first */
   char *record;
   size_t n_record, room;
 #if PF_ZLIB
@@ -152,7 +153,7 @@ static pf_status take(file_stage *s, int64_t n, int away, int64_t *got, ds_row *
   return PF_OK;
 }
 
-/* ---------------------------------------------------------------- what is a record: DS_END of a file */
+/* ---------------------------------------------------------------- records; DS_END: of a file */
 static pf_status next_line(file_stage *s, ds_row *out) {
   int any = 0;
   for (;;) {

@@ -2,8 +2,8 @@
  *
  *     NEW -> MADE [init_func's state] -> next_func of the state, until it fails with OUT_OF_RANGE
  *
- * Closing calls finalize_func, and waits for nothing.  A generator cannot be saved: what is saved is
- * how many elements it has given, and a new one is read over so many.
+ * Closing calls finalize_func, and waits for nothing.  A generator cannot be saved: what is saved
+ * is how many elements it has given, and a new one is read over so many.
  * Source: TF's GeneratorDataset.  Threads: as dataset.h; py_func runs on the host's Python lane.
  */
 #include "dataset/dataset.h"

@@ -5,7 +5,8 @@
  *
  * Invariants
  *   1. Groups lie sorted by key; at the end they are reduced in that order.
- *   2. What is being read keeps its key and elements: a saved state has these, and it is made again.
+ *   2. What is being read keeps its key and elements: a saved state has these, and it is made
+ *      again.
  *
  * Source: TF's GroupByWindowDataset.  Threads: as dataset.h.
  */
@@ -128,8 +129,8 @@ static pf_status read_made(group_stage *s, ds_row *made, ds_row *error) {
   pf_status st = ds_made(d->host, made, error, &s->opened);
   ds_row_clear(made);
   if (!st && !ds_types_equal(s->opened, d->types, d->n_types))
-    st = ds_fail(error, PF_INVALID_ARGUMENT, "reduce_func made a dataset of other element types than "
-                 "output_types");
+    st = ds_fail(error, PF_INVALID_ARGUMENT, "reduce_func made a dataset of other element types "
+                 "than output_types");
   return st ? st : ds_open(s->opened, at, error, &s->open);
 }
 static void shut(group_stage *s) {

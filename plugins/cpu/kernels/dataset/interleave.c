@@ -52,8 +52,8 @@ static pf_status begin(interleave_stage *s, open_one *o, ds_row *made, ds_row *a
   pf_status st = ds_made(s->t.s.of->host, made, error, &d);
   ds_row_clear(made);
   if (!st && !ds_types_equal(d, s->t.s.of->types, s->t.s.of->n_types))
-    st = ds_fail(error, PF_INVALID_ARGUMENT, "the function made a dataset of other element types than "
-                 "output_types");
+    st = ds_fail(error, PF_INVALID_ARGUMENT, "the function made a dataset of other element types "
+                 "than output_types");
   if (!st && of(s)->ahead) d = ds_prefetched(d, PF_MIN(of(s)->block, 16));
   if (!st && !d) st = ds_fail(error, PF_RESOURCE_EXHAUSTED, "no memory to read a dataset");
   *o = (open_one){NULL, d, *args, call};

@@ -4,6 +4,7 @@
  * Threads: as told there.
  */
 #include "dataset/iterator.h"
+#include <time.h>
 
 /* ---------------------------------------------------------------- readings */
 void ds_reading_ref(ds_reading *r) { atomic_fetch_add(&r->refs, 1); }
@@ -60,7 +61,7 @@ struct iterator {
   ds_function factory;                  /* of a one-shot iterator */
   ds_flight flight;
   waiting *first, **last;
-  int busy, kept;                       /* a request, or a save, is on; `answer` is for the next call */
+  int busy, kept;                       /* a request, or a save, is on; `answer` waits for a call */
   ds_row row, answer_row;               /* the request's; the kept answer's */
   pf_status answer;
   int32_t n_types, *types;
@@ -142,9 +143,9 @@ static pf_status ask(iterator *it) {
   it->row = none;
   if (it->asked) return it->asked->stage->kind->next(it->asked->stage, &it->row, &it->landed);
   if (!it->factory.fn)
-    return ds_fail(&it->row, PF_FAILED_PRECONDITION, "GetNext() failed because the iterator has not "
-                   "been initialized. Ensure that you have run the initializer operation for this "
-                   "iterator before getting the next element.");
+    return ds_fail(&it->row, PF_FAILED_PRECONDITION, "GetNext() failed because the iterator has "
+                   "not been initialized. Ensure that you have run the initializer operation for "
+                   "this iterator before getting the next element.");
   it->flight.done = factory_landed;
   atomic_fetch_add(&it->refs, 1);       /* the flight's */
   ds_fly(&it->flight, it->host, &it->factory, &none, 0);
@@ -173,7 +174,7 @@ static void settle(iterator *it, pf_status st) {
     ds_row row = it->row;
     pthread_mutex_lock(&it->lock);
     ds_reading *over = it->asked;
-    int none = over != it->reading || ds_stopped(st, &row);    /* of another reading, or no answer */
+    int none = over != it->reading || ds_stopped(st, &row); /* another reading's, or no answer */
     waiting *w = none ? NULL : first_of(it);
     if (!none && !w) {
       it->answer_row = row;
@@ -358,7 +359,8 @@ static pf_status iterator_make(pf_ctx *c, void *arg, void **obj) {
   pf_str name = st->shared_name.len ? st->shared_name : c->host->node_name(c);
   if (!it || !(it->types = malloc(bytes)))
     return free(it), pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for an iterator");
-  it->container = strndup(st->container.len ? st->container.data : "", (size_t)PF_MIN(st->container.len, 400));
+  it->container = strndup(st->container.len ? st->container.data : "",
+                          (size_t)PF_MIN(st->container.len, 400));
   it->name = strndup(name.data, (size_t)PF_MIN(name.len, 600));
   it->n_types = (int32_t)st->output_types.n;
   memcpy(it->types, st->output_types.items, sizeof *it->types * (size_t)it->n_types);
@@ -474,10 +476,23 @@ static pf_status from_string_handle(pf_ctx *c, const void *state) {
 }
 
 /* ---------------------------------------------------------------- state */
-/* With the lock: waits until no request is on, and takes the place of one. */
-static void begin_quietly(iterator *it) {
-  while (it->busy) pthread_cond_wait(&it->quiet, &it->lock);
-  it->busy = 1;
+/* With the lock: 0: the call was cancelled meanwhile */
+static int wait_a_while(pf_ctx *c, pthread_cond_t *cond, pthread_mutex_t *lock) {
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += 50000000;
+  if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+  pthread_cond_timedwait(cond, lock, &until);
+  return !c->host->cancelled(c);
+}
+/* Waits until no request is on, and takes the place of one. */
+static pf_status begin_quietly(pf_ctx *c, iterator *it) {
+  int go = 1;
+  pthread_mutex_lock(&it->lock);
+  while (it->busy && go) go = wait_a_while(c, &it->quiet, &it->lock);
+  if (go) it->busy = 1;
+  pthread_mutex_unlock(&it->lock);
+  return go ? PF_OK : PF_CANCELLED;
 }
 static void end_quietly(iterator *it) {
   pthread_mutex_lock(&it->lock);
@@ -487,11 +502,24 @@ static void end_quietly(iterator *it) {
   if (more && it->host->post(it->host, PF_LANE_CPU, ask_later, it)) ask_later(it);
 }
 /* Background stages begin nothing more, and what they have begun is over. */
-static void pause(ds_root *root) {
+static pf_status pause(pf_ctx *c, ds_root *root) {
+  int go = 1;
   pthread_mutex_lock(&root->lock);
   atomic_store(&root->paused, 1);
-  while (atomic_load(&root->busy)) pthread_cond_wait(&root->idle, &root->lock);
+  while (atomic_load(&root->busy) && go) go = wait_a_while(c, &root->idle, &root->lock);
   pthread_mutex_unlock(&root->lock);
+  return go ? PF_OK : PF_CANCELLED;
+}
+static void put_reading(ds_writer *w, iterator *it, ds_reading *r, ds_row *shared) {
+  pthread_mutex_lock(&it->lock);        /* the kept answer: an initializer may take it away */
+  int kept = it->reading == r && it->kept && (it->answer == DS_OK || it->answer == DS_END);
+  int end = it->answer == DS_END;
+  if (kept && !end && !ds_row_share(it->host, &it->answer_row, shared)) w->failed = 1;
+  pthread_mutex_unlock(&it->lock);
+  ds_put_int(w, kept ? 1 + end : 0);
+  if (kept && !end) ds_put_row(w, shared);
+  ds_row_clear(shared);
+  ds_put_stage(w, r->stage);
 }
 static pf_status save_state(pf_ctx *c, const void *state) {
   void *obj;
@@ -499,23 +527,23 @@ static pf_status save_state(pf_ctx *c, const void *state) {
   (void)state;
   PF_TRY(c->host->resource_get(c, 0, &ITERATOR, &obj));
   iterator *it = obj;
+  PF_TRY(begin_quietly(c, it));
   pthread_mutex_lock(&it->lock);
-  begin_quietly(it);
   ds_reading *r = it->reading;
+  ds_row none = {0};
+  if (r) ds_reading_ref(r);             /* an initializer may replace it meanwhile */
   pthread_mutex_unlock(&it->lock);
+  pf_status st = r ? pause(c, &r->root) : PF_OK;
   ds_write_begin(&w, it->host);
   if (!r && it->pending.data) ds_put_again(&w, it->pending);    /* as it was restored */
   else ds_put_int(&w, r != NULL);
   if (r) {
-    int kept = it->kept && (it->answer == DS_OK || it->answer == DS_END);
-    pause(&r->root);
-    ds_put_int(&w, kept ? 1 + (it->answer == DS_END) : 0);
-    if (kept && it->answer == DS_OK) ds_put_row(&w, &it->answer_row);
-    ds_put_stage(&w, r->stage);
+    if (!st) put_reading(&w, it, r, &none);
     atomic_store(&r->root.paused, 0);
   }
   end_quietly(it);
-  pf_status st = PF_OK;
+  ds_reading_unref(r);
+  if (st) return free(w.bytes), st;
   DLTensor *y = w.failed ? NULL : c->host->output(c, 0, NULL, 0);
   if (w.failed == 2)
     st = pf_fail(c, PF_UNIMPLEMENTED, "the state of this iterator cannot be saved: an element that "
@@ -544,7 +572,14 @@ static pf_status open_one_shot(iterator *it, ds_row *error, ds_reading **out) {
 }
 /* A fresh reading of the iterator's dataset. */
 static pf_status open_again(iterator *it, ds_row *error, ds_reading **out) {
-  if (it->reading) return ds_reading_open(it->reading->of, error, out);
+  pthread_mutex_lock(&it->lock);
+  ds_reading *now = it->reading;        /* an initializer may replace it meanwhile */
+  if (now) ds_reading_ref(now);
+  pthread_mutex_unlock(&it->lock);
+  if (now) {
+    pf_status st = ds_reading_open(now->of, error, out);
+    return ds_reading_unref(now), st;
+  }
   return open_one_shot(it, error, out);
 }
 /* A state that came before the dataset is known waits for the initializer. */
@@ -589,9 +624,7 @@ static pf_status restore_state(pf_ctx *c, const void *state) {
   if (pf_numel(c->in[1]) != 1) return PF_INVALID(c, "an iterator's state must be a scalar string");
   PF_TRY(c->host->str_get(c->in[1], 0, &bytes));
   iterator *it = obj;
-  pthread_mutex_lock(&it->lock);
-  begin_quietly(it);
-  pthread_mutex_unlock(&it->lock);
+  PF_TRY(begin_quietly(c, it));
   pf_status st = ds_read_begin(&in, it->host, bytes);
   if (!st) st = ds_get_range(&in, 0, 1, &there);
   int waits = !st && there && !it->reading && !it->factory.fn;
@@ -641,7 +674,8 @@ extern const pf_kernel *const iterator_kernels[];
 const pf_kernel *const iterator_kernels[] = {
     MAKES("Iterator"), MAKES("IteratorV2"),
     MAKES("OneShotIterator", PF_ATTR(iterator_state, PF_ATTR_FUNC, dataset_factory)),
-    PF_CPU_FLAGS("MakeIterator", NULL, PF_KERNEL_BLOCKING, .compute = make_iterator), NEXT("IteratorGetNext"),
+    PF_CPU_FLAGS("MakeIterator", NULL, PF_KERNEL_BLOCKING, .compute = make_iterator),
+    NEXT("IteratorGetNext"),
     NEXT("IteratorGetNextSync"),
     PF_CPU("IteratorToStringHandle", NULL, .compute = to_string_handle),
     PF_CPU("IteratorFromStringHandleV2", NULL, .compute = from_string_handle,

@@ -7,11 +7,12 @@
  *     place: FREE -> CALLED [fill]    CALLED -> DONE [landed]    DONE -> FREE [give]
  *
  * Invariants
- *   1. Call n of a stage draws its random numbers from stream mix(path, n): the same element gets the
- *      same numbers however many calls run at once, and after a restore.
+ *   1. Call n of a stage draws its random numbers from stream mix(path, n): the same element gets
+ *      the same numbers however many calls run at once, and after a restore.
  *   2. The input is asked by one at a time (`filling`), without the lock.
  *   3. A function that fails with OUT_OF_RANGE ends the iteration, as in TF.
- *   4. Whoever may touch the stage after an answer was given holds it: the answer may have closed it.
+ *   4. Whoever may touch the stage after an answer was given holds it: the answer may have closed
+ *      it.
  * Threads: any; `lock` guards the ring.
  */
 #include "dataset/dataset.h"
@@ -224,7 +225,7 @@ static void map_save(ds_stage *s, ds_writer *w) {
   for (int64_t n = m->head; n < m->tail; n++) ds_put_row(w, &at(m, n)->args);
   ds_put_stage(w, m->in);
 }
-/* Another number of parallel calls than was saved: what does not fit in the ring makes it larger. */
+/* Saved with more parallel calls: what does not fit in the ring makes it larger. */
 static pf_status map_load(ds_stage *s, ds_reader *r) {
   map_stage *m = (map_stage *)s;
   int64_t finished, ended, n;
@@ -257,7 +258,7 @@ static pf_status map_open(const dataset *d, ds_place where, ds_row *error, ds_st
   if (!m) return PF_RESOURCE_EXHAUSTED;
   pthread_mutex_init(&m->lock, NULL);
   atomic_store(&m->refs, 1);
-  ds_ref((dataset *)d);                 /* who opened it may let go of it while calls are under way */
+  ds_ref((dataset *)d);                 /* who opened it may let go of it during calls */
   m->fill_waiter.fn = fill_landed;
   m->size = of(m)->parallel;
   m->ring = calloc((size_t)m->size, sizeof *m->ring);

@@ -7,8 +7,10 @@
  *
  * Invariants
  *   1. One thread at a time is FILLING, and it asks the input.
- *   2. An end or a failure stands in the ring behind the elements before it; a failure is told once.
- *   3. Whoever may touch the stage after an answer was given holds it: the answer may have closed it.
+ *   2. An end or a failure stands in the ring behind the elements before it; a failure is told
+ *      once.
+ *   3. Whoever may touch the stage after an answer was given holds it: the answer may have closed
+ *      it.
  * Threads: any; `lock` guards the ring.
  */
 #include "dataset/dataset.h"

@@ -1,4 +1,5 @@
-/* scanning.c - ScanDataset: a function of a state and each element gives the next state and an element.
+/* scanning.c - ScanDataset: a function of a state and each element gives the next state and an
+ * element.
  *
  * Source: TF's ScanDataset.  Threads: as dataset.h.
  */

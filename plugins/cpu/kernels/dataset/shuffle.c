@@ -1,8 +1,8 @@
 /* shuffle.c - ShuffleDataset: a buffer of elements, each answer drawn from it at random.
  *
  * Invariants
- *   1. The buffer is filled first; then each answer's place is taken by the next element, and by the
- *      buffer's last one when there is none: an element leaves by one draw.
+ *   1. The buffer is filled first; then each answer's place is taken by the next element, and by
+ *      the buffer's last one when there is none: an element leaves by one draw.
  *   2. Draw k of an iterator is a function of k, the seeds and, where each iteration is shuffled
  *      anew, the stage's path: to restore k is to restore the order.
  *   3. Where the input gives indices the buffer holds indices.

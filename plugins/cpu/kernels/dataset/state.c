@@ -175,7 +175,8 @@ static pf_status get_window(ds_reader *r, const dataset *like, ds_tensor **out) 
   int32_t types[MOST_TYPES];
   ds_row *rows = NULL;
   PF_TRY(get_number(r, &n_types));
-  if (n_types < 1 || n_types > MOST_TYPES) return bad(r, "a window of %" PRId64 " components", n_types);
+  if (n_types < 1 || n_types > MOST_TYPES)
+    return bad(r, "a window of %" PRId64 " components", n_types);
   PF_TRY(get_types(r, n_types, types));
   PF_TRY(get_number(r, &n));
   if (n < 0 || n > r->end - r->at) return bad(r, "a window larger than the saved state");

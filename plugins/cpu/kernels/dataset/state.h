@@ -5,8 +5,8 @@
  *     a window's types and rows; 's' a stage: its dataset's kind, path, and its own fields.
  *
  * Invariants
- *   1. What is read is checked against the dataset that it is loaded into: kinds, types, ranges, and
- *      lengths against what is left of the bytes, before memory is taken.
+ *   1. What is read is checked against the dataset that it is loaded into: kinds, types, ranges,
+ *      and lengths against what is left of the bytes, before memory is taken.
  *   2. Numbers are little-endian.
  */
 #ifndef PF_CPU_DATASET_STATE_H
@@ -16,7 +16,7 @@
 struct ds_writer { char *bytes; size_t n, room; int failed; const pf_host *host; };
 struct ds_reader { const char *at, *end; const pf_host *host; int depth; char why[400]; };
 void ds_write_begin(ds_writer *w, const pf_host *h);
-void ds_put_again(ds_writer *w, pf_str state);  /* in place of all that was written: another state */
+void ds_put_again(ds_writer *w, pf_str state); /* in place of all that was written */
 pf_status ds_read_begin(ds_reader *r, const pf_host *h, pf_str bytes);
 pf_status ds_read_end(ds_reader *r);
 #endif

@@ -1,7 +1,7 @@
 /* window.c - WindowDataset: elements whose components are datasets of `size` elements each.
  *
- * The buffer holds what the window spans, (size - 1) * stride + 1 elements; then the first `shift` of
- * it are let go, and read over where it has fewer.
+ * The buffer holds what the window spans, (size - 1) * stride + 1 elements; then the first `shift`
+ * of it are let go, and read over where it has fewer.
  * Source: TF's WindowDataset.  Threads: as dataset.h.
  */
 #include "dataset/rows.h"
