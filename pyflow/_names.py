@@ -104,7 +104,7 @@ LAZY.update({
     "io.write_graph": ("pyflow.train.meta_graph", "write_graph"),
 })
 LAZY.update({f"contrib.slim.{name}": (f"pyflow.contrib.{name}", None)
-             for name in ("layers", "losses")})
+             for name in ("layers", "losses", "metrics")})
 _VERSIONS = ("GIT_VERSION COMPILER_VERSION GRAPH_DEF_VERSION GRAPH_DEF_VERSION_MIN_CONSUMER"
              " GRAPH_DEF_VERSION_MIN_PRODUCER")
 LAZY.update({name: ("pyflow.platform.version", name)

@@ -171,6 +171,30 @@ PUBLIC = {
         "contrib.losses.get_total_loss contrib.losses.hinge_loss contrib.losses.log_loss "
         "contrib.losses.mean_squared_error contrib.losses.sigmoid_cross_entropy "
         "contrib.losses.softmax_cross_entropy contrib.losses.sparse_softmax_cross_entropy",
+    "pyflow.lib.contrib.metrics":
+        "contrib.metrics.accuracy contrib.metrics.aggregate_metric_map "
+        "contrib.metrics.aggregate_metrics contrib.metrics.streaming_accuracy "
+        "contrib.metrics.streaming_auc contrib.metrics.streaming_false_negatives "
+        "contrib.metrics.streaming_false_negatives_at_thresholds "
+        "contrib.metrics.streaming_false_positives "
+        "contrib.metrics.streaming_false_positives_at_thresholds contrib.metrics.streaming_mean "
+        "contrib.metrics.streaming_mean_absolute_error "
+        "contrib.metrics.streaming_mean_cosine_distance contrib.metrics.streaming_mean_iou "
+        "contrib.metrics.streaming_mean_relative_error "
+        "contrib.metrics.streaming_mean_squared_error contrib.metrics.streaming_mean_tensor "
+        "contrib.metrics.streaming_percentage_less contrib.metrics.streaming_precision "
+        "contrib.metrics.streaming_precision_at_thresholds contrib.metrics.streaming_recall "
+        "contrib.metrics.streaming_recall_at_thresholds "
+        "contrib.metrics.streaming_root_mean_squared_error "
+        "contrib.metrics.streaming_sensitivity_at_specificity "
+        "contrib.metrics.streaming_sparse_average_precision_at_k "
+        "contrib.metrics.streaming_sparse_precision_at_k "
+        "contrib.metrics.streaming_sparse_recall_at_k "
+        "contrib.metrics.streaming_specificity_at_sensitivity "
+        "contrib.metrics.streaming_true_negatives "
+        "contrib.metrics.streaming_true_negatives_at_thresholds "
+        "contrib.metrics.streaming_true_positives "
+        "contrib.metrics.streaming_true_positives_at_thresholds",
     "pyflow.lib.contrib.model_analyzer":
         "contrib.slim.model_analyzer.analyze_ops contrib.slim.model_analyzer.analyze_vars "
         "contrib.slim.model_analyzer.tensor_description",
@@ -678,6 +702,10 @@ PUBLIC = {
         "contrib.training.add_gradients_summaries contrib.training.clip_gradient_norms "
         "contrib.training.clip_gradient_norms_fn contrib.training.create_train_op "
         "contrib.training.multiply_gradients",
+    "pyflow.train.slim_evaluation":
+        "contrib.slim.evaluation.checkpoints_iterator contrib.slim.evaluation.evaluate_once "
+        "contrib.slim.evaluation.evaluation_loop contrib.slim.evaluation.wait_for_new_checkpoint "
+        "contrib.training.checkpoints_iterator contrib.training.wait_for_new_checkpoint",
     "pyflow.train.coordinator":
         "train.Coordinator train.LooperThread",
     "pyflow.train.queue_runners":

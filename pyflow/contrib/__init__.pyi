@@ -9,6 +9,7 @@ from . import layers as layers
 from . import learn as learn
 from . import legacy_seq2seq as legacy_seq2seq
 from . import losses as losses
+from . import metrics as metrics
 from . import nn as nn
 from . import rnn as rnn
 from . import seq2seq as seq2seq

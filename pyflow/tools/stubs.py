@@ -436,7 +436,9 @@ def namespaces():
             if name.startswith("_") or not identifier(name):
                 continue
             if is_namespace(value := getattr(module, name)):
-                lines.append(f"from . import {name} as {name}\n")
+                home = value.__name__.rpartition(".")[0]    # another's: slim.layers is contrib's
+                home = "." if home == module.__name__ else home
+                lines.append(f"from {home} import {name} as {name}\n")
             elif not isinstance(value, types.ModuleType):
                 lines.append(f"{name} = {'.'.join([f'_{first}', *inner, name])}\n")
         folder = any(other.startswith(path + ".") for other in _names.NAMESPACES)

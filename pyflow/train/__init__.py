@@ -25,6 +25,7 @@ MODULES = (
     "contrib_checkpoints",
     "contrib_optimizers",
     "slim_learning",
+    "slim_evaluation",
     "coordinator",
     "queue_runners",
     "input",

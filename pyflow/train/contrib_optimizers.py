@@ -141,8 +141,8 @@ def _optimizer(given, rate):
                              f"{'class' if is_class else 'string'} ({given}).")
         return (given if is_class else OPTIMIZER_CLS_NAMES[given])(learning_rate=rate)
     if not callable(given):
-        raise ValueError("Unrecognized optimizer: should be string, subclass of Optimizer, instance "
-                         f"of subclass of Optimizer or function with one argument. Got {given}.")
+        raise ValueError("Unrecognized optimizer: should be string, subclass of Optimizer, "
+                         f"instance of subclass of Optimizer or function with one argument. Got {given}.")
     made = given() if rate is None else given(rate)
     if not isinstance(made, optimizers.Optimizer):
         raise ValueError("Unrecognized optimizer: function should return subclass of Optimizer. "

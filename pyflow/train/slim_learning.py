@@ -143,8 +143,8 @@ def training_create_train_op(total_loss, optimizer, global_step=_USE_GLOBAL_STEP
     known = {id(v) for v in variables.trainable_variables()}
     wrong = [v.op.name for v in variables_to_train if id(v) not in known]
     if wrong or not variables_to_train:
-        raise ValueError("create_train_op: variables_to_train must be trainable variables, at least "
-                         f"one; got {', '.join(wrong) or 'none'}")
+        raise ValueError("create_train_op: variables_to_train must be trainable variables, at "
+                         f"least one; got {', '.join(wrong) or 'none'}")
     grads = optimizer.compute_gradients(
         total_loss, variables_to_train, gate_gradients=gate_gradients,
         aggregation_method=aggregation_method,

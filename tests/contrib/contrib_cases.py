@@ -163,8 +163,10 @@ def separable(tf, slim):
     x = placeholder(tf, None, 6, 6, 3)
     return {"y": slim.separable_conv2d(x, 4, [3, 3], 2, weights_regularizer=slim.l2_regularizer(1.),
                                        variables_collections=["mine"]),
-            "depth": slim.separable_conv2d(x, None, [3, 3], depth_multiplier=2, stride=2, scope="d"),
-            "normal": slim.separable_conv2d(x, None, 3, 1, normalizer_fn=slim.batch_norm, scope="n"),
+            "depth": slim.separable_conv2d(x, None, [3, 3], depth_multiplier=2, stride=2,
+                                           scope="d"),
+            "normal": slim.separable_conv2d(x, None, 3, 1, normalizer_fn=slim.batch_norm,
+                                            scope="n"),
             "plane": slim.conv2d_in_plane(x, 3, stride=2)}
 
 
@@ -224,7 +226,8 @@ def batch_norm_rarer(tf, slim):
 @case
 def other_norms(tf, slim):
     x = placeholder(tf, None, 4, 4, 6)
-    return {"layer": slim.layer_norm(x), "rows": slim.layer_norm(x, begin_norm_axis=-1, scale=False),
+    return {"layer": slim.layer_norm(x),
+            "rows": slim.layer_norm(x, begin_norm_axis=-1, scale=False),
             "params": slim.layer_norm(x, begin_params_axis=1, scope="p"),
             "instance": slim.instance_norm(x), "first": slim.instance_norm(
                 placeholder(tf, None, 3, 4, 4), data_format="NCHW", scope="f"),

@@ -1,4 +1,5 @@
-"""tf.contrib.layers and slim beside tf_slim's recorded answers: variables, values, gradients, updates."""
+"""tf.contrib.layers and slim beside tf_slim's recorded answers: variables, values,
+gradients, updates."""
 import pathlib
 
 import numpy as np

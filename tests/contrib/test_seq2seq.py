@@ -244,8 +244,8 @@ def test_a_wide_beam_finds_the_best_of_all(penalty):
 
 
 def test_a_beam_of_one_is_greedy():
-    decoder = s2s.BeamSearchDecoder(Cell(), lambda ids: tf.gather(TABLE, ids), tf.fill([2], GO), END,
-                                    s2s.tile_batch(tf.constant(START), 1), 1, logits_layer())
+    decoder = s2s.BeamSearchDecoder(Cell(), lambda ids: tf.gather(TABLE, ids), tf.fill([2], GO),
+                                    END, s2s.tile_batch(tf.constant(START), 1), 1, logits_layer())
     made, _, _ = run(s2s.dynamic_decode(decoder, maximum_iterations=5))
     for b in range(2):
         wanted = greedy(START[b], GO, 5)
@@ -299,7 +299,7 @@ def test_sequence_loss_as_numpy():
                                   ((True, False), each.sum(1) / weights.sum(1)),
                                   ((False, True), (each.sum(0) / (weights.sum(0) + 1e-12))),
                                   ((False, False), each)):
-        got = run(s2s.sequence_loss(logits, targets, weights, time, batch))
+        got = run(tf.contrib.seq2seq.sequence_loss(logits, targets, weights, time, batch))
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
     got = run(s2s.sequence_loss(logits, targets, weights, False, False, True, True))
     assert got == pytest.approx(each.sum() / 4, rel=1e-4)

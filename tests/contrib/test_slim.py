@@ -21,7 +21,8 @@ def test_imported_as_tensorflow_names_it():
     import pyflow.contrib.slim as by_import
     assert by_from is by_import is slim
     assert slim.layers is tf.contrib.layers and slim.losses is tf.contrib.losses
-    assert slim.conv2d is tf.contrib.layers.conv2d and slim.arg_scope is tf.contrib.framework.arg_scope
+    assert slim.conv2d is tf.contrib.layers.conv2d
+    assert slim.arg_scope is tf.contrib.framework.arg_scope
 
 
 def test_arg_scope_inner_values_win_and_calls_win_over_all():
@@ -121,7 +122,8 @@ def test_train_takes_functions():
         seen.append(sess.run([op, global_step])[0])
         return seen[-1], len(seen) == 3
 
-    last = slim.learning.train(train_op, None, train_step_fn=step, init_fn=lambda sess: seen.clear())
+    last = slim.learning.train(train_op, None, train_step_fn=step,
+                               init_fn=lambda sess: seen.clear())
     assert len(seen) == 3 and last == seen[-1]
 
 
@@ -159,7 +161,8 @@ def test_layers_refuse():
             (lambda: slim.conv1d(x, 2, 3), "expects input with rank 3, got 4"),
             (lambda: slim.conv2d(x, 2, 3, data_format="HWCN"), "Invalid data_format"),
             (lambda: slim.max_pool2d(x, 2, data_format="NDHWC"), "either NCHW or NHWC"),
-            (lambda: slim.batch_norm(x, renorm=True, updates_collections=None), "not supported with"),
+            (lambda: slim.batch_norm(x, renorm=True, updates_collections=None),
+             "not supported with"),
             (lambda: slim.group_norm(x, 2), "not commensurate with 2 groups"),
             (lambda: slim.layers.maxout(x, 2), "not a multiple of num_units"),
             (lambda: slim.unit_norm(x, 7), "smaller than the input rank 4"),
@@ -179,7 +182,8 @@ def test_embeddings():
     with tf.Session() as sess:
         sess.run(tf.global_variables_initializer())
         a, b = sess.run([plain, unique])
-        assert a.shape == (2, 2, 4) and a.tolist() == b.tolist() and a[0, 0].tolist() == a[1, 0].tolist()
+        assert a.shape == (2, 2, 4) and a.tolist() == b.tolist()
+        assert a[0, 0].tolist() == a[1, 0].tolist()
         for g, h in zip(*(sess.run([g.values, g.indices]) for g in of)):
             assert g.size and h.size
 
@@ -205,3 +209,57 @@ def test_variance_scaling_is_contribs():
     assert values.std() == pytest.approx((2.0 / 400 * 1.3) ** 0.5 * 0.8796, rel=0.01)
     with pytest.raises(TypeError, match="Unknown mode"):
         slim.variance_scaling_initializer(mode="fan_in")
+
+
+def test_metrics_with_predictions_first():
+    labels, predictions = tf.constant([1, 0, 1, 1]), tf.constant([1, 1, 1, 0])
+    values, updates = slim.metrics.aggregate_metric_map({
+        "accuracy": slim.metrics.streaming_accuracy(predictions, labels),
+        "precision": slim.metrics.streaming_precision(predictions, labels=labels),
+        "recall": slim.metrics.streaming_recall(predictions, labels, tf.constant([1, 1, 1, 0])),
+        "mean": slim.metrics.streaming_mean(tf.constant([1.0, 2.0]))})
+    with tf.Session() as sess:
+        sess.run(tf.local_variables_initializer())
+        sess.run(list(updates.values()))
+        got = sess.run(values)
+        assert sess.run(slim.metrics.accuracy(predictions, labels, [3, 1, 0, 0])) == 0.75
+    assert got == pytest.approx({"accuracy": 0.5, "precision": 2 / 3, "recall": 1.0, "mean": 1.5})
+    with pytest.raises(ValueError, match="got float32"):
+        slim.metrics.accuracy(tf.constant([1.0]), [1.0])
+
+
+def test_layers_by_their_full_names():
+    images = tf.ones([2, 4, 4, 1])
+    net = tf.contrib.layers.conv2d(images, 1, [3, 3], weights_initializer=tf.ones_initializer())
+    flat = tf.contrib.layers.flatten(net, outputs_collections="flat")
+    assert tf.get_collection("flat") == [flat]
+    y = tf.contrib.layers.fully_connected(flat, 1, activation_fn=None,
+                                          weights_initializer=tf.ones_initializer())
+    assert tf.contrib.slim.get_model_variables()[0].op.name == "Conv/weights"
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        assert sess.run(y).tolist() == [[100.0], [100.0]]       # 4 corners 4, 8 edges 6, 4 inner 9
+
+
+def test_checkpoints_are_evaluated(tmp_path):
+    folder, logs = str(tmp_path / "model"), str(tmp_path / "logs")
+    slim.learning.train(regression()[1], folder, number_of_steps=3)
+    with tf.Graph().as_default():
+        loss, _ = regression()
+        weights = slim.get_variables_by_suffix("weights")[0]
+        value, update = slim.metrics.streaming_mean(loss)
+        path = tf.train.latest_checkpoint(folder)
+        given = dict(num_evals=2, eval_op=update, final_op=[value, weights])
+        once = slim.evaluation.evaluate_once("", path, logs, **given)
+    saved = tf.train.load_checkpoint(path).get_tensor("fully_connected/weights")
+    with tf.Graph().as_default():
+        loss, _ = regression()
+        weights = slim.get_variables_by_suffix("weights")[0]
+        value, update = slim.metrics.streaming_mean(loss)
+        given = dict(num_evals=2, eval_op=update, final_op=[value, weights])
+        many = slim.evaluation.evaluation_loop("", folder, None, timeout=0, eval_interval_secs=0,
+                                               **given)
+    assert once[0] == many[0] > 0 and once[1].tolist() == saved.tolist() == many[1].tolist()
+    assert os.listdir(logs)
+    assert list(slim.evaluation.checkpoints_iterator(folder, timeout=0)) == [path]
+    assert slim.evaluation.wait_for_new_checkpoint(folder, path, timeout=0) is None

@@ -29,6 +29,7 @@ convolution3d_transpose = _contrib.slim.convolution3d_transpose
 dropout = _contrib.slim.dropout
 elu = _contrib.slim.elu
 embed_sequence = _contrib.slim.embed_sequence
+from . import evaluation as evaluation
 filter_variables = _contrib.slim.filter_variables
 flatten = _contrib.slim.flatten
 fully_connected = _contrib.slim.fully_connected
@@ -49,14 +50,15 @@ l1_l2_regularizer = _contrib.slim.l1_l2_regularizer
 l1_regularizer = _contrib.slim.l1_regularizer
 l2_regularizer = _contrib.slim.l2_regularizer
 layer_norm = _contrib.slim.layer_norm
-from . import layers as layers
+from pyflow.contrib import layers as layers
 from . import learning as learning
 linear = _contrib.slim.linear
 local_variable = _contrib.slim.local_variable
-from . import losses as losses
+from pyflow.contrib import losses as losses
 max_pool2d = _contrib.slim.max_pool2d
 max_pool3d = _contrib.slim.max_pool3d
 maxout = _contrib.slim.maxout
+from pyflow.contrib import metrics as metrics
 from . import model_analyzer as model_analyzer
 model_variable = _contrib.slim.model_variable
 one_hot_encoding = _contrib.slim.one_hot_encoding

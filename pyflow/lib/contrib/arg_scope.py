@@ -77,7 +77,9 @@ def arg_scope(list_ops_or_scope, **kwargs):
 
 
 def add_arg_scope(func):
-    """Decorates `func` so that arg_scope sets its arguments. TF: tf.contrib.framework.add_arg_scope.
+    """Decorates `func` so that arg_scope sets its arguments.
+
+    TF: tf.contrib.framework.add_arg_scope.
 
         >>> @tf.contrib.framework.add_arg_scope
         ... def scaled(x, factor=1.0):

@@ -154,7 +154,9 @@ def convolution3d_transpose(inputs, num_outputs, kernel_size, stride=1, padding=
                             weights_regularizer=None, biases_initializer=_ZEROS,
                             biases_regularizer=None, reuse=None, variables_collections=None,
                             outputs_collections=None, trainable=True, scope=None):
-    """Transposed convolution of volumes; as conv2d_transpose. TF: tf.contrib.layers.conv3d_transpose."""
+    """Transposed convolution of volumes; as conv2d_transpose.
+
+    TF: tf.contrib.layers.conv3d_transpose."""
     return _transposed(convolutional.Conv3DTranspose, 3, locals())
 
 

@@ -20,7 +20,7 @@ from pyflow.lib.contrib.arg_scope import add_arg_scope, tables
 from pyflow.lib.contrib.model_variables import model_variable
 from pyflow.lib.layers import core, pooling
 from pyflow.lib.math import reductions
-from pyflow.lib.nn import norm_functions, pool_functions, softmax_functions
+from pyflow.lib.nn import pool_functions, softmax_functions
 from pyflow.lib.variables.initializers import (Constant, ones_initializer, xavier_initializer,
                                                zeros_initializer)
 from pyflow.lib.variables.variable_scope import variable_scope
@@ -104,8 +104,8 @@ def _pool_layer(layer, dims, default_name, doc):
     name = default_name.lower()
     function.__name__ = function.__qualname__ = \
         {"maxpool": "max_pool", "avgpool": "avg_pool"}[name[:7]] + name[7:]
-    function.__doc__ = (f"{doc} of each window of {dims} spatial dimensions.\n\n    inputs: floats of "
-                        f"rank {dims + 2}; kernel_size, stride: ints, or one per dimension.\n    "
+    function.__doc__ = (f"{doc} of each window of {dims} spatial dimensions.\n\n    inputs: floats "
+                        f"of rank {dims + 2}; kernel_size, stride: ints, or one per dimension.\n    "
                         f"ValueError for another data_format. "
                         f"TF: tf.contrib.layers.{function.__name__}.")
     return add_arg_scope(function)
@@ -142,7 +142,8 @@ def dropout(inputs, keep_prob=0.5, noise_shape=None, is_training=True, outputs_c
             scope=None, seed=None):
     """`inputs` with elements kept with probability keep_prob where is_training, else as they are.
 
-    inputs: floats of any shape; is_training: bool or scalar bool tensor. TF: tf.contrib.layers.dropout."""
+    inputs: floats of any shape; is_training: bool or scalar bool tensor.
+    TF: tf.contrib.layers.dropout."""
     with variable_scope(scope, "Dropout", [inputs], custom_getter=tools.model_getter()) as sc:
         inputs = ops.convert_to_tensor(inputs)
         layer = core.Dropout(1 - keep_prob, noise_shape, seed, name=sc.name, _scope=sc)
@@ -212,7 +213,8 @@ def stack(inputs, layer, stack_args, **kwargs):
 def unit_norm(inputs, dim, epsilon=1e-7, scope=None):
     """inputs / sqrt(epsilon + the sum of squares along `dim`).
 
-    inputs: floats of known rank; ValueError for a dim outside it. TF: tf.contrib.layers.unit_norm."""
+    inputs: floats of known rank; ValueError for a dim outside it.
+    TF: tf.contrib.layers.unit_norm."""
     with variable_scope(scope, "UnitNorm", [inputs]):
         rank = inputs.shape.ndims
         if not rank:

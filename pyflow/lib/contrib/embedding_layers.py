@@ -20,7 +20,8 @@ def embedding_lookup_unique(params, ids, partition_strategy="mod", name=None):
     params: [rows, ...] or parts of it; ids: int32 or int64 of any shape; the result is
     ids.shape + params.shape[1:]. TF: tf.contrib.layers.embedding_lookup_unique.
 
-        >>> rows = tf.contrib.layers.embedding_lookup_unique([[1., 2.], [3., 4.]], [1, 1, 0])
+        >>> table = [[1.0, 2.0], [3.0, 4.0]]
+        >>> rows = tf.contrib.layers.embedding_lookup_unique(tf.constant(table), [1, 1, 0])
         >>> tf.Session().run(rows).tolist()
         [[3.0, 4.0], [3.0, 4.0], [1.0, 2.0]]
     """
@@ -43,7 +44,8 @@ def embed_sequence(ids, vocab_size=None, embed_dim=None, unique=False, initializ
     sizes are given, or `reuse`, with which none need be.
     TF: tf.contrib.layers.embed_sequence.
 
-        >>> tf.contrib.layers.embed_sequence([[1, 2, 3]], vocab_size=10, embed_dim=4).shape.as_list()
+        >>> vectors = tf.contrib.layers.embed_sequence([[1, 2, 3]], vocab_size=10, embed_dim=4)
+        >>> vectors.shape.as_list()
         [1, 3, 4]
     """
     if not (reuse or vocab_size and embed_dim):

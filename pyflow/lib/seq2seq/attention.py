@@ -7,7 +7,8 @@ Invariants
      for a list of them.
 
 Thread: the one building the graph.
-Source: TF 1.15 tf.contrib.seq2seq; Bahdanau et al. 2015; Luong et al. 2015; Salimans and Kingma 2016.
+Source: TF 1.15 tf.contrib.seq2seq; Bahdanau et al. 2015; Luong et al. 2015; Salimans and
+Kingma 2016.
 
 Example:
     attention = tf.contrib.seq2seq.LuongAttention(64, encoder_outputs, lengths, scale=True)
@@ -43,14 +44,15 @@ class AttentionMechanism:
                  probability_fn, score_mask_value, name):
         if memory_layer is not None and not callable(memory_layer):
             raise TypeError(f"memory_layer is not a Layer: {type(memory_layer)}")
-        self._scope_name, self.query_layer, self.memory_layer = scope_name, query_layer, memory_layer
+        self._scope_name = scope_name
+        self.query_layer, self.memory_layer = query_layer, memory_layer
         self._probability = probability_fn or softmax_functions.softmax
         with ops.name_scope(name, "BaseAttentionMechanismInit", [memory]):
             memory = ops.convert_to_tensor(memory, name="memory")
             if memory.shape.ndims is None or memory.shape.ndims < 3 or \
                     memory.shape[-1].value is None:
-                raise ValueError("memory must be [batch, time, depth] with a known depth, got shape "
-                                 f"{memory.shape}")
+                raise ValueError("memory must be [batch, time, depth] with a known depth, got "
+                                 f"shape {memory.shape}")
             self._lengths = None
             if memory_sequence_length is not None:
                 self._lengths = ops.convert_to_tensor(memory_sequence_length,

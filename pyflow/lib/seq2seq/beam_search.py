@@ -4,7 +4,8 @@ Invariants
   1. A cell sees beams as rows: [batch * beam, ...]; the decoder's own state is [batch, beam].
   2. Scores are log probabilities over ((5 + length) / 6) ** length_penalty_weight; a beam that has
      finished goes on with end_token alone, at no cost.
-  3. Results follow parents back from each beam's last step; what lies behind end_token is end_token.
+  3. Results follow parents back from each beam's last step; what lies behind end_token
+     is end_token, too.
 
 Thread: the one building the graph.  Source: TF 1.15 tf.contrib.seq2seq; Wu et al. 2016.
 
@@ -248,7 +249,8 @@ class BeamSearchDecoder(Decoder):
                 BeamSearchDecoderState(cell_state, probs, finished, counted))
 
     def _continued(self, steps, finished, classes):
-        """Log probabilities of the next words; of a finished beam 0 for end_token, else the least."""
+        """Log probabilities of the next words; of a finished beam 0 for end_token,
+        else the least."""
         least = steps.dtype.min
         only = one_hot(self._end, classes, _constant(steps.dtype, 0.0),
                        _constant(steps.dtype, least)) + tensors.zeros_like(steps)

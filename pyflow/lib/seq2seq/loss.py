@@ -1,6 +1,8 @@
 """sequence_loss of [batch, time, classes].  Source: TF 1.15 tf.contrib.seq2seq.
 
-Example:  `loss = tf.contrib.seq2seq.sequence_loss(logits, targets, tf.sequence_mask(n, dtype=tf.float32))`.
+Example:
+    weights = tf.sequence_mask(lengths, dtype=tf.float32)
+    loss = tf.contrib.seq2seq.sequence_loss(logits, targets, weights)
 """
 from pyflow.framework import graph as ops
 from pyflow.lib.math import reductions

@@ -1,0 +1,33 @@
+"""Types of pyflow.contrib.metrics.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
+from pyflow import contrib as _contrib
+accuracy = _contrib.metrics.accuracy
+aggregate_metric_map = _contrib.metrics.aggregate_metric_map
+aggregate_metrics = _contrib.metrics.aggregate_metrics
+streaming_accuracy = _contrib.metrics.streaming_accuracy
+streaming_auc = _contrib.metrics.streaming_auc
+streaming_false_negatives = _contrib.metrics.streaming_false_negatives
+streaming_false_negatives_at_thresholds = _contrib.metrics.streaming_false_negatives_at_thresholds
+streaming_false_positives = _contrib.metrics.streaming_false_positives
+streaming_false_positives_at_thresholds = _contrib.metrics.streaming_false_positives_at_thresholds
+streaming_mean = _contrib.metrics.streaming_mean
+streaming_mean_absolute_error = _contrib.metrics.streaming_mean_absolute_error
+streaming_mean_cosine_distance = _contrib.metrics.streaming_mean_cosine_distance
+streaming_mean_iou = _contrib.metrics.streaming_mean_iou
+streaming_mean_relative_error = _contrib.metrics.streaming_mean_relative_error
+streaming_mean_squared_error = _contrib.metrics.streaming_mean_squared_error
+streaming_mean_tensor = _contrib.metrics.streaming_mean_tensor
+streaming_percentage_less = _contrib.metrics.streaming_percentage_less
+streaming_precision = _contrib.metrics.streaming_precision
+streaming_precision_at_thresholds = _contrib.metrics.streaming_precision_at_thresholds
+streaming_recall = _contrib.metrics.streaming_recall
+streaming_recall_at_thresholds = _contrib.metrics.streaming_recall_at_thresholds
+streaming_root_mean_squared_error = _contrib.metrics.streaming_root_mean_squared_error
+streaming_sensitivity_at_specificity = _contrib.metrics.streaming_sensitivity_at_specificity
+streaming_sparse_average_precision_at_k = _contrib.metrics.streaming_sparse_average_precision_at_k
+streaming_sparse_precision_at_k = _contrib.metrics.streaming_sparse_precision_at_k
+streaming_sparse_recall_at_k = _contrib.metrics.streaming_sparse_recall_at_k
+streaming_specificity_at_sensitivity = _contrib.metrics.streaming_specificity_at_sensitivity
+streaming_true_negatives = _contrib.metrics.streaming_true_negatives
+streaming_true_negatives_at_thresholds = _contrib.metrics.streaming_true_negatives_at_thresholds
+streaming_true_positives = _contrib.metrics.streaming_true_positives
+streaming_true_positives_at_thresholds = _contrib.metrics.streaming_true_positives_at_thresholds
