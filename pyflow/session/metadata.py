@@ -7,7 +7,7 @@ What goes where in NodeExecStats:
     op_end_rel_*  the kernel returned, or called done        all_end_rel_*  outputs were delivered
     thread_id     the system's thread number; names in DeviceStepStats.thread_names
     timeline_label  "node [frame:iteration] = Op(inputs)", the brackets only inside loops
-    output        dtype, shape and bytes of each output
+    output        dtype, shape and bytes of each output; scalars have an empty shape
     memory        bytes of the outputs, and the allocator's bytes in use afterwards; not of nodes
                   that allocate nothing: Identity, Const, the nodes of loops and conditions
 

@@ -60,6 +60,9 @@ def read(folder):
     times = {s.node_name: s for d in found.RunMetadata("step 1").step_stats.dev_stats
              for s in d.node_stats}
     assert times["layer/y"].all_end_rel_micros >= 0
+    assert times["layer/y"].memory[0].total_bytes == 4 * 2 * 4
+    assert all(o.tensor_description.HasField("shape")       # or the graph page shows no stats
+               for s in times.values() for o in s.output)
     assert found.MetaGraph().graph_def.node
     return f"{len(nodes)} nodes, {len(times)} timed, {STEPS} steps"
 

@@ -50,6 +50,7 @@ def node(event, plan, names):
     for value in event.outputs:
         described = stats.output.add(slot=value.slot).tensor_description
         described.dtype = value.type
+        described.shape.SetInParent()       # without a shape TensorBoard shows no step's stats
         for size in value.shape or ():
             described.shape.dim.add(size=size)
         allocated = described.allocation_description
