@@ -27,11 +27,11 @@ def _components(op):
     return list(op.attrs["output_shapes"])
 
 
-def _block(name, doc, shape_of, **schema):
+def _block(name, doc, shape_of, gradient_of=UNREGISTERED, **schema):
     @op(name, doc=f"{doc} TF: {name}." if name[0] != "_" else doc, stateful=True, **schema)
     class Block:
         shape = shape_of
-        gradient = UNREGISTERED
+        gradient = gradient_of
         reference = None
         samples = None
     return Block
@@ -66,7 +66,7 @@ _RestoreIterator = _block("_RestoreIterator", "The iterator goes on from a state
                           inputs="iterator: resource, state: string")
 ReduceDataset = _block(
     "ReduceDataset", "The state that `f` makes of initial_state and each element in turn.",
-    _components,
+    _components, gradient_of=None,
     inputs="input_dataset: variant, initial_state: Tstate, other_arguments: Targuments",
     outputs="components: output_types", attrs="f: func, Tstate: list(type) >= 1, Targuments: "
     f"list(type) >= 0, {COMPONENTS}, use_inter_op_parallelism: bool = true, {METADATA}")
