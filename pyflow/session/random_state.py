@@ -6,6 +6,8 @@ and op seeds; without seeds from the system's entropy.
 
     {"dropout/random_uniform/RandomUniform": [seed, seed2, key, high, next], ...}      int64, [5]
 
+An operation of a function has the name of its call, or of its function, before its own.
+
     seed, seed2     the operation's attributes
     key, high       the key and the upper half of the counter: the seeds, or what entropy gave
     next            the lower half of the counter, which each run advances
@@ -24,6 +26,7 @@ import numpy as np
 from pyflow.framework import errors
 
 _MARK = b"PFRNG 1\0"
+_SEEDS = "seed", "seed2"
 _LENGTH, _NUMBERS = struct.Struct("=I"), struct.Struct("=5q")
 
 
@@ -62,15 +65,31 @@ def _numbers(name, value):
 
 
 def _check(graph, name, numbers):
+    """ValueError if no operation of the graph, or of its functions, has this stream."""
     op = graph._nodes_by_name.get(name)
-    if op is None:
+    found = ([(op.type, op.op_def.stateful, [op.attrs.get(seed, 0) for seed in _SEEDS])]
+             if op is not None else list(_in_functions(graph._library, name)))
+    if not found:
         raise ValueError(f"There is no operation {name!r} in the session's graph whose random "
                          "stream could be set: was the graph built in another way than the one "
                          "whose streams these are?")
-    seeds = [op.attrs.get(seed, 0) for seed in ("seed", "seed2")]
-    if not op.op_def.stateful:
-        raise ValueError(f"Operation {name!r} ({op.type}) draws no random numbers: it has no "
+    if not any(stateful for _, stateful, _ in found):
+        raise ValueError(f"Operation {name!r} ({found[0][0]}) draws no random numbers: it has no "
                          "stream to set")
-    if seeds != numbers[:2]:
+    if all(seeds != numbers[:2] for _, _, seeds in found):
         raise ValueError(f"The random stream given for {name!r} has the seeds {numbers[:2]}, the "
-                         f"operation in the graph has {seeds}: its numbers would not come again")
+                         f"operation in the graph has {found[0][2]}: its numbers would not come "
+                         "again")
+
+
+def _in_functions(library, name):
+    """(op, stateful, seeds) of the functions' nodes that a plan may call `name`: after the names of
+    the calls that were inlined, or of the function that runs as a call."""
+    parts = name.split("/")
+    tails = {"/".join(parts[i:]) for i in range(1, len(parts))}
+    for function_def in library.definitions.values():
+        for node in function_def.node_def:
+            op_def = library.find_op(node.op) if node.name in tails else None
+            if op_def is not None:
+                yield node.op, op_def.stateful, [node.attr[seed].i if seed in node.attr else 0
+                                                 for seed in _SEEDS]

@@ -24,7 +24,7 @@ def unsaved_state(graph, saver):
                  if saver is None or saver._var_list is None else _listed(saver._var_list)):
         saved.add(getattr(getattr(item, "op", item), "name", None))
     for item in graph.get_collection(graph_keys().SAVEABLE_OBJECTS):
-        kept.add(getattr(getattr(item, "op", None), "name", None))
+        kept.add(getattr(getattr(item, "op", None), "name", "").partition(":")[0])
     texts = []
     for variable in graph.get_collection(graph_keys().GLOBAL_VARIABLES):
         if variable.op.name not in saved:
@@ -49,7 +49,7 @@ def graph_keys():
 def _of_operation(op, kept, saved, graph):
     where = f"{op.name!r} ({op.user_frame})"
     if op.type in ("Iterator", "IteratorV2", "OneShotIterator"):
-        if not any(t.op.name in kept or op.name in kept for t in op.outputs):
+        if op.name not in kept:
             return (f"iterator {where}: add tf.data.experimental.make_saveable_from_iterator(it) "
                     "to the collection SAVEABLE_OBJECTS")
     elif op.type.endswith(_QUEUES):

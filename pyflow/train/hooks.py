@@ -159,7 +159,10 @@ class LoggingTensorHook(SessionRunHook):
 
 class StopAtStepHook(SessionRunHook):
     """Stops after num_steps steps from the start, or at global step last_step: give one
-    (ValueError). TF: tf.train.StopAtStepHook."""
+    (ValueError).
+
+    A session that begins at last_step, restored from a finished training's checkpoint, should stop
+    at once; TensorFlow's runs one more step. TF: tf.train.StopAtStepHook."""
 
     def __init__(self, num_steps=None, last_step=None):
         if num_steps is None and last_step is None:
@@ -172,8 +175,11 @@ class StopAtStepHook(SessionRunHook):
         self._step = _global_step("StopAtStepHook")
 
     def after_create_session(self, session, coord):
+        step = int(session.run(self._step))
         if self._last_step is None:
-            self._last_step = int(session.run(self._step)) + self._num_steps
+            self._last_step = step + self._num_steps
+        elif step >= self._last_step and coord is not None:
+            coord.request_stop()
 
     def before_run(self, run_context):
         return SessionRunArgs(self._step)

@@ -132,3 +132,34 @@ def test_streams_that_do_not_belong_to_the_graph_are_refused():
         want = sess.run(noise)                          # nothing was changed
         sess.set_random_state(state)
         assert np.array_equal(sess.run(noise), want)
+
+
+def test_streams_in_functions_are_set():
+    """In functions that are inlined, that run as calls, in their gradients and in tf.data's."""
+    from pyflow.python.framework import function
+
+    @function.Defun(tf.float32, func_name="inlined")
+    def inlined(x):
+        return x + tf.random_normal([], seed=3)
+
+    @tf.function
+    def outer(x):
+        return inlined(x) + tf.random_uniform([], seed=4)
+
+    @function.Defun(tf.float32, func_name="called", noinline=True)
+    def called(x):
+        return x + x * tf.random_normal([], seed=5)
+
+    x = tf.constant(2.0)
+    element = tf.data.Dataset.range(9).map(
+        lambda n: tf.random_normal([], seed=1)).make_one_shot_iterator().get_next()
+    fetches = [outer(x), inlined(x), called(x), tf.gradients(called(x), x)[0]]
+    with tf.Session() as sess:
+        sess.run([fetches, element])
+        state = sess.random_state()
+        first = sess.run(fetches)
+        assert sess.run(fetches) != first
+        sess.set_random_state(state)
+        assert sess.run(fetches) == first
+        with pytest.raises(ValueError, match="no operation 'called/other'"):
+            sess.set_random_state({"called/other": state["inlined/random_normal/RandomStandardNormal"]})
