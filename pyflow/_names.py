@@ -345,7 +345,8 @@ def near(module, name):
         return (f": TensorFlow 0.x's name of tf.{new}; `python -m pyflow exec` runs programs that "
                 "use it")
     everywhere = {}
-    for path in sorted({*" ".join(FRAMEWORK.values()).split(), *HOMES, *ELSEWHERE}):
+    for path in sorted({*" ".join(FRAMEWORK.values()).split(), *HOMES, *ELSEWHERE},
+                       key=lambda path: (path.startswith("contrib."), path)):     # contrib's last
         everywhere.setdefault(path.rpartition(".")[2], []).append(f"tf.{path}")
     close = everywhere.get(name, [])[:3]
     if not close:

@@ -50,6 +50,11 @@ def test_what_is_shown(tmp_path):
             tf.SparseTensor([[0]], [1.0], [3]): r"<tf.SparseTensor values='.*' indices='.*' shape=\(3,\) dtype=float32>",
             tf.IndexedSlices(tf.ones([1, 2]), tf.constant([0])): "<tf.IndexedSlices values='ones:0' .* dtype=float32>",
             tf.TensorArray(tf.float32, 3): "<tf.TensorArray 'TensorArray:0' dtype=float32 .*size=3>",
+            tf.contrib.seq2seq.LuongAttention(3, tf.ones([2, 4, 3], name="m"), scale=True):
+                "<tf.contrib.seq2seq.LuongAttention num_units=3 memory=<tf.Tensor 'm:0' .*> scale=True>",
+            tf.contrib.seq2seq.GreedyEmbeddingHelper([[1.0], [2.0]], [1, 1], 0):
+                r"<tf.contrib.seq2seq.GreedyEmbeddingHelper embedding=\[\[1.0\], \[2.0\]\] "
+                r"start_tokens=\[1, 1\] end_token=0>",
             tf.name_scope("a"): "<tf.name_scope 'a'>",
             tf.get_variable_scope(): "<tf.VariableScope '' reuse=False .*>",
         }

@@ -282,7 +282,8 @@ def labelled(line, there):
 
 # What is run: a pattern of a line, or of a whole block, and how.
 RUN = {
-    r"python -m pyflow .*": lambda line, there: tool(shlex.split(line, comments=True)[3:]),
+    r"python -m pyflow (?!verify-resume ).*":
+        lambda line, there: tool(shlex.split(line, comments=True)[3:]),
     r"PYFLOW_TRACE=t\.json python train\.py.*": traced,
     r"PYFLOW_DUMP=/tmp/graphs python train\.py.*": dumped,
     r"python examples/label_image/label_image\.py .*": labelled,

@@ -28,20 +28,23 @@ def _stack():
 
 
 def current_arg_scope():
-    """The dict of the innermost open scope; {} outside of all.
+    """The dict of the innermost open scope; {} outside of all; never an error.
 
+    Values: any objects, shapes and dtypes as well as functions.
     TF: tf.contrib.framework.current_arg_scope."""
     return _stack()[-1]
 
 
 def arg_scope_func_key(op):
-    """The key by which scopes know function `op`. TF: tf.contrib.framework.arg_scope_func_key."""
+    """The key by which scopes know function `op` (of tensors of any shape and dtype): a string, or
+    what add_arg_scope gave it; never an error. TF: tf.contrib.framework.arg_scope_func_key."""
     return getattr(op, "_key_op", str(op))
 
 
 @contextlib.contextmanager
 def arg_scope(list_ops_or_scope, **kwargs):
     """Within it, functions of the list have `kwargs` as defaults; yields the scope, a dict.
+    Values of any type (a shape, a dtype, a function) are passed on as they are.
 
     list_ops_or_scope: a list or tuple of functions that add_arg_scope decorated, or a scope that
     was yielded before (then without kwargs). TypeError for others; ValueError for a function that
@@ -77,9 +80,9 @@ def arg_scope(list_ops_or_scope, **kwargs):
 
 
 def add_arg_scope(func):
-    """Decorates `func` so that arg_scope sets its arguments.
+    """Decorates `func` so that arg_scope sets its arguments, of any shape and dtype.
 
-    TF: tf.contrib.framework.add_arg_scope.
+    Never an error; what `func` raises is passed on. TF: tf.contrib.framework.add_arg_scope.
 
         >>> @tf.contrib.framework.add_arg_scope
         ... def scaled(x, factor=1.0):
@@ -107,14 +110,16 @@ def _named_with_defaults(func):
 
 
 def has_arg_scope(func):
-    """Whether add_arg_scope decorated `func`. TF: tf.contrib.framework.has_arg_scope."""
+    """Whether add_arg_scope decorated `func`: a bool, never an error. Shapes play no part.
+    TF: tf.contrib.framework.has_arg_scope."""
     return arg_scope_func_key(func) in _DECORATED
 
 
 def arg_scoped_arguments(func):
-    """The names of the arguments of `func` that have defaults, a tuple.
+    """The names of the arguments of `func` that have defaults: a tuple of strings.
 
-    ValueError for a function that is not decorated (TensorFlow: AssertionError).
+    Shapes play no part. ValueError for a function that is not decorated (TensorFlow:
+    AssertionError).
     TF: tf.contrib.framework.arg_scoped_arguments."""
     if not has_arg_scope(func):
         raise ValueError(f"{func} is not decorated with @add_arg_scope")

@@ -55,7 +55,8 @@ def convolution(inputs, num_outputs, kernel_size, stride=1, padding="SAME", data
 
     inputs: floats [batch, *spatial, channels] of 1 to 3 spatial dimensions; channels second where
     data_format begins with NC. num_outputs: int. kernel_size, stride, rate: ints, or one per
-    dimension; stride and rate not both above 1. normalizer_params: keyword arguments for
+    dimension; stride and rate not both above 1. stride and padding ("SAME" or "VALID") are as
+    nn.conv2d's, rate as its dilations. normalizer_params: keyword arguments for
     normalizer_fn. variables_collections: a list, or {"weights": list, "biases": list}. reuse: the
     variables of `scope` exist already. conv_dims: how many spatial dimensions there must be.
     ValueError for other ranks and formats. TF: tf.contrib.layers.convolution.
@@ -100,8 +101,9 @@ def _of_rank(dims):
             outputs_collections, trainable, scope, conv_dims=dims)
     function.__name__ = function.__qualname__ = f"convolution{dims}d"
     function.__doc__ = (f"tf.contrib.layers.convolution over {dims} spatial dimension"
-                        f"{'s' if dims > 1 else ''}, with its arguments and errors: inputs are "
-                        f"floats of rank\n    {dims + 2}. TF: tf.contrib.layers.conv{dims}d.")
+                        f"{'s' if dims > 1 else ''}, with its arguments and errors.\n\n    "
+                        f"inputs: floats of rank {dims + 2}, else ValueError. stride and padding: "
+                        f"as nn.conv2d's.\n    TF: tf.contrib.layers.conv{dims}d.")
     return function
 
 
@@ -113,7 +115,8 @@ def convolution2d_in_plane(inputs, kernel_size, stride=1, padding="SAME", activa
                            outputs_collections=None, trainable=True, scope=None):
     """The same kernel for each channel by itself: `weights` is [height, width, 1, 1].
 
-    inputs: floats [batch, height, width, channels], and so the result. Other arguments: as
+    inputs: floats [batch, height, width, channels], else ValueError; the result has as many
+    channels. stride (an int or two) and padding: as nn.conv2d's. Other arguments: as
     tf.contrib.layers.convolution's. TF: tf.contrib.layers.conv2d_in_plane."""
     inputs = ops.convert_to_tensor(inputs)
     with variable_scope(scope, "ConvInPlane", [inputs], reuse=reuse) as sc:
@@ -142,8 +145,9 @@ def convolution2d_transpose(inputs, num_outputs, kernel_size, stride=1, padding=
     """Transposed convolution of images: the result is `stride` times as large.
 
     inputs: floats [batch, height, width, channels]; "NCHW" has channels second. `weights` is
-    [height, width, out, in]. Other arguments: as tf.contrib.layers.convolution's.
-    TF: tf.contrib.layers.conv2d_transpose."""
+    [height, width, out, in]. ValueError for other ranks and formats. stride and padding: of the
+    convolution from the result to `inputs`, as nn.conv2d's. Other arguments: as
+    tf.contrib.layers.convolution's. TF: tf.contrib.layers.conv2d_transpose."""
     return _transposed(convolutional.Conv2DTranspose, 2, locals())
 
 
@@ -154,8 +158,11 @@ def convolution3d_transpose(inputs, num_outputs, kernel_size, stride=1, padding=
                             weights_regularizer=None, biases_initializer=_ZEROS,
                             biases_regularizer=None, reuse=None, variables_collections=None,
                             outputs_collections=None, trainable=True, scope=None):
-    """Transposed convolution of volumes; as conv2d_transpose.
+    """Transposed convolution of volumes; as conv2d_transpose, its arguments too.
 
+    inputs: floats [batch, depth, height, width, channels]; "NCDHW" has channels second. ValueError
+    for other ranks and formats. stride and padding: of the convolution from the result to `inputs`,
+    as nn.conv2d's.
     TF: tf.contrib.layers.conv3d_transpose."""
     return _transposed(convolutional.Conv3DTranspose, 3, locals())
 
@@ -191,7 +198,8 @@ def separable_convolution2d(inputs, num_outputs, kernel_size, depth_multiplier=1
 
     inputs: floats [batch, height, width, channels]; "NCHW" has channels second. Variables:
     depthwise_weights [height, width, in, depth_multiplier], pointwise_weights [1, 1, in *
-    depth_multiplier, num_outputs], biases. Others: as tf.contrib.layers.convolution's.
+    depth_multiplier, num_outputs], biases. stride and padding: as nn.conv2d's. Others: as
+    tf.contrib.layers.convolution's. ValueError for other ranks and formats.
     TF: tf.contrib.layers.separable_conv2d."""
     inputs, first = ops.convert_to_tensor(inputs), tools.checked_format(data_format)
     if num_outputs is None:

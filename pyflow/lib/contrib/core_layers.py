@@ -80,6 +80,7 @@ def bias_add(inputs, activation_fn=None, initializer=_ZEROS, regularizer=None, r
     """activation_fn(inputs + biases), one of `biases` per channel.
 
     inputs: floats [..., channels]; with "NCHW" [batch, channels, height, width].
+    ValueError for another format, an unknown number of channels, and "NCHW" of another rank.
     TF: tf.contrib.layers.bias_add."""
     tools.checked_format(data_format)
     with variable_scope(scope, "BiasAdd", [inputs], reuse=reuse) as sc:
@@ -105,8 +106,9 @@ def _pool_layer(layer, dims, default_name, doc):
     function.__name__ = function.__qualname__ = \
         {"maxpool": "max_pool", "avgpool": "avg_pool"}[name[:7]] + name[7:]
     function.__doc__ = (f"{doc} of each window of {dims} spatial dimensions.\n\n    inputs: floats "
-                        f"of rank {dims + 2}; kernel_size, stride: ints, or one per dimension.\n    "
-                        f"ValueError for another data_format. "
+                        f"of rank {dims + 2}; kernel_size, stride: ints, or one per dimension."
+                        f"\n    stride and padding: as nn.max_pool's. ValueError for another rank, "
+                        f"data_format\n    or padding. "
                         f"TF: tf.contrib.layers.{function.__name__}.")
     return add_arg_scope(function)
 
@@ -122,7 +124,9 @@ def pool(inputs, kernel_size, pooling_type, padding="VALID", data_format=None, d
          stride=1, outputs_collections=None, scope=None):
     """Pooling over one to three spatial dimensions; pooling_type: "MAX" or "AVG".
 
-    Arguments as tf.nn.pool's. ValueError for a rank that is unknown or below 3.
+    inputs: floats of rank 3 to 5, channels last, or second where data_format begins with NC.
+    kernel_size, dilation_rate, stride: ints, or one per dimension. stride and padding ("VALID" or
+    "SAME"): as nn.max_pool's. ValueError for a rank that is unknown or below 3, and as tf.nn.pool.
     TF: tf.contrib.layers.pool."""
     with ops.name_scope(scope, f"{pooling_type.lower()}_pool", [inputs]) as sc:
         inputs = ops.convert_to_tensor(inputs)
@@ -142,7 +146,8 @@ def dropout(inputs, keep_prob=0.5, noise_shape=None, is_training=True, outputs_c
             scope=None, seed=None):
     """`inputs` with elements kept with probability keep_prob where is_training, else as they are.
 
-    inputs: floats of any shape; is_training: bool or scalar bool tensor.
+    inputs: floats of any shape; is_training: bool or scalar bool tensor. ValueError for inputs
+    that are no floats, and for a keep_prob outside (0, 1].
     TF: tf.contrib.layers.dropout."""
     with variable_scope(scope, "Dropout", [inputs], custom_getter=tools.model_getter()) as sc:
         inputs = ops.convert_to_tensor(inputs)
@@ -153,7 +158,8 @@ def dropout(inputs, keep_prob=0.5, noise_shape=None, is_training=True, outputs_c
 
 @add_arg_scope
 def flatten(inputs, outputs_collections=None, scope=None):
-    """[batch, elements of an example]. inputs: of any dtype. TF: tf.contrib.layers.flatten."""
+    """[batch, elements of an example]. inputs: of any dtype; ValueError for a scalar, or an
+    unknown rank. TF: tf.contrib.layers.flatten."""
     with ops.name_scope(scope, "Flatten", [inputs]) as sc:
         outputs = core.flatten(ops.convert_to_tensor(inputs))
         return tools.collect_named_outputs(outputs_collections, sc, outputs)
@@ -164,6 +170,7 @@ def one_hot_encoding(labels, num_classes, on_value=1.0, off_value=0.0, outputs_c
                      scope=None):
     """[batch, num_classes] floats of `labels`, integers [batch].
 
+    on_value, off_value: scalar floats. TypeError for labels that are no integers.
     TF: tf.contrib.layers.one_hot_encoding."""
     with ops.name_scope(scope, "OneHotEncoding", [labels, num_classes]) as sc:
         labels = ops.convert_to_tensor(labels)
@@ -182,8 +189,9 @@ def _named(layer, default):
 def repeat(inputs, repetitions, layer, *args, **kwargs):
     """`layer` applied `repetitions` times, each with variables of its own: scope/scope_1, ...
 
-    layer(inputs, *args, scope=, **kwargs). scope: "Repeat" by default, with parts named after the
-    layer. TF: tf.contrib.layers.repeat."""
+    inputs: of the shape and dtype that `layer` takes, and it must take its own result. It is called
+    layer(inputs, *args, scope=, **kwargs); its errors are passed on. scope: "Repeat" by default,
+    with parts named after the layer. TF: tf.contrib.layers.repeat."""
     scope = kwargs.pop("scope", None)
     with variable_scope(scope, "Repeat", [inputs]):
         outputs = ops.convert_to_tensor(inputs)
@@ -196,7 +204,8 @@ def repeat(inputs, repetitions, layer, *args, **kwargs):
 def stack(inputs, layer, stack_args, **kwargs):
     """`layer` applied once per element of stack_args, a list of its arguments (or one of them).
 
-    ValueError if stack_args is no list or tuple. TF: tf.contrib.layers.stack."""
+    inputs: of the shape and dtype that `layer` takes. ValueError if stack_args is no list or tuple.
+    TF: tf.contrib.layers.stack."""
     scope = kwargs.pop("scope", None)
     if not isinstance(stack_args, (list, tuple)):
         raise ValueError(f"stack_args need to be a list or tuple, got {stack_args!r}")
@@ -230,6 +239,7 @@ def unit_norm(inputs, dim, epsilon=1e-7, scope=None):
 def maxout(inputs, num_units, axis=-1, scope=None):
     """The largest of each group of channels: `axis` becomes num_units long.
 
+    inputs: numbers of known rank, and `axis` of known size, which is a dimension.
     ValueError where the number of channels is no multiple of num_units (Goodfellow et al. 2013).
     TF: tf.contrib.layers.maxout."""
     with variable_scope(scope, "MaxOut", [inputs]):
@@ -248,7 +258,10 @@ def maxout(inputs, num_units, axis=-1, scope=None):
 
 @add_arg_scope
 def softmax(logits, scope=None):
-    """Softmax over the last dimension, of any rank from 2. TF: tf.contrib.layers.softmax."""
+    """Softmax over the last dimension.
+
+    logits: floats of rank 2 or more, the last dimension known, else ValueError; TypeError for ints.
+    TF: tf.contrib.layers.softmax."""
     with variable_scope(scope, "softmax", [logits]):
         size = tools.last_dimension(logits.shape, min_rank=2)
         made = softmax_functions.softmax(tensors.reshape(logits, [-1, size]))
@@ -263,7 +276,8 @@ def spatial_softmax(features, temperature=None, name=None, variables_collections
     """Where each channel is large: [batch, 2 * channels] of coordinates (row, column) in [-1, 1].
 
     features: floats [batch, height, width, channels], or "NCHW". temperature: the initial value of
-    the model variable of that name, 1.0 where None. Source: Levine et al. 2016.
+    the model variable of that name, 1.0 where None. ValueError for another rank or format, and
+    for other floats than float32. Source: Levine et al. 2016.
     TF: tf.contrib.layers.spatial_softmax."""
     tools.checked_format(data_format)
     features = ops.convert_to_tensor(features)
@@ -299,7 +313,10 @@ def _scaling():
 
 
 def scale_gradient(inputs, gradient_multiplier):
-    """`inputs` as they are, with gradients multiplied. TF: tf.contrib.layers.scale_gradient.
+    """`inputs` as they are, with gradients multiplied.
+
+    inputs: of any shape and dtype. gradient_multiplier: a scalar number; TypeError where it does
+    not fit that dtype. TF: tf.contrib.layers.scale_gradient.
 
         >>> x = tf.constant(3.0)
         >>> y = tf.contrib.layers.scale_gradient(x, 0.5) * 2.0

@@ -17,8 +17,9 @@ from pyflow.ops.base import tensors
 def embedding_lookup_unique(params, ids, partition_strategy="mod", name=None):
     """tf.nn.embedding_lookup that reads each row once, however often `ids` name it.
 
-    params: [rows, ...] or parts of it; ids: int32 or int64 of any shape; the result is
-    ids.shape + params.shape[1:]. TF: tf.contrib.layers.embedding_lookup_unique.
+    params: of any dtype, [rows, ...] or parts of it; ids: int32 or int64 of any shape, else
+    TypeError; the result is ids.shape + params.shape[1:]. ValueError without params.
+    TF: tf.contrib.layers.embedding_lookup_unique.
 
         >>> table = [[1.0, 2.0], [3.0, 4.0]]
         >>> rows = tf.contrib.layers.embedding_lookup_unique(tf.constant(table), [1, 1, 0])
@@ -40,8 +41,8 @@ def embed_sequence(ids, vocab_size=None, embed_dim=None, unique=False, initializ
                    regularizer=None, trainable=True, scope=None, reuse=None):
     """Rows of the model variable `embeddings` [vocab_size, embed_dim]: ids.shape + [embed_dim].
 
-    ids: int32 or int64 [batch, length]. unique: each row is read once. ValueError unless both
-    sizes are given, or `reuse`, with which none need be.
+    ids: int32 or int64 [batch, length]; the result is float32. unique: each row is read once.
+    ValueError unless both sizes are given, or `reuse`, with which none need be.
     TF: tf.contrib.layers.embed_sequence.
 
         >>> vectors = tf.contrib.layers.embed_sequence([[1, 2, 3]], vocab_size=10, embed_dim=4)
@@ -64,6 +65,9 @@ def safe_embedding_lookup_sparse(embedding_weights, sparse_ids, sparse_weights=N
                                  max_norm=None):
     """tf.nn.safe_embedding_lookup_sparse; combiner None is "mean".
 
+    sparse_ids: ints of shape [d0, ..., dn]; embedding_weights: floats [rows, ...] or parts of it;
+    the result is [d0, ..., d(n-1)] + the row's shape. ValueError without embedding_weights, or for
+    another combiner.
     TF: tf.contrib.layers.safe_embedding_lookup_sparse."""
     return embedding_functions.safe_embedding_lookup_sparse(
         embedding_weights, sparse_ids, sparse_weights, combiner or "mean", default_id, name,

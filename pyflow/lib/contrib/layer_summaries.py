@@ -23,7 +23,8 @@ def _share(found, tag):
 def summarize_activation(op):
     """A histogram of a tensor, and of a relu's the share of zeros (and sixes, of relu6).
 
-    op: a tensor of numbers. TF: tf.contrib.layers.summarize_activation."""
+    op: a tensor of numbers of any shape; TypeError for strings and others. The result: a scalar
+    string. TF: tf.contrib.layers.summarize_activation."""
     name = op.op.name
     if op.op.type in ("Relu", "Softplus", "Relu6"):
         before = op.op.inputs[0]
@@ -36,6 +37,7 @@ def summarize_activation(op):
 def summarize_tensor(tensor, tag=None):
     """A scalar summary of a scalar, else a histogram; None for strings and bools.
 
+    tensor: real numbers, else TypeError. The result: a scalar string.
     tag: the tensor's name with "_summary" where None. TF: tf.contrib.layers.summarize_tensor."""
     if tensor.dtype.base_dtype in (dtypes.string, dtypes.bool):
         return None
@@ -44,20 +46,23 @@ def summarize_tensor(tensor, tag=None):
 
 
 def summarize_tensors(tensors, summarizer=summarize_tensor):
-    """The summaries of a list of tensors. TF: tf.contrib.layers.summarize_tensors."""
+    """The summaries of a list of tensors: shapes, dtypes and errors are the summarizer's.
+    TF: tf.contrib.layers.summarize_tensors."""
     return [summarizer(tensor) for tensor in tensors]
 
 
 def summarize_collection(collection, name_filter=None, summarizer=summarize_tensor):
     """Summaries of a graph collection. name_filter: a regular expression that names begin with.
 
+    Shapes, dtypes, errors: the summarizer's.
     TF: tf.contrib.layers.summarize_collection."""
     return summarize_tensors([t for t in ops.get_collection(collection) if name_filter is None
                               or re.match(name_filter, t.op.name)], summarizer)
 
 
 def summarize_activations(name_filter=None, summarizer=summarize_activation):
-    """Those of the collection ACTIVATIONS. TF: tf.contrib.layers.summarize_activations."""
+    """Those of the collection ACTIVATIONS: shapes, dtypes and errors are the summarizer's.
+    TF: tf.contrib.layers.summarize_activations."""
     return summarize_collection(GraphKeys.ACTIVATIONS, name_filter, summarizer)
 
 

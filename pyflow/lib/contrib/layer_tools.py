@@ -29,7 +29,8 @@ FORMATS = {2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
 
 # ------------------------------------------------------------------------------- named results
 def append_tensor_alias(tensor, alias):
-    """Adds `alias` to the names of a tensor. TF: tf.contrib.layers.utils.append_tensor_alias."""
+    """Adds `alias`, a string, to the names of a tensor of any shape; never an error.
+    TF: tf.contrib.layers.utils.append_tensor_alias."""
     if hasattr(tensor, "aliases"):
         tensor.aliases.append(alias[:-1] if alias.endswith("/") else alias)
     else:
@@ -38,8 +39,9 @@ def append_tensor_alias(tensor, alias):
 
 
 def get_tensor_aliases(tensor):
-    """The names given to a tensor; its op's where there are none.
+    """The names given to a tensor; its op's where there are none: a list of strings.
 
+    tensor: of any shape and dtype; AttributeError for what is no tensor.
     TF: tf.contrib.layers.utils.get_tensor_aliases."""
     if getattr(tensor, "aliases", None):
         return tensor.aliases
@@ -47,13 +49,15 @@ def get_tensor_aliases(tensor):
 
 
 def gather_tensors_aliases(tensors):
-    """The names of several tensors. TF: tf.contrib.layers.utils.gather_tensors_aliases."""
+    """The names of several tensors of any shapes: a list of strings.
+    AttributeError for what is no tensor. TF: tf.contrib.layers.utils.gather_tensors_aliases."""
     return [alias for tensor in tensors for alias in get_tensor_aliases(tensor)]
 
 
 def collect_named_outputs(collections, alias, outputs):
     """Adds `outputs`, called `alias`, to `collections` (a name, names, or None); returns it.
 
+    outputs: of any shape and dtype; never an error.
     TF: tf.contrib.layers.utils.collect_named_outputs."""
     if collections:
         append_tensor_alias(outputs, alias)
@@ -64,6 +68,7 @@ def collect_named_outputs(collections, alias, outputs):
 def convert_collection_to_dict(collection, clear_collection=False):
     """An OrderedDict {name: tensor} of a collection. clear_collection: which is then emptied.
 
+    Tensors of any shape and dtype; AttributeError where the collection has something else.
     TF: tf.contrib.layers.utils.convert_collection_to_dict."""
     found = containers.OrderedDict((alias, tensor) for tensor in ops.get_collection(collection)
                                    for alias in get_tensor_aliases(tensor))
@@ -74,7 +79,8 @@ def convert_collection_to_dict(collection, clear_collection=False):
 
 # ---------------------------------------------------------------------------------- variables
 def get_variable_collections(variables_collections, name):
-    """Those of variable `name`. TF: tf.contrib.layers.utils.get_variable_collections."""
+    """Those of variable `name`, a string, whatever its shape: the list, or the dict's; no error.
+    TF: tf.contrib.layers.utils.get_variable_collections."""
     if isinstance(variables_collections, dict):
         return variables_collections.get(name)
     return variables_collections
@@ -103,7 +109,8 @@ def model_getter(rename=None):
 def constant_value(value_or_tensor_or_var, dtype=None):
     """The value where it is known while the graph is built, else None.
 
-    dtype: what a tensor must have. ValueError for None, or another dtype.
+    value_or_tensor_or_var: a scalar. dtype: what a tensor must have. ValueError for None, or
+    another dtype.
     TF: tf.contrib.layers.utils.constant_value."""
     if value_or_tensor_or_var is None:
         raise ValueError("value_or_tensor_or_var cannot be None")
@@ -114,8 +121,9 @@ def constant_value(value_or_tensor_or_var, dtype=None):
 
 
 def two_element_tuple(int_or_tuple):
-    """(n, n) of an int, or a pair as it is. ValueError for others.
+    """(n, n) of an int, or a pair of ints, a TensorShape too. ValueError for others.
 
+    Such are a window's sizes, one for each dimension.
     TF: tf.contrib.layers.utils.two_element_tuple."""
     try:
         return n_positive_integers(2, int_or_tuple)
@@ -125,8 +133,9 @@ def two_element_tuple(int_or_tuple):
 
 
 def n_positive_integers(n, value):
-    """A tuple of n positive ints, of one int or n of them. ValueError for others.
+    """A tuple of n positive ints, of one int, n of them, or a TensorShape. ValueError for others.
 
+    Such are a window's sizes, one for each dimension.
     TF: tf.contrib.layers.utils.n_positive_integers."""
     values = value.as_list() if isinstance(value, TensorShape) else value
     values = tuple(int(v) for v in values) if isinstance(values, (list, tuple)) else \
@@ -137,8 +146,8 @@ def n_positive_integers(n, value):
 
 
 def last_dimension(shape, min_rank=1):
-    """The static size of the last dimension. ValueError if it is unknown or the rank is less than
-    min_rank. TF: tf.contrib.layers.utils.last_dimension."""
+    """The static size of the last dimension, an int. ValueError if it is unknown, or if the rank
+    is less than min_rank. TF: tf.contrib.layers.utils.last_dimension."""
     return channel_dimension(shape, "channels_last", min_rank)
 
 

@@ -6,6 +6,7 @@ Functions only.  Thread: the one building the graph.  Source: TF 1.15 tf.contrib
 """
 import functools
 import inspect
+import re
 
 from pyflow.framework import dtypes, graph as ops
 from pyflow.lib.math import reductions
@@ -36,8 +37,10 @@ def _swapped(name, function):
         return function(labels, predictions, *args, **kwargs)
     made.__name__ = made.__qualname__ = name
     made.__signature__ = inspect.Signature([predictions, labels, *others])
-    made.__doc__ = (f"tf.metrics.{function.__name__} with predictions before labels; its other arguments, "
-                    f"results and\n    errors. TF: tf.contrib.metrics.{name}.")
+    said = inspect.getdoc(function).split("\n\n    >>>")[0]
+    made.__doc__ = (re.sub(r"\s*TF:\s+tf\.metrics\.\w+\.", "", said).rstrip() +
+                    f"\n\ntf.metrics.{function.__name__} with predictions before labels.\n"
+                    f"TF: tf.contrib.metrics.{name}.")
     return made
 
 
@@ -66,7 +69,8 @@ def accuracy(predictions, labels, weights=None, name=None):
 
 
 def aggregate_metrics(*value_update_tuples):
-    """(list of values, list of updates) of pairs. ValueError without any.
+    """(list of values, list of updates) of pairs of tensors of any shapes and dtypes.
+    ValueError without any.
 
     TF: tf.contrib.metrics.aggregate_metrics."""
     if not value_update_tuples:
@@ -78,6 +82,7 @@ def aggregate_metrics(*value_update_tuples):
 def aggregate_metric_map(names_to_tuples):
     """({name: value}, {name: update}) of {name: (value, update)}.
 
+    Tensors of any shapes and dtypes; TypeError for what is no pair.
     TF: tf.contrib.metrics.aggregate_metric_map."""
     return ({name: value for name, (value, _) in names_to_tuples.items()},
             {name: update for name, (_, update) in names_to_tuples.items()})

@@ -7,7 +7,7 @@ Example:  `slim.model_analyzer.analyze_vars(slim.get_model_variables(), print_in
 
 
 def tensor_description(var):
-    """"(float32 2x3)" of a tensor or variable.
+    """"(float32 2x3)" of a tensor or variable: its dtype and shape, also if unknown; no errors.
 
     TF: tf.contrib.slim.model_analyzer.tensor_description."""
     shape = var.shape.as_list() if var.shape.ndims is not None else ["<unknown>"]
@@ -16,9 +16,10 @@ def tensor_description(var):
 
 
 def analyze_ops(graph, print_info=False):
-    """The number of elements of all operations' results whose shapes are known.
+    """The number of elements of all operations' results whose shapes are known, an int.
 
-    print_info: prints a line for each. TF: tf.contrib.slim.model_analyzer.analyze_ops."""
+    graph: a tf.Graph, else AttributeError. print_info: prints a line for each.
+    TF: tf.contrib.slim.model_analyzer.analyze_ops."""
     lines, total = [], 0
     for op in graph.get_operations():
         size = sum(output.shape.num_elements() or 0 for output in op.outputs)
@@ -31,9 +32,10 @@ def analyze_ops(graph, print_info=False):
 
 
 def analyze_vars(variables, print_info=False):
-    """(elements, bytes) of all variables.
+    """(elements, bytes) of all variables, of any shape and dtype: two ints.
 
-    print_info: prints a line for each. TF: tf.contrib.slim.model_analyzer.analyze_vars.
+    AttributeError for what is no variable. print_info: prints a line for each.
+    TF: tf.contrib.slim.model_analyzer.analyze_vars.
 
         >>> _ = tf.get_variable("w", [2, 3])
         >>> tf.contrib.slim.model_analyzer.analyze_vars(tf.global_variables())

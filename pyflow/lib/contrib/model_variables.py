@@ -19,7 +19,7 @@ from pyflow.framework.graph import GraphKeys
 from pyflow.lib.contrib.arg_scope import add_arg_scope, tables
 from pyflow.lib.array.identity_functions import placeholder
 from pyflow.lib.control_flow import grouping
-from pyflow.lib.variables import variable_scope as scopes
+from pyflow.lib.variables import variable_scope as scopes, variables
 
 
 @add_arg_scope
@@ -28,8 +28,9 @@ def variable(name, shape=None, dtype=None, initializer=None, regularizer=None, t
              custom_getter=None, use_resource=None, synchronization=None, aggregation=None):
     """The variable `name` of the variable scope, made or found on `device`.
 
-    collections: GLOBAL_VARIABLES where None. Others: as tf.get_variable's.
-    TF: tf.contrib.framework.variable."""
+    collections: GLOBAL_VARIABLES where None. Others, shape and dtype among them: as
+    tf.get_variable's, and so are the errors: ValueError for a variable that exists and is not to be
+    reused. TF: tf.contrib.framework.variable."""
     collections = list(dict.fromkeys([GraphKeys.GLOBAL_VARIABLES] if collections is None
                                      else collections))
     getter = scopes.get_variable
@@ -50,7 +51,8 @@ def model_variable(name, shape=None, dtype=dtypes.float32, initializer=None, reg
                    aggregation=None):
     """A variable that joins MODEL_VARIABLES, GLOBAL_VARIABLES and `collections`.
 
-    Arguments: as tf.contrib.framework.variable's. TF: tf.contrib.framework.model_variable.
+    Arguments, dtype among them, and errors: as tf.contrib.framework.variable's.
+    TF: tf.contrib.framework.model_variable.
 
         >>> w = tf.contrib.framework.model_variable("w", [2, 3])
         >>> [v.name for v in tf.contrib.framework.get_model_variables()]
@@ -65,23 +67,32 @@ def model_variable(name, shape=None, dtype=dtypes.float32, initializer=None, reg
 
 
 def add_model_variable(var):
-    """Adds `var` to MODEL_VARIABLES once. TF: tf.contrib.framework.add_model_variable."""
+    """Adds `var`, of any shape and dtype, to MODEL_VARIABLES once; never an error.
+    TF: tf.contrib.framework.add_model_variable."""
     known = ops.get_collection_ref(GraphKeys.MODEL_VARIABLES)
     if not any(var is other for other in known):
         known.append(var)
 
 
 def global_variable(initial_value, validate_shape=True, name=None, use_resource=None):
-    """A variable that is not trained. TF: tf.contrib.framework.global_variable."""
-    return scopes.variable(initial_value, trainable=False, validate_shape=validate_shape,
-                           collections=[GraphKeys.GLOBAL_VARIABLES], name=name,
-                           use_resource=use_resource)
+    """A variable that is not trained, in GLOBAL_VARIABLES.
+
+    initial_value: any shape and dtype. ValueError for a shape that is not known, unless
+    validate_shape is False. TF: tf.contrib.framework.global_variable.
+
+        >>> tf.contrib.framework.global_variable(1.0, name="rate") in tf.trainable_variables()
+        False
+    """
+    return variables.Variable(initial_value, trainable=False, validate_shape=validate_shape,
+                              collections=[GraphKeys.GLOBAL_VARIABLES], name=name,
+                              use_resource=use_resource)
 
 
 def get_variables(scope=None, suffix=None, collection=GraphKeys.GLOBAL_VARIABLES):
     """The variables of `collection` whose names begin with `scope` and end with `suffix`.
 
-    scope: a regular expression, or a VariableScope. TF: tf.contrib.framework.get_variables."""
+    scope: a regular expression, or a VariableScope; suffix: a string. Variables of any shape and
+    dtype; re.error for what is no regular expression. TF: tf.contrib.framework.get_variables."""
     if isinstance(scope, scopes.VariableScope):
         scope = scope.name
     if suffix is not None:
@@ -90,34 +101,43 @@ def get_variables(scope=None, suffix=None, collection=GraphKeys.GLOBAL_VARIABLES
 
 
 def get_model_variables(scope=None, suffix=None):
-    """Those of MODEL_VARIABLES; as get_variables. TF: tf.contrib.framework.get_model_variables."""
+    """Those of MODEL_VARIABLES: shapes, dtypes, errors as get_variables.
+
+    TF: tf.contrib.framework.get_model_variables."""
     return get_variables(scope, suffix, GraphKeys.MODEL_VARIABLES)
 
 
 def get_local_variables(scope=None, suffix=None):
-    """Those of LOCAL_VARIABLES; as get_variables. TF: tf.contrib.framework.get_local_variables."""
+    """Those of LOCAL_VARIABLES: shapes, dtypes, errors as get_variables.
+
+    TF: tf.contrib.framework.get_local_variables."""
     return get_variables(scope, suffix, GraphKeys.LOCAL_VARIABLES)
 
 
 def get_trainable_variables(scope=None, suffix=None):
-    """Those of TRAINABLE_VARIABLES. TF: tf.contrib.framework.get_trainable_variables."""
+    """Those of TRAINABLE_VARIABLES: shapes, dtypes, errors as get_variables.
+
+    TF: tf.contrib.framework.get_trainable_variables."""
     return get_variables(scope, suffix, GraphKeys.TRAINABLE_VARIABLES)
 
 
 def get_variables_by_suffix(suffix, scope=None):
-    """Variables whose names end with `suffix`. TF: tf.contrib.framework.get_variables_by_suffix."""
+    """Global variables whose names end with `suffix`: shapes, dtypes, errors as get_variables.
+
+    TF: tf.contrib.framework.get_variables_by_suffix."""
     return get_variables(scope=scope, suffix=suffix)
 
 
 def get_variables_by_name(given_name, scope=None):
     """Variables whose last part of the name, or whole name, is `given_name`.
 
+    Shapes, dtypes, errors: as get_variables.
     TF: tf.contrib.framework.get_variables_by_name."""
     return get_variables(scope=scope, suffix=f"/{given_name}:|^{given_name}:")
 
 
 def get_unique_variable(var_op_name):
-    """The global variable named exactly so. ValueError if there is none.
+    """The global variable, of any shape and dtype, named exactly so. ValueError if there is none.
 
     TF: tf.contrib.framework.get_unique_variable."""
     candidates = get_variables(scope=var_op_name)
@@ -133,6 +153,7 @@ def get_unique_variable(var_op_name):
 def get_variable_full_name(var):
     """The name that checkpoints know `var` by: of a part, the whole variable's.
 
+    var: of any shape and dtype; never an error.
     TF: tf.contrib.framework.get_variable_full_name."""
     info = getattr(var, "_get_save_slice_info", None)
     part = info() if info is not None else None
@@ -142,7 +163,7 @@ def get_variable_full_name(var):
 def get_variables_to_restore(include=None, exclude=None):
     """Global variables in the scopes `include` (all, where None) and not in those of `exclude`.
 
-    include, exclude: lists of scopes. TypeError for others.
+    include, exclude: lists of scopes (strings), else TypeError. Variables of any shape and dtype.
     TF: tf.contrib.framework.get_variables_to_restore."""
     for what, given in (("include", include), ("exclude", exclude)):
         if given is not None and not isinstance(given, (list, tuple)):
@@ -156,6 +177,7 @@ def filter_variables(var_list, include_patterns=None, exclude_patterns=None, reg
     """Those of `var_list` whose names match one of include_patterns (any, where None) and none of
     exclude_patterns. reg_search: patterns match anywhere, not only at the beginning.
 
+    Variables of any shape and dtype. re.error for what is no regular expression.
     TF: tf.contrib.framework.filter_variables."""
     match = re.search if reg_search else re.match
 
@@ -169,8 +191,9 @@ def filter_variables(var_list, include_patterns=None, exclude_patterns=None, reg
 def assign_from_values(var_names_to_values):
     """(op, feed_dict) that give variables values: `session.run(op, feed_dict)`.
 
-    var_names_to_values: {variable's name: NumPy array with as many elements}. ValueError for a
-    name that is no variable's. TF: tf.contrib.framework.assign_from_values."""
+    var_names_to_values: {variable's name: NumPy array with as many elements}, given the
+    variable's shape and dtype. ValueError for another number of elements, and for a name that is no
+    variable's. TF: tf.contrib.framework.assign_from_values."""
     feed, assigned = {}, []
     for name, value in var_names_to_values.items():
         var = get_unique_variable(name)
@@ -181,7 +204,9 @@ def assign_from_values(var_names_to_values):
 
 
 def assign_from_values_fn(var_names_to_values):
-    """A function of a session that does it. TF: tf.contrib.framework.assign_from_values_fn."""
+    """A function of a session that gives variables values: {name: array}, as assign_from_values,
+    whose shapes, dtypes and errors it has.
+    TF: tf.contrib.framework.assign_from_values_fn."""
     op, feed = assign_from_values(var_names_to_values)
     return lambda session: session.run(op, feed)
 

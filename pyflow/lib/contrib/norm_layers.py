@@ -252,8 +252,8 @@ def instance_norm(inputs, center=True, scale=True, epsilon=1e-6, activation_fn=N
                   outputs_collections=None, trainable=True, data_format="NHWC", scope=None):
     """Each channel of each example brought to mean 0 and variance 1 over its spatial dimensions.
 
-    inputs: floats [batch, ..., channels], or [batch, channels, ...] with "NCHW".
-    TF: tf.contrib.layers.instance_norm."""
+    inputs: floats [batch, ..., channels], or [batch, channels, ...] with "NCHW". ValueError for a
+    rank below 2, unknown channels, or another format. TF: tf.contrib.layers.instance_norm."""
     inputs = ops.convert_to_tensor(inputs)
     first, rank = tools.checked_format(data_format) == "channels_first", inputs.shape.ndims
     with variable_scope(scope, "InstanceNorm", [inputs], reuse=reuse) as sc:

@@ -24,13 +24,20 @@ ENDLESS = 2 ** 63 - 1
 
 
 def shuffle_and_repeat(buffer_size, count=None, seed=None):
-    """shuffle, then repeat: each round in another order. TF: tf.data.experimental."""
+    """shuffle, then repeat: each round in another order.
+
+    Elements of any shapes and dtypes. buffer_size, count (None: without end), seed: scalar ints,
+    else TypeError; InvalidArgumentError in the step for a buffer_size below 1.
+    TF: tf.data.experimental.shuffle_and_repeat."""
     return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
 
 
 def map_and_batch(map_func, batch_size, num_parallel_batches=None, drop_remainder=False,
                   num_parallel_calls=None):
-    """map, then batch. ValueError for both num_parallel_batches and num_parallel_calls.
+    """map, then batch: elements of map_func's shapes and dtypes, with a dimension in front.
+
+    batch_size, num_parallel_calls: scalar ints; num_parallel_batches: an int. ValueError for both
+    of the latter; InvalidArgumentError in the step for rows of different shapes.
     TF: tf.data.experimental.map_and_batch."""
     if num_parallel_batches is not None and num_parallel_calls is not None:
         raise ValueError("The `num_parallel_batches` and `num_parallel_calls` arguments are "
@@ -44,6 +51,9 @@ def map_and_batch(map_func, batch_size, num_parallel_batches=None, drop_remainde
 def parallel_interleave(map_func, cycle_length, block_length=1, sloppy=False,
                         buffer_output_elements=None, prefetch_input_elements=None):
     """interleave that reads ahead; the order is fixed, `sloppy` too.
+
+    map_func: of an element, a Dataset, whose shapes and dtypes the result has, else TypeError.
+    cycle_length, block_length: scalar ints. Other arguments are accepted.
     TF: tf.data.experimental.parallel_interleave."""
     return lambda dataset: dataset.interleave(map_func, cycle_length, block_length,
                                               num_parallel_calls=cycle_length)
@@ -51,34 +61,43 @@ def parallel_interleave(map_func, cycle_length, block_length=1, sloppy=False,
 
 def prefetch_to_device(device, buffer_size=None):
     """prefetch; the copy to the device is the step's own, when it takes the element.
+
+    Elements of any shapes and dtypes. buffer_size: a scalar int, as many as there is time for where
+    None; InvalidArgumentError in the step for one below -1. device: accepted.
     TF: tf.data.experimental.prefetch_to_device."""
     return lambda dataset: dataset.prefetch(AUTOTUNE if buffer_size is None else buffer_size)
 
 
 def copy_to_device(target_device, source_device="/cpu:0"):
-    """The same elements: steps copy what they take. TF: tf.data.experimental.copy_to_device."""
+    """The same elements, of any shapes and dtypes: steps copy what they take; never an error.
+    target_device, source_device: accepted. TF: tf.data.experimental.copy_to_device."""
     return lambda dataset: dataset
 
 
 def ignore_errors():
-    """The elements without those that fail. TF: tf.data.experimental.ignore_errors."""
+    """The elements, of any shapes and dtypes, without those whose making raises an error.
+    TF: tf.data.experimental.ignore_errors."""
     return lambda dataset: dataset._then(dataset_ops.IgnoreErrorsDataset)
 
 
 def unbatch():
-    """The rows of dimension 0 of the elements. TF: tf.data.experimental.unbatch."""
+    """The rows of dimension 0 of the elements, of any dtypes.
+    InvalidArgumentError in the step for a scalar, or for components of different lengths.
+    TF: tf.data.experimental.unbatch."""
     return lambda dataset: dataset.unbatch()
 
 
 def enumerate_dataset(start=0):
-    """(number, element) from `start` on. TF: tf.data.experimental.enumerate_dataset."""
+    """(number, element): the number a scalar int64 from `start` on, else TypeError.
+    TF: tf.data.experimental.enumerate_dataset."""
     return lambda dataset: dataset.enumerate(start)
 
 
 def scan(initial_state, scan_func):
     """scan_func(state, element) -> (next state, element), from initial_state: a nest of tensors.
 
-    TypeError for other structures or types. TF: tf.data.experimental.scan."""
+    States and elements of any shapes and dtypes. TypeError for a next state of another structure
+    or other dtypes, and for a scan_func that returns no pair. TF: tf.data.experimental.scan."""
     def apply(dataset):
         state, function = dataset._stepping(initial_state, scan_func, "scan")
         if not isinstance(function.returned, tuple) or len(function.returned) != 2:
@@ -102,8 +121,9 @@ def scan(initial_state, scan_func):
 def group_by_window(key_func, reduce_func, window_size=None, window_size_func=None):
     """reduce_func(key, dataset of one key's elements) -> a dataset, whose elements these are.
 
-    key_func: of an element, a scalar int64; window_size, or window_size_func of a key: how many
-    elements a window has. ValueError unless one of both is given.
+    key_func: of an element (any shapes and dtypes), a scalar int64; window_size, or
+    window_size_func of a key, a scalar int64: how many elements a window has. ValueError unless one
+    of both is given, and for other keys; TypeError where reduce_func returns no Dataset.
     TF: tf.data.experimental.group_by_window."""
     if (window_size is None) == (window_size_func is None):
         raise ValueError("Must pass either window_size or window_size_func, not both.")
@@ -145,9 +165,10 @@ def bucket_by_sequence_length(element_length_func, bucket_boundaries, bucket_bat
                               drop_remainder=False):
     """Batches of elements of like length, padded.
 
-    element_length_func: of an element, an int32; bucket_boundaries: upper bounds, exclusive;
+    element_length_func: of an element, a scalar int; bucket_boundaries: upper bounds, exclusive;
     bucket_batch_sizes: one more than these. pad_to_bucket_boundary: to the bound less one, rather
-    than to the batch's longest. ValueError for sizes that do not fit each other.
+    than to the batch's longest. padded_shapes, padding_values, drop_remainder: as padded_batch's;
+    no_padding: elements of one shape. ValueError for sizes that do not fit each other.
     TF: tf.data.experimental.bucket_by_sequence_length."""
     if len(bucket_batch_sizes) != len(bucket_boundaries) + 1:
         raise ValueError("len(bucket_batch_sizes) must equal len(bucket_boundaries) + 1")
@@ -206,7 +227,8 @@ def _directed(selector, datasets):
 def sample_from_datasets(datasets, weights=None, seed=None):
     """A Dataset: each element of one of `datasets`, drawn by `weights` (equal where None).
 
-    weights: as many numbers, or a Dataset of them.
+    datasets: of one structure and dtypes, else TypeError; of shapes in common. weights: a vector of
+    as many floats (ValueError for another length, TypeError for ints), or a Dataset of such.
     TF: tf.data.experimental.sample_from_datasets."""
     datasets = list(datasets)
     if isinstance(weights, Dataset):
@@ -230,7 +252,9 @@ def sample_from_datasets(datasets, weights=None, seed=None):
 
 def choose_from_datasets(datasets, choice_dataset):
     """A Dataset: each element of the one of `datasets` that choice_dataset's int64 names.
-    TypeError for another choice_dataset. TF: tf.data.experimental.choose_from_datasets."""
+
+    choice_dataset: of scalar int64, else TypeError; so for datasets of different dtypes.
+    TF: tf.data.experimental.choose_from_datasets."""
     if choice_dataset.output_types != dtypes.int64 or \
             not choice_dataset.output_shapes.is_compatible_with([]):
         raise TypeError("`choice_dataset` must be a dataset of scalar `tf.int64` tensors.")
@@ -238,20 +262,25 @@ def choose_from_datasets(datasets, choice_dataset):
 
 
 def Counter(start=0, step=1, dtype=dtypes.int64):
-    """A Dataset of start, start + step, ... without end. TF: tf.data.experimental.Counter."""
+    """A Dataset of start, start + step, ... without end: scalars of `dtype`.
+
+    start, step: ints, else TypeError; InvalidArgumentError in the step for a step of 0.
+    TF: tf.data.experimental.Counter."""
     dtype = dtypes.as_dtype(dtype)
     counted = Dataset.range(start, ENDLESS if step > 0 else -ENDLESS, step)
     return counted if dtype == dtypes.int64 else counted.map(lambda x: tensors.cast(x, dtype))
 
 
 def RandomDataset(seed=None):
-    """A Dataset of random int64 from 0 to 2^32 - 1 without end. TF: tf.data.experimental."""
+    """A Dataset of random scalar int64 from 0 to 2^32 - 1 without end.
+    seed: an int, else TypeError. TF: tf.data.experimental.RandomDataset."""
     return Dataset.range(ENDLESS).map(lambda _: random_functions.random_uniform(
         [], 0, 2 ** 32, dtypes.int64, seed=seed))
 
 
 def get_single_element(dataset):
-    """The only element, as tensors. InvalidArgumentError in the step for none, or for more.
+    """The only element, as tensors of the Dataset's shapes and dtypes.
+    InvalidArgumentError in the step for none, or for more.
     TypeError for what is no Dataset. TF: tf.data.experimental.get_single_element."""
     if not isinstance(dataset, Dataset):
         raise TypeError("`dataset` must be a `tf.data.Dataset` object.")
@@ -268,32 +297,45 @@ def take_while(predicate):
 
 
 def batch_and_drop_remainder(batch_size):
-    """batch(batch_size, drop_remainder=True). TF: tf.contrib.data.batch_and_drop_remainder."""
+    """batch(batch_size, drop_remainder=True): elements of any dtypes, with a dimension in front.
+
+    batch_size: a scalar int, else TypeError; InvalidArgumentError in the step for one below 1, or
+    for rows of different shapes. TF: tf.contrib.data.batch_and_drop_remainder."""
     return lambda dataset: dataset.batch(batch_size, drop_remainder=True)
 
 
 def make_one_shot_iterator(dataset):
-    """As its method. TF: tf.compat.v1.data.make_one_shot_iterator."""
+    """dataset.make_one_shot_iterator(): of the dataset's shapes and dtypes.
+    ValueError for a dataset that reads a placeholder or a variable.
+    TF: tf.compat.v1.data.make_one_shot_iterator."""
     return dataset.make_one_shot_iterator()
 
 
 def make_initializable_iterator(dataset, shared_name=None):
-    """As its method. TF: tf.compat.v1.data.make_initializable_iterator."""
+    """dataset.make_initializable_iterator(shared_name): of the dataset's shapes and dtypes.
+    shared_name: a string; sessions with one name share it. AttributeError for what is no Dataset.
+    TF: tf.compat.v1.data.make_initializable_iterator."""
     return dataset.make_initializable_iterator(shared_name)
 
 
 def get_output_types(dataset_or_iterator):
-    """A nest of DTypes. TF: tf.compat.v1.data.get_output_types."""
+    """A nest of DTypes, one for each component, whatever its shape.
+    AttributeError for what is neither Dataset nor Iterator.
+    TF: tf.compat.v1.data.get_output_types."""
     return dataset_or_iterator.output_types
 
 
 def get_output_shapes(dataset_or_iterator):
-    """A nest of TensorShapes. TF: tf.compat.v1.data.get_output_shapes."""
+    """A nest of shapes (TensorShape), one for each component, whatever its dtype.
+    AttributeError for what is neither Dataset nor Iterator.
+    TF: tf.compat.v1.data.get_output_shapes."""
     return dataset_or_iterator.output_shapes
 
 
 def get_output_classes(dataset_or_iterator):
-    """A nest of classes. TF: tf.compat.v1.data.get_output_classes."""
+    """A nest of classes, tf.Tensor for components of any shape and dtype that are dense.
+    AttributeError for what is neither Dataset nor Iterator.
+    TF: tf.compat.v1.data.get_output_classes."""
     return dataset_or_iterator.output_classes
 
 

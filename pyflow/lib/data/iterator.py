@@ -59,6 +59,9 @@ class Iterator:
             output_shapes=structure.flatten(shapes))
         return Iterator(resource, None, types, shapes, output_classes)
 
+    def __repr__(self):
+        return f"<tf.data.Iterator shapes: {self.output_shapes}, types: {self.output_types}>"
+
     @property
     def initializer(self):
         """The Operation that begins (again) with the first element. ValueError if it has none."""

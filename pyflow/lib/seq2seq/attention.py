@@ -21,6 +21,7 @@ import math
 import numpy as np
 
 from pyflow.framework import dtypes, graph as ops, nest
+from pyflow.framework.shown import ShowsArguments
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.lib.array.gather_functions import one_hot
 from pyflow.lib.layers.core import Dense
@@ -35,7 +36,7 @@ from pyflow.ops.data.tensor_arrays import TensorArray
 from pyflow.ops.elementwise import activation_ops, unary_ops
 
 
-class AttentionMechanism:
+class AttentionMechanism(ShowsArguments):
     """What AttentionWrapper asks where to look; subclasses give `score(query)`.
 
     TF: tf.contrib.seq2seq.AttentionMechanism."""
@@ -286,6 +287,7 @@ class AttentionWrapper(RNNCell):
 def hardmax(logits, name=None):
     """One-hot of the largest along the last dimension, of any float dtype.
 
+    logits: of rank 1 or more; TypeError for strings.
     TF: tf.contrib.seq2seq.hardmax."""
     with ops.name_scope(name, "Hardmax", [logits]):
         logits = ops.convert_to_tensor(logits)

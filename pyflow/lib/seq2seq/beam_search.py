@@ -40,7 +40,8 @@ from pyflow.ops.move import join_ops
 
 def tile_batch(t, multiplier, name=None):
     """A nest of [batch, ...] with each example `multiplier` times in a row: [batch * multiplier,
-    ...]. ValueError for scalars. TF: tf.contrib.seq2seq.tile_batch.
+    ...]. t: of any dtype; ValueError for scalars. multiplier: an int or a scalar int32.
+    TF: tf.contrib.seq2seq.tile_batch.
 
         >>> tf.Session().run(tf.contrib.seq2seq.tile_batch(tf.constant([1, 2]), 3)).tolist()
         [1, 1, 1, 2, 2, 2]
@@ -66,6 +67,7 @@ def gather_tree(step_ids, parent_ids, max_sequence_lengths, end_token):
 
     step_ids, parent_ids: int32 [time, batch, beam]; max_sequence_lengths: int32 [batch], where the
     longest beam of an example ends; end_token: what fills, and follows, ends.
+    ValueError for other ranks, TypeError for other dtypes.
     TF: tf.contrib.seq2seq.gather_tree."""
     step_ids, parent_ids = ops.convert_to_tensor(step_ids), ops.convert_to_tensor(parent_ids)
     lengths = ops.convert_to_tensor(max_sequence_lengths, dtypes.int32)

@@ -15,6 +15,7 @@ Example:
 import collections
 
 from pyflow.framework import dtypes, graph as ops, nest
+from pyflow.framework.shown import ShowsArguments
 from pyflow.framework.static_value import constant_value
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.lib.control_flow.while_loop import while_loop
@@ -28,7 +29,7 @@ from pyflow.ops.data.tensor_arrays import TensorArray
 from pyflow.ops.elementwise import logic_ops
 
 
-class Decoder:
+class Decoder(ShowsArguments):
     """What dynamic_decode repeats; subclasses give all but finalize.
 
     batch_size: int or scalar tensor. output_size, output_dtype: nests of TensorShapes and dtypes of

@@ -10,6 +10,7 @@ Thread: the one building the graph.  Source: TF 1.15 tf.contrib.seq2seq.
 Example:  `tf.contrib.seq2seq.GreedyEmbeddingHelper(embedding, tf.fill([batch], GO), EOS)`.
 """
 from pyflow.framework import dtypes, graph as ops, nest
+from pyflow.framework.shown import ShowsArguments
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.lib.array import array_functions
 from pyflow.lib.control_flow.cond import cond
@@ -42,7 +43,7 @@ def drawn(logits, seed=None):
         random_functions.multinomial(logits, 1, seed=seed), dtypes.int32), [-1])
 
 
-class Helper:
+class Helper(ShowsArguments):
     """What samples and feeds a decoder; see the module's invariants. TF: tf.contrib.seq2seq.Helper.
 
     batch_size: scalar int32. sample_ids_shape, sample_ids_dtype: of a step's samples, without

@@ -327,7 +327,7 @@ class _ContribScaling(VarianceScaling):
 
 def variance_scaling_initializer(factor=2.0, mode="FAN_IN", uniform=False, seed=None,
                                  dtype=dtypes.float32):
-    """Variance factor / n, n: the inputs of a unit, its outputs, or their mean.
+    """Variance factor / n, n: the inputs of a unit, its outputs, or their mean, by the shape.
 
     mode: "FAN_IN", "FAN_OUT" or "FAN_AVG". uniform: else a truncated normal. TypeError for
     another mode, and for a dtype that is not floating. Source: He et al. 2015.
