@@ -1,9 +1,9 @@
-"""Elements beside TensorFlow's, recorded by cases.py."""
+"""Elements beside TensorFlow's, recorded by recorded_pipelines.py."""
 import json
 import pathlib
 
 import pyflow as tf
-from cases import answers
+from recorded_pipelines import answers
 
 
 def test_elements_are_tensorflows():

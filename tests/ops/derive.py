@@ -30,6 +30,8 @@ OUTSIDE = {
     "data.script_ops": ("Python functions", "oracle/test_oracle.py"),
     "data.session_ops": ("tensors that outlive their step", "session/test_session_handles.py"),
     "data.tensor_array_ops": ("arrays, written in a loop", "control_flow/test_values.py"),
+    "dataset.dataset_ops": ("datasets, read by iterators", "data/test_answers.py"),
+    "dataset.iterator_ops": ("iterators", "data/test_states.py"),
     "queue.accumulator_ops": ("accumulators, filled by one node and read by another",
                               "queues/test_oracle.py"),
     "queue.barrier_ops": ("barriers, likewise", "queues/test_oracle.py"),

@@ -1,6 +1,6 @@
 """Pipelines whose elements TensorFlow gave, recorded in answers.json.
 
-    python tests/data/cases.py > tests/data/answers.json        # with TensorFlow: compat.v1
+    python tests/data/recorded_pipelines.py > tests/data/answers.json   # with TensorFlow: compat.v1
 """
 import json
 
