@@ -138,9 +138,16 @@ def killed_and_gone_on(seed, kills, folder, rng):
 
 @pytest.mark.long
 def test_pipelines_go_on_after_kill_9_at_200_points(tmp_path):
-    rng, total = random.Random(1), 0
+    """How often one reading can be killed depends on the machine: it is read again until ten."""
+    rng = random.Random(1)
     for seed in range(20):
-        got, killed = killed_and_gone_on(seed, 25, tmp_path, rng)
-        assert got == Reading(seed, 1).read()
-        total += killed
-    assert total >= 200
+        expected, total = Reading(seed, 1).read(), 0
+        for again in range(10):
+            folder = tmp_path / f"{seed}-{again}"
+            folder.mkdir()
+            got, killed = killed_and_gone_on(seed, 10 - total, folder, rng)
+            assert got == expected
+            total += killed
+            if total >= 10:
+                break
+        assert total == 10
