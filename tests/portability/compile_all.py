@@ -73,7 +73,7 @@ def compile_all(build, compiler, mode, commands):
     machine = subprocess.check_output([compiler, "-dumpmachine"], text=True).strip()
     native = machine.startswith("x86_64") and "musl" not in machine and compiler != "musl-gcc"
     if not native:
-        commands = [c for c in commands if "_executor.abi3" not in c["output"]
+        commands = [c for c in commands if "_executor.abi3" not in c["output"] and "libpyflow_api" not in c["output"]
                     and not any(f"_{isa}." in c["output"] for isa in FOREIGN)]
     start = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:

@@ -35,7 +35,8 @@ static pf_status region_of(pf_ctx *c, const tb_bundle *b, const tb_entry *e, int
 
 /* ---------------------------------------------------------------- bytes of a bundle's shards */
 static void shard_path(const tb_bundle *b, int32_t shard, char *path) {
-  snprintf(path, CK_PATH, "%s.data-%05d-of-%05d", b->prefix, shard, b->shards);
+  if (snprintf(path, CK_PATH, "%s.data-%05d-of-%05d", b->prefix, shard, b->shards) >= CK_PATH)
+    path[0] = 0;                /* not with a checked prefix: ck_prefix */
 }
 
 static pf_status open_shard(pf_ctx *c, tb_bundle *b, int32_t shard, char *path) {

@@ -7,7 +7,7 @@
 
 enum { DEPTH = 16, MOST_TYPES = 256 };           /* of windows in windows; components */
 
-static const char MAGIC[5] = "PFDS\1";
+static const char MAGIC[] = {'P', 'F', 'D', 'S', 1};
 
 /* ---------------------------------------------------------------- writing */
 static void put(ds_writer *w, const void *bytes, size_t n) {
