@@ -51,7 +51,8 @@ def flags(command, native):
     """The compile command's flags that count here."""
     words = [w for w in shlex.split(command) if w.startswith(KEPT)]
     if not native:
-        words = [w for w in words if not w.startswith(("-m", "-DPF_HAVE_AVX"))]
+        # Neither this machine's instruction sets nor its libraries.
+        words = [w for w in words if not w.startswith(("-m", "-DPF_HAVE_AVX", "-DPF_ZLIB"))]
     return words
 
 
