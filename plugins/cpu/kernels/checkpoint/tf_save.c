@@ -84,7 +84,7 @@ static void table_add(table *t, pf_str key, const pf_bytes *value) {
 }
 
 static void table_end(table *t) {
-  static const uint8_t magic[8] = {0x57, 0xfb, 0x80, 0x8b, 0x24, 0x75, 0x47, 0xdb};
+  static const char magic[] = "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
   pf_bytes meta = {0}, meta_at = {0}, index_at = {0};
   flush(t);
   end_block(&t->out, &meta, &meta_at);
