@@ -14,7 +14,7 @@
  */
 #include "dataset/rows.h"
 #include "dataset/state.h"
-#include "dataset/checksum.h"
+#include "checkpoint/crc32c.h"
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -49,7 +49,7 @@ static pf_status write_file(const cache *c, const ds_row *rows, int64_t n, ds_ro
   ds_write_begin(&w, c->d.host);
   ds_put_int(&w, n);
   for (int64_t i = 0; i < n; i++) ds_put_row(&w, &rows[i]);
-  uint32_t sum = w.failed ? 0 : ds_crc32c(w.bytes, w.n);
+  uint32_t sum = w.failed ? 0 : pf_crc32c(0, w.bytes, w.n);
   FILE *f = w.failed ? NULL : fopen(beside, "wb");
   int ok = f && fwrite(w.bytes, 1, w.n, f) == w.n && fwrite(&sum, 1, 4, f) == 4 &&
            !fflush(f) && !fsync(fileno(f));
@@ -92,7 +92,7 @@ static pf_status read_file(cache *c, ds_row *error) {
   pf_status st = PF_DATA_LOSS;
   if (n_bytes > 4) {
     memcpy(&sum, bytes + n_bytes - 4, 4);
-    if (sum == ds_crc32c(bytes, n_bytes - 4))
+    if (sum == pf_crc32c(0, bytes, n_bytes - 4))
       st = ds_read_begin(&r, c->d.host, (pf_str){bytes, (int64_t)n_bytes - 4});
     if (!st) st = rows_in(&r, &c->d, &rows, &n);
   }

@@ -11,7 +11,7 @@
  * Source: TF's record format: length, masked CRC-32C of it, bytes, masked CRC-32C of them; RFC 1950
  * and 1952 through zlib.  Threads: as dataset.h.
  */
-#include "dataset/checksum.h"
+#include "checkpoint/crc32c.h"
 #include "dataset/dataset.h"
 #include <errno.h>
 #include <stdio.h>
@@ -20,6 +20,9 @@
 #endif
 
 enum { PIECE = 1 << 16 };
+static uint32_t masked(const void *bytes, size_t n) {
+  return pf_crc32c_mask(pf_crc32c(0, bytes, (int64_t)n));
+}
 static const int64_t MOST = (int64_t)1 << 31;           /* bytes of one record */
 enum { LINES, RECORDS, FIXED };
 typedef struct {
@@ -188,13 +191,13 @@ static pf_status next_record(file_stage *s, ds_row *out) {
   if (!got) return DS_END;
   if (got < 12) goto short_file;
   uint64_t length = little(s->record, 8);
-  if (ds_masked_crc32c(s->record, 8) != little(s->record + 8, 4) || length > (uint64_t)MOST)
+  if (masked(s->record, 8) != little(s->record + 8, 4) || length > (uint64_t)MOST)
     goto damaged;
   s->n_record = 0;
   PF_TRY(take(s, (int64_t)length + 4, 0, &got, out));
   if (got < (int64_t)length + 4) goto short_file;
   s->n_record -= 4;
-  if (ds_masked_crc32c(s->record, s->n_record) != little(s->record + s->n_record, 4)) goto damaged;
+  if (masked(s->record, s->n_record) != little(s->record + s->n_record, 4)) goto damaged;
   return DS_OK;
 short_file:
   snprintf(what, sizeof what, "truncated record at %" PRId64, begin);
