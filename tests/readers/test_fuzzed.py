@@ -51,8 +51,8 @@ def test_mutated_messages(tmp_path):
     if "asan" in built.stderr and built.returncode:
         pytest.skip("this compiler has no sanitizers")
     assert not built.returncode, built.stderr
-    ran = subprocess.run([str(target), "1500", "1", *seeds(tmp_path)], capture_output=True,
+    ran = subprocess.run([str(target), "600", "1", *seeds(tmp_path)], capture_output=True,
                          text=True, timeout=300)
     assert not ran.returncode, ran.stderr[-4000:]
     calls, succeeded = (int(word) for word in ran.stdout.split() if word.isdigit())
-    assert calls == 6000 and succeeded > 300, ran.stdout
+    assert calls == 2400 and succeeded > 100, ran.stdout
