@@ -141,7 +141,7 @@ def test_versions():
 @pytest.mark.parametrize("name, hint", [
     ("train.Server", "one process"), ("estimator", "tf.Session"),
     ("train.SummaryWriter", "tf.summary"), ("scalar_summary", "tf.summary"),
-    ("merge_all_summaries", "tf.summary"), ("TextLineReader", "placeholders"),
+    ("merge_all_summaries", "tf.summary"), ("LMDBReader", "TFRecords"),
     ("contrib.factorization", "tf.get_variable"),
     ("contrib.layers.not_there", "tf.get_variable")])
 def test_names_that_are_not_here_say_what_to_do(name, hint):
