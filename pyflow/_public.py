@@ -164,6 +164,14 @@ PUBLIC = {
         "contrib.slim.utils.get_variable_collections contrib.slim.utils.last_dimension "
         "contrib.slim.utils.n_positive_integers contrib.slim.utils.smart_cond "
         "contrib.slim.utils.two_element_tuple",
+    "pyflow.lib.contrib.legacy_seq2seq":
+        "contrib.legacy_seq2seq.attention_decoder contrib.legacy_seq2seq.basic_rnn_seq2seq "
+        "contrib.legacy_seq2seq.embedding_attention_decoder "
+        "contrib.legacy_seq2seq.embedding_attention_seq2seq "
+        "contrib.legacy_seq2seq.embedding_rnn_decoder "
+        "contrib.legacy_seq2seq.embedding_rnn_seq2seq "
+        "contrib.legacy_seq2seq.embedding_tied_rnn_seq2seq "
+        "contrib.legacy_seq2seq.one2many_rnn_seq2seq contrib.legacy_seq2seq.tied_rnn_seq2seq",
     "pyflow.lib.contrib.losses":
         "contrib.losses.absolute_difference contrib.losses.add_loss "
         "contrib.losses.compute_weighted_loss contrib.losses.cosine_distance "
@@ -497,8 +505,8 @@ PUBLIC = {
     "pyflow.lib.random.stateless_variate_functions":
         "random.stateless_binomial random.stateless_gamma random.stateless_poisson",
     "pyflow.lib.rnn.legacy_seq2seq":
-        "contrib.legacy_seq2seq.rnn_decoder contrib.legacy_seq2seq.sequence_loss "
-        "contrib.legacy_seq2seq.sequence_loss_by_example",
+        "contrib.legacy_seq2seq.model_with_buckets contrib.legacy_seq2seq.rnn_decoder "
+        "contrib.legacy_seq2seq.sequence_loss contrib.legacy_seq2seq.sequence_loss_by_example",
     "pyflow.lib.rnn.rnn":
         "nn.bidirectional_dynamic_rnn nn.dynamic_rnn nn.raw_rnn",
     "pyflow.lib.rnn.rnn_cell":
