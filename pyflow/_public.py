@@ -690,6 +690,8 @@ PUBLIC = {
         "train.get_checkpoint_state train.latest_checkpoint train.update_checkpoint_state",
     "pyflow.train.device_setter":
         "train.replica_device_setter",
+    "pyflow.train.cluster_spec":
+        "train.ClusterSpec",
     "pyflow.train.iterator_saveable":
         "contrib.data.make_saveable_from_iterator data.experimental.make_saveable_from_iterator",
     "pyflow.train.saver":
@@ -745,6 +747,8 @@ PUBLIC = {
         "train.SessionCreator train.SingularMonitoredSession train.WorkerSessionCreator",
     "pyflow.train.supervisor":
         "train.Supervisor",
+    "pyflow.train.sync_replicas":
+        "train.SyncReplicasOptimizer",
     "pyflow.saved_model.folders":
         "saved_model.contains_saved_model saved_model.loader.maybe_saved_model_directory "
         "saved_model.maybe_saved_model_directory",
