@@ -447,8 +447,9 @@ PUBLIC = {
         "losses.Reduction losses.absolute_difference losses.add_loss losses.compute_weighted_loss "
         "losses.cosine_distance losses.get_losses losses.get_regularization_loss "
         "losses.get_regularization_losses losses.get_total_loss losses.hinge_loss "
-        "losses.huber_loss losses.log_loss losses.mean_squared_error losses.sigmoid_cross_entropy "
-        "losses.softmax_cross_entropy losses.sparse_softmax_cross_entropy",
+        "losses.huber_loss losses.log_loss losses.mean_pairwise_squared_error "
+        "losses.mean_squared_error losses.sigmoid_cross_entropy losses.softmax_cross_entropy "
+        "losses.sparse_softmax_cross_entropy",
     "pyflow.lib.nn.nn_functions":
         "clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value global_norm "
         "linalg.global_norm linalg.l2_normalize math.l2_normalize math.zero_fraction nn.dropout "
@@ -671,14 +672,27 @@ PUBLIC = {
         "train.FtrlOptimizer",
     "pyflow.train.proximal":
         "train.ProximalAdagradOptimizer train.ProximalGradientDescentOptimizer",
+    "pyflow.train.adagrad_da":
+        "train.AdagradDAOptimizer",
+    "pyflow.train.adam_variants":
+        "contrib.opt.AdaMaxOptimizer contrib.opt.LazyAdamOptimizer contrib.opt.NadamOptimizer",
+    "pyflow.train.sign_optimizers":
+        "contrib.opt.AddSignOptimizer contrib.opt.PowerSignOptimizer "
+        "contrib.opt.get_cosine_decay_fn contrib.opt.get_linear_decay_fn "
+        "contrib.opt.get_restart_decay_fn",
+    "pyflow.train.weight_decay":
+        "contrib.opt.AdamWOptimizer contrib.opt.DecoupledWeightDecayExtension "
+        "contrib.opt.LARSOptimizer contrib.opt.MomentumWOptimizer "
+        "contrib.opt.extend_with_decoupled_weight_decay",
     "pyflow.train.training_util":
         "contrib.framework.create_global_step contrib.framework.get_global_step "
         "contrib.framework.get_or_create_global_step train.assert_global_step "
         "train.create_global_step train.get_global_step train.get_or_create_global_step "
         "train.global_step",
     "pyflow.train.learning_rate_decay":
-        "train.cosine_decay train.exponential_decay train.inverse_time_decay "
-        "train.natural_exp_decay train.piecewise_constant train.piecewise_constant_decay "
+        "train.cosine_decay train.cosine_decay_restarts train.exponential_decay "
+        "train.inverse_time_decay train.linear_cosine_decay train.natural_exp_decay "
+        "train.noisy_linear_cosine_decay train.piecewise_constant train.piecewise_constant_decay "
         "train.polynomial_decay",
     "pyflow.train.moving_averages":
         "train.ExponentialMovingAverage",
@@ -696,6 +710,8 @@ PUBLIC = {
         "contrib.data.make_saveable_from_iterator data.experimental.make_saveable_from_iterator",
     "pyflow.train.saver":
         "train.Saver train.SaverDef train.export_meta_graph train.import_meta_graph",
+    "pyflow.train.wrapping_optimizers":
+        "contrib.opt.MovingAverageOptimizer contrib.opt.VariableClippingOptimizer",
     "pyflow.train.warm_start":
         "train.init_from_checkpoint",
     "pyflow.train.contrib_checkpoints":

@@ -11,6 +11,7 @@ from . import legacy_seq2seq as legacy_seq2seq
 from . import losses as losses
 from . import metrics as metrics
 from . import nn as nn
+from . import opt as opt
 from . import rnn as rnn
 from . import seq2seq as seq2seq
 from . import slim as slim

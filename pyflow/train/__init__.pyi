@@ -1,6 +1,7 @@
 """Types of pyflow.train.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
 from pyflow import train as _train
 AdadeltaOptimizer = _train.AdadeltaOptimizer
+AdagradDAOptimizer = _train.AdagradDAOptimizer
 AdagradOptimizer = _train.AdagradOptimizer
 AdamOptimizer = _train.AdamOptimizer
 CheckpointReader = _train.CheckpointReader
@@ -57,6 +58,7 @@ batch = _train.batch
 batch_join = _train.batch_join
 checkpoint_exists = _train.checkpoint_exists
 cosine_decay = _train.cosine_decay
+cosine_decay_restarts = _train.cosine_decay_restarts
 create_global_step = _train.create_global_step
 exponential_decay = _train.exponential_decay
 export_meta_graph = _train.export_meta_graph
@@ -72,6 +74,7 @@ input_producer = _train.input_producer
 inverse_time_decay = _train.inverse_time_decay
 latest_checkpoint = _train.latest_checkpoint
 limit_epochs = _train.limit_epochs
+linear_cosine_decay = _train.linear_cosine_decay
 list_variables = _train.list_variables
 load_checkpoint = _train.load_checkpoint
 load_variable = _train.load_variable
@@ -81,6 +84,7 @@ maybe_batch_join = _train.maybe_batch_join
 maybe_shuffle_batch = _train.maybe_shuffle_batch
 maybe_shuffle_batch_join = _train.maybe_shuffle_batch_join
 natural_exp_decay = _train.natural_exp_decay
+noisy_linear_cosine_decay = _train.noisy_linear_cosine_decay
 piecewise_constant = _train.piecewise_constant
 piecewise_constant_decay = _train.piecewise_constant_decay
 polynomial_decay = _train.polynomial_decay
