@@ -57,7 +57,7 @@ class DecoupledWeightDecayExtension:
     def _decays(self, var):
         return not self._decay_var_list or any(var is one for one in self._decay_var_list)
 
-    def _decayed(self, var, indices=None):
+    def _after_decay(self, var, indices=None):
         """The operation that decays a variable, or its rows; as context for what comes after."""
         if not self._decays(var):
             return ops.control_dependencies([])
@@ -69,19 +69,19 @@ class DecoupledWeightDecayExtension:
         return ops.control_dependencies([done])
 
     def _apply_dense(self, grad, var):
-        with self._decayed(var):
+        with self._after_decay(var):
             return super()._apply_dense(grad, var)
 
     def _resource_apply_dense(self, grad, handle):
-        with self._decayed(handle):
+        with self._after_decay(handle):
             return super()._resource_apply_dense(grad, handle)
 
     def _apply_sparse(self, grad, var):
-        with self._decayed(var, grad.indices):
+        with self._after_decay(var, grad.indices):
             return super()._apply_sparse(grad, var)
 
     def _resource_apply_sparse(self, grad, handle, indices):
-        with self._decayed(handle, indices):
+        with self._after_decay(handle, indices):
             return super()._resource_apply_sparse(grad, handle, indices)
 
 

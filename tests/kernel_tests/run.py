@@ -10,8 +10,8 @@ is fetched into build/kernel_tests and runs there, unchanged, by `python -m pyfl
 
 Invariants
     1. A file runs in a process of its own, in an empty folder, on two threads.
-    2. A test counts as passed only if unittest says so; one that its file skips (no GPU, say) counts
-       for neither side; of a file that cannot be imported no test counts, and the file is named.
+    2. A test counts as passed only if unittest says so; one that its file skips (no GPU, say)
+       counts for neither side; of a file that cannot be imported no test counts, and the file is named.
     3. A cause is the last frame's message without names and numbers, so that one fault is one row.
     4. Two kinds of failure are counted apart: `worded`, the error has TensorFlow's type and another
        text (docs/differences.md); `dropped`, the test's own NumPy or Python code fails, as it uses
@@ -116,7 +116,8 @@ def run(path, args):
     return printed.decode("utf-8", "replace"), code
 
 
-WORDED = re.compile(r'AssertionError: ".*" does not match "|AssertionError: Exception of type <class ')
+WORDED = re.compile(
+    r'AssertionError: ".*" does not match "|AssertionError: Exception of type <class ')
 DROPPED = re.compile(r"IndexError: only integers, slices|arrays to stack must be passed as a|"
                      r"assertItemsEqual|module 'numpy' has no attribute|Python integer .* out of "
                      r"bounds for|dictionary keys changed|object too deep for desired array")
@@ -207,8 +208,8 @@ def _row(key, result):
     name = pathlib.PurePosixPath(key.rpartition(":")[2]).stem
     broken = f"  not run: {result['broken']}" if result["broken"] else ""
     return (f"{result['passed']:4} passed {result['failed']:3} failed {result['worded']:3} worded "
-            f"{result['dropped']:2} dropped {result['skipped']:4} skipped {result['seconds']:6.1f} s"
-            f"  {name}{broken}")
+            f"{result['dropped']:2} dropped {result['skipped']:4} skipped "
+            f"{result['seconds']:6.1f} s  {name}{broken}")
 
 
 def table(results):
@@ -235,8 +236,8 @@ def summary(results, least):
     broken = sum(1 for r in results.values() if r["broken"])
     print(f"{passed} of {passed + failed} tests pass ({passed / max(1, passed + failed):.1%}), in "
           f"{len(results) - broken} files, {whole} of which pass whole; {broken} more cannot be "
-          f"imported. Apart: {worded} raise the right error in other words, {dropped} use what NumPy "
-          "or Python dropped")
+          f"imported. Apart: {worded} raise the right error in other words, {dropped} use what "
+          "NumPy or Python dropped")
     return 0 if passed >= least * (passed + failed) else 1
 
 
@@ -251,7 +252,8 @@ def _arguments(argv):
     parser.add_argument("--show", action="store_true", help="print what they print")
     parser.add_argument("--json", type=pathlib.Path, help="a file of results, added to")
     parser.add_argument("--table", type=pathlib.Path, help="print such a file and end")
-    parser.add_argument("--least", type=float, default=0.9, help="the share of tests that must pass")
+    parser.add_argument("--least", type=float, default=0.9,
+                        help="the share of tests that must pass")
     parser.add_argument("--timeout", type=float, default=240)
     parser.add_argument("--python", default=sys.executable, help="the Python that has pyflow")
     return parser.parse_args(argv)
