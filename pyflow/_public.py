@@ -93,6 +93,8 @@ PUBLIC = {
         "contrib.framework.current_arg_scope contrib.framework.has_arg_scope "
         "contrib.slim.add_arg_scope contrib.slim.arg_scope contrib.slim.arg_scoped_arguments "
         "contrib.slim.has_arg_scope",
+    "pyflow.lib.contrib.compiler":
+        "contrib.compiler.jit.experimental_jit_scope",
     "pyflow.lib.contrib.conv_layers":
         "contrib.layers.conv1d contrib.layers.conv2d contrib.layers.conv2d_in_plane "
         "contrib.layers.conv2d_transpose contrib.layers.conv3d contrib.layers.conv3d_transpose "

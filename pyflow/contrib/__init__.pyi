@@ -1,5 +1,6 @@
 """Types of pyflow.contrib.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
 from pyflow import contrib as _contrib
+from . import compiler as compiler
 from . import crf as crf
 from . import data as data
 from . import distributions as distributions
