@@ -89,7 +89,7 @@ class _Module(types.ModuleType):
             if value is not _MISSING:
                 break
         if isinstance(value, types.ModuleType) and value.__name__.startswith("pyflow") or (
-                value is _MISSING and homes_of(path) is not None):
+                value is _MISSING and name[0].islower() and homes_of(path) is not None):
             return importlib.import_module(f"{self.__name__}.{name}")
         return value
 
