@@ -76,13 +76,13 @@ class App:
             if known is None:
                 _log.exception("%s %s", scope["method"], scope["path"])
                 return 500, {"error": "internal error; the server's log has it"}, []
-            return known[0], {"error": known[1]}, getattr(e, "headers", [])
+            return known[0], {"error": known[1]}, [*getattr(e, "headers", []), *_closing(scope)]
 
     async def _routed(self, scope, receive):
         method, path = scope["method"], scope["raw_path"].decode("latin-1")
         if method not in ("GET", "POST"):
             raise refusals.Refused(405, f"{method} is not served; GET and POST are",
-                                   [(b"allow", b"GET, POST"), *_CLOSE])
+                                   [(b"allow", b"GET, POST")])
         if path == "/healthz" and method == "GET":
             return self._health()
         if method == "GET" and (found := _LOOK.fullmatch(path)):
@@ -90,8 +90,8 @@ class App:
         if method == "POST" and (found := _ASK.fullmatch(path)):
             return await self._ask(scope, receive, *found.groups())
         if path.lower().startswith("/v1/"):
-            raise refusals.Refused(400, f"Malformed request: {method} {path[:200]}", _CLOSE)
-        raise refusals.Refused(404, f"nothing is at {path[:200]}", _CLOSE)
+            raise refusals.Refused(400, f"Malformed request: {method} {path[:200]}")
+        raise refusals.Refused(404, f"nothing is at {path[:200]}")
 
     # ------------------------------------------------------------ GET
 
@@ -126,8 +126,8 @@ class App:
         deadline = self._deadline(headers)
         if self._requests >= self._most:
             raise refusals.busy(f"{self._requests} requests are waiting or running, no more can")
-        self._requests += 1
         body = _Body(self, headers)
+        self._requests += 1
         try:
             request = json_text.read(await body.read(receive, deadline))
             asked = bodies.signature_name(request)
@@ -205,7 +205,16 @@ class App:
             model.close()
 
 
-_CLOSE = [(b"connection", b"close")]        # the body, if there is one, is not read
+_SMALL = 64 << 10        # bytes of a body that is worth reading on to keep the connection
+
+
+def _closing(scope):
+    """The header that ends the connection, where a large body may be still to come."""
+    headers = _headers(scope)
+    size = headers.get(b"content-length", b"0")
+    if b"transfer-encoding" in headers or int(size) > _SMALL:
+        return [(b"connection", b"close")]
+    return []
 
 
 def _version(text):
@@ -226,14 +235,14 @@ class _Body:
         self.held = 0
         if headers.get(b"content-encoding", b"identity").lower() != b"identity":
             raise refusals.Refused(415, "content-encoding: bodies are read as they are, not "
-                                   "compressed", _CLOSE)
+                                   "compressed")
         self._declared = int(headers.get(b"content-length", b"0"))
         if self._declared > self._most:
             raise self._too_large()
 
     def _too_large(self):
         return refusals.Refused(
-            413, f"the body has more than {self._most} bytes, the most that is read", _CLOSE)
+            413, f"the body has more than {self._most} bytes, the most that is read")
 
     async def read(self, receive, deadline):
         """The bytes. Refused: 413, 503 without room, 408 at the deadline."""
@@ -251,7 +260,7 @@ class _Body:
                     self._hold(size)
         except TimeoutError:
             raise refusals.Refused(408, "the body did not come within the deadline",
-                                   _CLOSE) from None
+                                   [(b"connection", b"close")]) from None
         return b"".join(parts)
 
     def _hold(self, size):

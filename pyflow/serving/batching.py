@@ -136,18 +136,13 @@ def _deliver(calls, outcomes, on_done):
 
 def _work(endpoint, calls, size):
     """An outcome a call: a list of arrays, or an exception."""
-    if size and len(calls) > 1:
+    if size and (len(calls) > 1 or size > calls[0].rows):
         try:
             return _joined(endpoint, calls, size)
         except errors.DeadlineExceededError as e:
             return [e] * len(calls)
         except Exception as e:  # noqa: BLE001  whoever caused it gets it below
             _log.debug("a batch of %d requests is run one by one: %s", len(calls), e)
-    elif size > calls[0].rows:
-        try:
-            return _joined(endpoint, calls, size)
-        except Exception as e:  # noqa: BLE001  its outcome
-            return [e]
     return [_alone(endpoint, call) for call in calls]
 
 

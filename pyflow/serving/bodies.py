@@ -144,12 +144,12 @@ def _examples(request):
 
 def _feature_array(column, spec):
     """A feature of one value is that value, or a list of it, whichever the input takes."""
-    if spec.dims is not None:
-        listed = [type(value) is list for value in column]
-        if len(spec.dims) == 2 and not any(listed):
-            column = [[value] for value in column]
-        elif len(spec.dims) == 1 and all(listed) and all(len(v) == 1 for v in column):
-            column = [value[0] for value in column]
+    rank = None if spec.dims is None else len(spec.dims)
+    if rank == 2:
+        column = [value if type(value) is list else [value] for value in column]
+    elif rank == 1:
+        column = [value[0] if type(value) is list and len(value) == 1 else value
+                  for value in column]
     return tensors.array_of(column, spec)
 
 
@@ -179,6 +179,8 @@ def _add(name, feature, kind, values):
     try:
         if kind == "bytes_list":
             values = [v.encode() if type(v) is str else tensors.bytes_of(v) for v in values]
+        elif kind == "int64_list":
+            values = [int(v) for v in values]           # booleans
         getattr(feature, kind).value.extend(values)
     except (ValueError, OverflowError) as e:
         raise refusals.bad(f"feature {name!r}: {e or 'an object that is no b64'}") from None

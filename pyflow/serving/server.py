@@ -6,12 +6,12 @@ Invariants
     2. A request's head has at most HEAD_BYTES bytes and comes within HEAD_SECONDS; so no
        connection is held, and no memory taken, by one that never asks.
 
-Threads: `serve` runs in the main thread.
+Threads: `serve` runs in the main thread; the event loop is its.
 
-    with listening("127.0.0.1", 8501) as sock:
-        serve(app, sock, connections=1000, grace=30)
+    with bound("127.0.0.1", 8501) as sock:
+        sock.listen()
+        serve(app, sock)
 """
-import asyncio
 import signal
 import socket
 
@@ -34,20 +34,25 @@ def bound(host, port):
     return sock
 
 
-def serve(app, sock, connections, grace):
-    """Answers on `sock`, which listens, until a signal. ImportError without uvicorn."""
-    import uvicorn
-    config = uvicorn.Config(
-        app, http=_protocol(), ws="none", lifespan="on", log_config=None, access_log=False,
-        server_header=False, limit_concurrency=connections, timeout_keep_alive=75,
-        timeout_graceful_shutdown=grace)
+def serve(app, sock, connections=1000, grace=30):
+    """Answers on `sock`, which listens, until a signal."""
     kept = {number: signal.signal(number, lambda *_: None)      # uvicorn raises them again
             for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        uvicorn.Server(config).run(sockets=[sock])
+        uvicorn_server(app, connections, grace).run(sockets=[sock])
     finally:
         for number, handler in kept.items():
             signal.signal(number, handler)
+
+
+def uvicorn_server(app, connections=1000, grace=30):
+    """The uvicorn.Server; its `run(sockets)` may be called in any thread, and ends when
+    `should_exit` is set. ImportError without uvicorn or httptools."""
+    import uvicorn
+    return uvicorn.Server(uvicorn.Config(
+        app, http=_protocol(), ws="none", lifespan="on", log_config=None, access_log=False,
+        server_header=False, limit_concurrency=connections, timeout_keep_alive=75,
+        timeout_graceful_shutdown=grace))
 
 
 def _protocol():
@@ -96,8 +101,3 @@ def _protocol():
             if self.transport is not None and not self.transport.is_closing():
                 self.transport.close()
     return Protocol
-
-
-def run_once(coroutine):
-    """Runs a coroutine on an event loop of its own."""
-    return asyncio.run(coroutine)

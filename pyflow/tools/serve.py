@@ -7,6 +7,7 @@ newer one takes its place as soon as it is there; or a model's file (.pb, .onnx)
 Threads: a command of its own, until SIGTERM or SIGINT.
 """
 import argparse
+import asyncio
 import logging
 import os
 import re
@@ -30,7 +31,7 @@ def main(argv):
         models = _models(args)
         app = _app(args, models)
         with server.bound(args.host, args.port) as sock:
-            server.run_once(app.start())
+            asyncio.run(app.start())
             sock.listen(2048)
             _say(sock, models)
             server.serve(app, sock, args.connections, args.grace)
