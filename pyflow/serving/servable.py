@@ -17,6 +17,9 @@ from pyflow.framework.tensor_shape import TensorShape
 from pyflow.saved_model import folders, keys, reading
 from pyflow.serving import refusals
 from pyflow.serving.endpoint import Endpoint
+from pyflow.train import checkpoint
+
+_RESTORES = ("RestoreV2", "Restore", "RestoreSlice")
 
 
 def of_saved_model(folder, tags=None, threads=None):
@@ -25,6 +28,10 @@ def of_saved_model(folder, tags=None, threads=None):
     message = folders.meta_graph(folders.read(folder), tags, folder)
     graph = graph_lib.Graph()
     give_state = reading.import_into(graph, message, None, folder)
+    if not checkpoint.checkpoint_exists(folders.variables_path(folder)) and any(
+            op.type in _RESTORES for op in graph.get_operations()):
+        raise IOError(f"{folder} lacks {keys.VARIABLES_DIRECTORY}/{keys.VARIABLES_FILENAME}.index, "
+                      "which its graph restores its variables from")
     signatures = {name: signature for name, signature in message.signature_def.items()
                   if not name.startswith("__saved_model")}
     return Servable(graph, signatures, give_state, threads)

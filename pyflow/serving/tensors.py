@@ -149,8 +149,11 @@ def _floats(flat, shape, spec):
     except OverflowError:
         at = next(k for k, v in enumerate(flat) if abs(v) > 1e308)
         raise _no_value(flat, at, shape, spec) from None
-    with np.errstate(over="ignore", under="ignore"):
-        array = wide.astype(spec.dtype.as_numpy_dtype)
+    kind = spec.dtype.as_numpy_dtype
+    if not flat or np.abs(wide).max() <= spec.dtype.max:
+        return wide.astype(kind)
+    with np.errstate(over="ignore"):                    # NaN, infinity, or too large
+        array = wide.astype(kind)
     lost = np.isinf(array.astype(np.float64)) & np.isfinite(wide)
     if lost.any():
         raise _no_value(flat, int(np.argmax(lost)), shape, spec)
