@@ -292,7 +292,11 @@ class BaseSession:
         def run_step(*values, options=None, run_metadata=None):
             if options is None and run_metadata is None:
                 return fast(*values)
-            return self.run(fetches, dict(zip(feed_list, values)), options, run_metadata)
+            self._require_open()
+            if len(values) != len(pairs):
+                return fast(*values)            # which says so
+            return self._run_with_options(step, fetches, dict(zip(pairs, values)), options,
+                                          run_metadata)
         return run_step
 
     def _fast_callable(self, step):
