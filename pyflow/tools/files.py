@@ -43,6 +43,21 @@ def read_meta_graph(path, tags=None):
         raise UnreadableModel(str(e)) from None
 
 
+def saved_places(path):
+    """The items of a .meta file that say where its nodes were made (train/saved_origins.py)."""
+    from pyflow.framework import protos
+    from pyflow.train import saved_origins
+    with open(path, "rb") as f:
+        data = f.read()
+    try:
+        message = protos.MetaGraphDef.FromString(data)
+    except Exception:               # a text, as read_graph found; its places stay unknown
+        return []
+    found = message.collection_def
+    key = saved_origins.COLLECTION
+    return list(found[key].bytes_list.value) if key in found else []
+
+
 def tags_of(text):
     """The tags of --tags serve,gpu; None without."""
     return [tag for tag in text.split(",") if tag] if text else None
