@@ -12,8 +12,9 @@ How: the tensors of A that B has too are compared in topological order.  Each op
 own inputs, so that what differed before, within its bound, is not held against it; the difference
 that remains is measured in rounding bounds (tools/rounding.py).  Where B lacks tensors between two
 that both have, A's ops between them are run one by one and their bounds are carried on.  Other
-systems may keep a name for something else (a product with its bias): a tensor is held against them
-only if nothing behind it agrees.
+systems may keep a name for a product with its bias and activation: that is looked for behind the
+tensor.  Converters name parts of an op as they like: between a graph and an ONNX model a tensor is
+held against them only if nothing behind it agrees.
 
 Exit status: 0 if all agree, 1 if a tensor differs, 2 if they could not be compared.
 Threads: a command of its own; `compare` for one thread.
@@ -30,8 +31,9 @@ import numpy as np
 
 _DOWNSTREAM = 4         # ops that another system may have made one with the op whose name it kept
 _SUSPECTS = 12          # differing tensors after which nothing is expected to agree any more
+_DEPTHWISE = (2, 3, 0, 1)
 # From TensorFlow's axes of filters to other systems': of 2, 3 dimensions, of depthwise ones.
-_LAYOUTS = ((3, 2, 0, 1), (4, 3, 0, 1, 2), (2, 3, 0, 1))
+_LAYOUTS = ((3, 2, 0, 1), (4, 3, 0, 1, 2), _DEPTHWISE)
 _CARRIED = 4            # how many times the carried error a chain of ops may be off
 
 
@@ -120,6 +122,7 @@ class _Comparison:
     def __init__(self, a, b, exact):
         self.a, self.b, self.exact = a, b, exact
         self.strict = a.kind == b.kind == "graph"
+        self.lenient = {a.kind, b.kind} == {"graph", "onnx"}
         self.theirs = _Names(b)
         self.known, self.bits = {}, set()
         self.points = {p.tensor: p for p in a.points if p.tensor is not None}
@@ -136,49 +139,52 @@ class _Comparison:
         for point, other in pairs:
             if other is None or point.tensor in self.a.feeds:
                 continue
-            if len(suspects) >= _SUSPECTS or suspects and self.strict:
+            if len(suspects) >= _SUSPECTS or suspects and not self.lenient:
                 break
             report.compared += 1
             mine, found = ours[point.name], theirs[other]
+            if not self.strict and not _is_constant(point.tensor):
+                found = _laid_out(found, mine, True)
             aligned = _aligned(found, mine)
             if aligned is not None and _same_bits(mine, aligned):
                 report.equal += 1
-                self._clear(point.tensor, suspects)
+                self._clear(point.tensor, suspects, found)
                 self._keep(point.tensor, aligned, True)
                 continue
-            if not self.strict and self._same_weight(point, mine, found):
-                self._keep(point.tensor, mine, True)
-                continue
+            if not self.strict and _is_constant(point.tensor):
+                found = _as_weight(mine, found)
+                if _same_bits(mine, found):
+                    self._keep(point.tensor, mine, True)
+                    continue
             difference = self._judge(point, mine, found)
             if difference.error <= 1:
                 report.worst = max(report.worst, (difference.error, point.name))
-                self._clear(point.tensor, suspects)
+                self._clear(point.tensor, suspects, found)
                 self._keep(point.tensor, _aligned(found, mine), False)
             elif self.strict or not self._is_later(point, found, suspects):
-                suspects[point.name if point.tensor is None else point.tensor] = difference, point, found
-        for difference, point, found in suspects.values():
+                suspects[point.name if point.tensor is None else point.tensor] = difference, point, found, mine
+        for difference, point, found, _ in suspects.values():
             report.found = self._described(difference, point, found)
             break
         return report
 
-    def _clear(self, tensor, suspects):
-        """What an agreeing tensor needs is no suspect: B's array of that name is something else."""
-        if suspects and tensor is not None:
-            for op in self._region(tensor).ops:
-                for t in op.outputs:
-                    suspects.pop(t, None)
+    def _clear(self, tensor, suspects, found):
+        """What an agreeing tensor needs is no suspect: B's array of that name is something else.  But it
+        stays one, if with B's array of it the tensor agrees as well: the fault does not show there."""
+        region = self._region(tensor) if suspects and tensor is not None else None
+        for t in [t for op in region.ops for t in op.outputs if t in suspects] if region else ():
+            theirs = _aligned(suspects[t][2], suspects[t][3])
+            if theirs is None or not self._agrees_with(tensor, region, {t: theirs}, found):
+                del suspects[t]
 
-    def _same_weight(self, point, mine, found):
-        """Whether B has a constant of A in another layout, bit for bit."""
-        op = getattr(point.tensor, "op", None)
-        while op is not None and op.type == "Identity":
-            op = op.inputs[0].op
-        if op is not None and op.type != "Const" or mine.dtype != found.dtype:
-            return False
-        if [n for n in mine.shape if n != 1] == [n for n in found.shape if n != 1]:
-            return np.array_equal(mine.ravel(), found.ravel())
-        return any(np.array_equal(mine.transpose(axes).reshape(found.shape), found)
-                   for axes in _LAYOUTS if len(axes) == mine.ndim and mine.size == found.size)
+    def _agrees_with(self, tensor, region, changed, found):
+        """Whether A's tensor agrees with `found` when others are `changed`."""
+        fed = {t: self.known[t] for t in region.frontier}
+        wanted = self.a.again([tensor], {**fed, **changed})
+        trial = Difference("", "", "")
+        if wanted is not None:
+            _measure(trial, wanted[0], found, self._expected(region, tensor, wanted[0])[1])
+        return trial.error <= 1
 
     def _keep(self, tensor, value, bits):
         if tensor is not None:
@@ -263,7 +269,7 @@ class _Comparison:
         inputs = [found[t][0] for t in op.inputs]
         before = [found[t][1] for t in op.inputs]
         if op.type == "Const":
-            return [(op._const_value, None)]
+            return [(op._const_value, np.float64(0))]
         outputs = self.a.run_op(op, inputs)
         if outputs is None:
             return None
@@ -294,7 +300,7 @@ class _Comparison:
             trial = Difference("", "", "")
             _measure(trial, wanted, found, bound)
             if trial.error <= 1:
-                self._clear(tensor, suspects)
+                self._clear(tensor, suspects, found)
                 self._keep(tensor, _aligned(found, mine), False)
                 return True
         return False
@@ -385,6 +391,14 @@ class _Comparison:
         return self.b.graph.get_tensor_by_name(tensor.name)
 
 
+def _is_constant(tensor):
+    """Whether it is a constant, perhaps behind identities; a point without a tensor is one."""
+    op = getattr(tensor, "op", None)
+    while op is not None and op.type == "Identity":
+        op = op.inputs[0].op
+    return op is None or op.type == "Const"
+
+
 class _Region:
     """Operations, inputs first, and the known tensors that they read."""
 
@@ -398,9 +412,9 @@ class _Names:
     def __init__(self, source):
         self._names = {}
         names = [p.name for p in source.points]
-        for form in (lambda n: n, lambda n: n.removesuffix(":0"), _plain):
+        for form in (_same, lambda n: n.removesuffix(":0"), _plain):
             made = {}
-            for name in names:
+            for name in names if form is _same else _firsts(names):
                 made.setdefault(form(name), set()).add(name)
             for key, of in made.items():
                 if len(of) == 1:
@@ -408,10 +422,19 @@ class _Names:
 
     def of(self, name):
         """B's name, or None."""
-        for form in (name, name.removesuffix(":0"), _plain(name)):
+        for form in (name, *((name.removesuffix(":0"), _plain(name)) if _firsts([name]) else ())):
             if form in self._names:
                 return self._names[form]
         return None
+
+
+def _same(name):
+    return name
+
+
+def _firsts(names):
+    """Names but those of second and later outputs, which only an equal name means."""
+    return [name for name in names if not re.search(r":[1-9]\d*$", name)]
 
 
 def _plain(name):
@@ -419,23 +442,49 @@ def _plain(name):
 
 
 # ---------------------------------------------------------------- arrays
-def _aligned(found, mine):
-    """B's array with A's shape and type: as it is, or with the channels (axis 1) last, or back; None
-    where it has another shape."""
+def _laid_out(found, mine, turned=False):
+    """B's array in A's order of axes: as it is, or where it has another shape, or may be `turned`, with
+    the channels (axis 1) last, or back, whichever is the nearest.  As it is, if no shape fits."""
     found, mine = np.asarray(found), np.asarray(mine)
-    if found.shape != mine.shape:
-        if found.ndim != mine.ndim or found.ndim < 3:
-            return None
-        for moved in (np.moveaxis(found, 1, -1), np.moveaxis(found, -1, 1)):
-            if moved.shape == mine.shape:
-                found = moved
-                break
-        else:
-            return None
-    if mine.dtype.kind in "OSU" or found.dtype.kind in "OSU":
-        return found
+    candidates = [found] if found.shape == mine.shape else []
+    if found.ndim == mine.ndim > 2 and (turned or not candidates):
+        candidates += [moved for moved in (np.moveaxis(found, 1, -1), np.moveaxis(found, -1, 1))
+                       if moved.shape == mine.shape]
+    if len(candidates) > 1 and "U" not in found.dtype.kind + mine.dtype.kind:
+        return min(candidates, key=lambda array: _distance(array, mine))
+    return candidates[0] if candidates else found
+
+
+def _aligned(found, mine):
+    """The same with A's type; None if no shape fits."""
+    found, mine = _laid_out(found, mine), np.asarray(mine)
+    if found.shape != mine.shape or mine.dtype.kind in "OSU" or found.dtype.kind in "OSU":
+        return found if found.shape == mine.shape else None
     with np.errstate(all="ignore"):
         return found.astype(mine.dtype, copy=False)
+
+
+def _distance(a, b):
+    from pyflow.tools import rounding
+    if "O" in a.dtype.kind + b.dtype.kind:
+        return 0.0
+    with np.errstate(all="ignore"):
+        return np.nansum(np.abs(rounding.wide(a) - rounding.wide(b)))
+
+
+def _as_weight(mine, found):
+    """B's array of a constant in A's layout, as far as it is one of those known here."""
+    if mine.size != found.size or mine.shape == found.shape:
+        return found
+    if [n for n in mine.shape if n != 1] == [n for n in found.shape if n != 1]:
+        return found.reshape(mine.shape)
+    for axes in _LAYOUTS:
+        if len(axes) == mine.ndim:
+            turned = mine.transpose(axes).shape
+            if turned == found.shape or axes == _DEPTHWISE and found.ndim == 4 and \
+                    found.shape == (turned[0] * turned[1], 1, *turned[2:]):
+                return found.reshape(turned).transpose(np.argsort(axes))
+    return found
 
 
 def _same_bits(mine, aligned):

@@ -25,6 +25,8 @@ from pyflow.train import saved_origins
 
 _STATE = frozenset(("VarHandleOp", "VariableV2", "Variable", "ReadVariableOp", "IsVariableInitialized",
                     "VarIsInitializedOp", "ResourceGather", "ResourceGatherNd"))
+_TURNS = frozenset(("Transpose", "Reshape", "Const", "Shape", "StridedSlice", "Pack", "ConcatV2",
+                    "GatherV2", "Identity", "ExpandDims", "Squeeze", "Cast"))
 _PLAIN = frozenset(("Placeholder", "PlaceholderV2", "PlaceholderWithDefault"))
 
 
@@ -106,6 +108,16 @@ class GraphSource:
     def alone(self, tensor):
         """A tensor's value in a step that fetches nothing else, so that all rewrites may be done."""
         return np.asarray(self.session.run(tensor, self.feeds))
+
+    def keep_needed(self):
+        """Drops the points that the outputs do not need; one may be turned to the model's order of
+        axes by ops of its own, which then are in the order, too."""
+        wanted = {t for op in self.order for t in op.outputs} | set(self.feeds)
+        self.points = [p for p in self.points if p.tensor is None or p.tensor in wanted
+                       or all(op.type in _TURNS for op in needed([p.tensor], wanted))]
+        self.order = needed(self.outputs + [p.tensor for p in self.points if p.tensor is not None],
+                            self.feeds)
+        self.fetchable = fetchable(self.order)
 
     def can_run(self, ops):
         """Whether these operations give the same again: no effects, no random numbers."""
@@ -360,8 +372,7 @@ def _of_onnx(path, feeds, fetches, options):
     models.say_where(model.graph, path)
     source = GraphSource(model.graph, {model.inputs[n].name: v for n, v in given.items()
                                        if n in model.inputs}, outputs, options, path, points)
-    wanted = {t for op in source.order for t in op.outputs} | set(source.feeds)
-    source.points = [p for p in points if p.tensor is None or p.tensor in wanted]
+    source.keep_needed()
     return source
 
 
