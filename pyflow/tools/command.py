@@ -14,6 +14,7 @@ COMMANDS = {
     "check": "what a model needs and this installation lacks",
     "run": "runs a frozen graph or an ONNX model: --input x.npy --profile",
     "convert": "a frozen graph or SavedModel to ONNX, or an ONNX model to a frozen graph",
+    "summary": "the parameters of a model or checkpoint by scope: names, shapes, types, bytes",
     "compare": "the first tensor at which two graphs, runs, or a graph and arrays differ beyond rounding",
     "dump": "every named tensor of one step into a .npz, for compare",
     "exec": "runs a program that imports tensorflow (--onnxruntime: onnxruntime): SCRIPT [ARGUMENT ...]",

@@ -43,17 +43,21 @@ def read_meta_graph(path, tags=None):
         raise UnreadableModel(str(e)) from None
 
 
-def saved_places(path):
-    """The items of a .meta file that say where its nodes were made (train/saved_origins.py)."""
+def read_meta_file(path):
+    """The MetaGraphDef of a .meta file, binary or text."""
     from pyflow.framework import protos
-    from pyflow.train import saved_origins
     with open(path, "rb") as f:
         data = f.read()
     try:
-        message = protos.MetaGraphDef.FromString(data)
-    except Exception:               # a text, as read_graph found; its places stay unknown
-        return []
-    found = message.collection_def
+        return protos.MetaGraphDef.FromString(data)
+    except Exception:               # no binary one, as read_graph found
+        return _text(data, protos.MetaGraphDef())
+
+
+def saved_places(path):
+    """The items of a .meta file that say where its nodes were made (train/saved_origins.py)."""
+    from pyflow.train import saved_origins
+    found = read_meta_file(path).collection_def
     key = saved_origins.COLLECTION
     return list(found[key].bytes_list.value) if key in found else []
 
