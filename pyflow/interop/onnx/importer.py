@@ -16,6 +16,7 @@ import re
 import numpy as np
 
 import pyflow as tf
+from pyflow import progress
 from pyflow.framework import dtypes
 from pyflow.interop.onnx import functions, registry, small_types, trainable
 from pyflow.interop.onnx.errors import NeedsConstant, OnnxError, UnsupportedError
@@ -244,6 +245,8 @@ class Importer:
 
     def nodes(self, protos, scope, opsets, references=None):
         """Converts nodes into `scope`.  references: a function call's attributes, by name."""
+        if scope is self._top:
+            protos = progress.steps(protos, "importing ONNX nodes")
         for proto in protos:
             self._node(proto, scope, opsets, references or {})
 
