@@ -19,7 +19,7 @@ Invariants
        a line is logged at most every 10 s, or every tenth of the whole if a second has passed.
     2. No thread, no escape sequence but carriage return; a stream that fails is left alone.
     3. One bar at a time: what begins while another's is shown is silent.
-    4. A loop pays 30 ns a turn: the clock is read every so many turns, so that it is about every 20 ms.
+    4. A loop pays 40 ns a turn: the clock is read every so many turns, so that it is about every 20 ms.
 
 Threads: one Progress belongs to one thread.  Callers: train.Saver, interop.onnx, framework's import of
 GraphDefs, examples.
@@ -127,10 +127,10 @@ class Progress:
         if self._bar and self._drawn is not None:
             self._draw(now)
             self._write("\n")
-            if _shown is self:
-                _shown = None
         elif self._logger is not None and self._line is not None and self._logged != self.count:
             self._log(now)
+        if _shown is self:
+            _shown = None
         self.is_silent = True
 
     def clear(self):

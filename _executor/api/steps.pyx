@@ -19,36 +19,18 @@ cdef extern from "Python.h":
     void PyErr_Fetch(PyObject**, PyObject**, PyObject**)
     void PyErr_Restore(PyObject*, PyObject*, PyObject*)
     void PyErr_SetObject(object, object)
-    PyObject* PyObject_CallNoArgs(PyObject*)
 
 cdef extern from "numpy/arrayobject.h":
     int PyArray_SetBaseObject(cnp.ndarray, object) except -1
 
 # ---------------------------------------------------------------- signals
-cdef object meanwhile = None
-
-def call_meanwhile(function):
-    """function() is called about every 20 ms by each thread that waits for a step of its own, from then
-    on; None: nothing is.  What it raises ends the step, as an exception of a signal's handler does.
-    Returns what was called before."""
-    global meanwhile
-    before, meanwhile = meanwhile, function
-    return before
-
-cdef int32_t has_failed() noexcept:
-    """Calls it; 1 with Python's error set if it raised."""
-    cdef object function = meanwhile            # it may take itself away
-    cdef PyObject* made = PyObject_CallNoArgs(<PyObject*>function)
-    Py_XDECREF(made)
-    return made == NULL
-
 cdef int32_t check_signals(void* arg) noexcept nogil:
     cdef Interrupt* i = <Interrupt*>arg
     cdef int32_t r = 0
     with gil:
-        if PyErr_CheckSignals() < 0 or meanwhile is not None and has_failed():
-            r = 1
+        if PyErr_CheckSignals() < 0:
             PyErr_Fetch(&i.type, &i.value, &i.traceback)
+            r = 1
     return r
 
 cdef int restore(Interrupt* i) except -1:

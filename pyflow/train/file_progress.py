@@ -2,86 +2,62 @@
 step is waited for.
 
 Invariants
-    1. No thread: the executor calls `_Watch.look` about every 20 ms on the thread that waits for a step
-       of its own (executor.call_meanwhile), and only that of the Saver looks.
-    2. Below LEAST bytes, or where nothing would be shown, nothing is asked of the system.
-    3. What cannot be measured (no /proc, another file system) is shown without a total.
+    1. No thread: the session looks every so often where it waits anyway (Session.run_watched).
+    2. Below LEAST bytes, or where nothing would be shown, it is Session.run, and nothing is asked of the
+       system.
+    3. What cannot be measured (no /proc, another file system) ends as a step without a bar.
 
-Threads: one `saving` or `restoring` at a time shows something; others run silently.
+Threads: any.
 
-    with file_progress.saving(graph, "save/control_dependency:0", "/tmp/m-100"):
-        sess.run(...)
+    file_progress.save(sess, "save/control_dependency:0", {"save/Const:0": prefix}, prefix)
 """
 import contextlib
 import os
-import threading
-import time
 
 from pyflow import progress
-from pyflow.session import runtime
 
 LEAST = 64 << 20
-_LOOK_S = 0.1
 _SAVES = ("SaveV2", "Save", "SaveSlices")
 
 
-@contextlib.contextmanager
-def saving(graph, tensor_name, prefix):
-    """Around the step that evaluates a Saver's save tensor, and writes files that begin with
-    `prefix`."""
-    total = _bytes_saved(graph, tensor_name)
-    with _watched(f"saving {os.path.basename(prefix)}", total, lambda: _written(prefix)):
-        yield
+def save(sess, tensor_name, feeds, prefix):
+    """Runs the step that evaluates a Saver's save tensor, and writes files that begin with `prefix`."""
+    total = _bytes_saved(sess.graph, tensor_name) if _may_watch(sess) else 0
+    _run(sess, tensor_name, feeds, f"saving {os.path.basename(prefix)}", total,
+         lambda: _written(prefix))
 
 
-@contextlib.contextmanager
-def restoring(reader):
-    """Around the step that restores what a CheckpointReader reads."""
-    total = sum(entry.end - entry.begin for entry in reader.entries().values())
-    start = _read_so_far()
-    if start is None:
-        yield
+def restore(sess, op_name, feeds, reader):
+    """Runs the step that restores what a CheckpointReader reads."""
+    start = _read_so_far() if _may_watch(sess) else None
+    total = 0
+    if start is not None:
+        total = sum(entry.end - entry.begin for entry in reader.entries().values())
+    _run(sess, op_name, feeds, f"restoring {os.path.basename(reader.prefix)}", total,
+         lambda: _read_so_far() - start)
+
+
+def _may_watch(sess):
+    """Whether it is a session of this package's, and not one that wraps another."""
+    return hasattr(sess, "run_watched")
+
+
+def _run(sess, fetch, feeds, what, total, measure):
+    if total < LEAST:
+        sess.run(fetch, feeds)
         return
-    with _watched(f"restoring {os.path.basename(reader.prefix)}", total,
-                  lambda: _read_so_far() - start):
-        yield
-
-
-class _Watch:
-    """Asks `measure` for the bytes that are done, now and then, on its own thread."""
-
-    def __init__(self, shown, total, measure):
-        self._shown, self._total, self._measure = shown, total, measure
-        self._thread, self._next = threading.get_ident(), 0.0
-
-    def look(self):
-        now = time.monotonic()
-        if threading.get_ident() != self._thread or now < self._next:
-            return
-        self._next = now + _LOOK_S
-        self._shown.set(min(self._measure(), self._total))
-
-
-@contextlib.contextmanager
-def _watched(what, total, measure):
-    shown = progress.of(what, total, "B")
-    if total < LEAST or shown.is_silent:
-        yield
-        return
-    executor = runtime.executor()
-    before = executor.call_meanwhile(_Watch(shown, total, measure).look)
-    try:
-        with shown:
-            yield
+    with progress.of(what, total, "B") as shown:
+        if shown.is_silent:
+            sess.run(fetch, feeds)
+        else:
+            sess.run_watched(fetch, feeds, lambda: shown.set(min(measure(), total)))
             shown.set(total)
-    finally:
-        executor.call_meanwhile(before)
 
 
 def _bytes_saved(graph, tensor_name):
     """The bytes of all that is saved, 0 where they are not known."""
-    stack, seen, total = [graph.as_graph_element(tensor_name)], set(), 0
-    stack = [getattr(stack[0], "op", stack[0])]
+    found, seen, total = graph.as_graph_element(tensor_name), set(), 0
+    stack = [getattr(found, "op", found)]
     while stack:
         op = stack.pop()
         if op in seen:

@@ -322,8 +322,8 @@ class Saver:
     def _write(self, sess, prefix, save_path):
         names = self.saver_def
         try:
-            with file_progress.saving(sess.graph, names.save_tensor_name, prefix):
-                sess.run(names.save_tensor_name, {names.filename_tensor_name: prefix})
+            file_progress.save(sess, names.save_tensor_name, {names.filename_tensor_name: prefix},
+                               prefix)
         except (errors.FailedPreconditionError, errors.NotFoundError):
             folder = os.path.dirname(save_path)
             if folder and not os.path.isdir(folder):
@@ -375,8 +375,8 @@ class Saver:
         if strict:
             report.raise_for_problems()
             names = self.saver_def
-            with file_progress.restoring(reader):
-                sess.run(names.restore_op_name, {names.filename_tensor_name: save_path})
+            file_progress.restore(sess, names.restore_op_name,
+                                  {names.filename_tensor_name: save_path}, reader)
             return None
         report.restore_matching(sess, reader)
         return report
