@@ -21,7 +21,7 @@ from pyflow.lib.summary.file_writer import FileWriterCache
 from pyflow.train import meta_graph, random_streams, training_util
 from pyflow.train.session_run_hook import SessionRunArgs, SessionRunHook
 
-_log = logging.getLogger("pyflow")
+_log = logging.getLogger("tensorflow")
 
 
 # ------------------------------------------------------------------------------------------- timers
