@@ -71,6 +71,7 @@ def main(arguments=None):
     parser.add_argument("--noise", type=int, default=64, help="words drawn against each batch")
     parser.add_argument("--rate", type=float, default=1e-2, help="Adam's, at the start")
     parser.add_argument("--picture", help="file to write the map to")
+    parser.add_argument("--shown", type=int, default=300, help="words on the map")
     parser.add_argument("--near", nargs="*", default=["king", "thou", "blood", "list", "file"])
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args(arguments)
@@ -109,9 +110,9 @@ def main(arguments=None):
         for word, row in zip(known_words, session.run(nearest)):
             print(f"{word}: {', '.join(words[k] for k in row[1:])}")
         if asked.picture:
-            vectors_shown = session.run(unit[40:340])       # the first 40 are `the`, `and`, ...
-            places = pictures.tsne(vectors_shown, asked.seed)
-            pictures.scatter(asked.picture, words[40:340], places)
+            some = slice(40, 40 + asked.shown)              # the first are `the`, `and`, ...
+            places = pictures.tsne(session.run(unit[some]), asked.seed)
+            pictures.scatter(asked.picture, words[some], places)
         found = cloze_score(*session.run([vectors, weights]), unknown, asked.window, random)
     print(f"held-out words told from others {found:.4f}")
     return found
