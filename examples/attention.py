@@ -7,8 +7,8 @@ that were taken out of them, "spk, spk" -> "speak, speak", and draws what it loo
     python examples/attention.py --attention luong --beam 1
 
 An LSTM reads the consonants in both directions; another writes letters and chooses for each what to
-look at.  It learns with the right letters before each one, and writes by beam search.  The figure is
-the share of words of lines it has not seen, in the last twentieth of the text, that are written
+look at.  It learns with the right letters before each one, and writes by beam search.  The figure
+is the share of words of lines it has not seen, in the last twentieth of the text, that are written
 without a mistake.
 """
 import argparse
@@ -67,7 +67,7 @@ def training_batches(some, batch, seed):
 
 
 class Model:
-    """Reads `source`, int32 [n, time], of `lengths`; its variables are those of all other models."""
+    """Reads `source`, int32 [n, time], of `lengths`; all models have the same variables."""
 
     def __init__(self, source, lengths, asked):
         self.lengths, self.asked = lengths, asked

@@ -83,8 +83,8 @@ def digits_as_cifar10(folder, seed):
 
 
 def text(folder):
-    """The text of input.txt in `folder`, such as the plays of Shakespeare that char-rnn made known
-    (https://github.com/karpathy/char-rnn, data/tinyshakespeare); without one, of Python's manual."""
+    """The text of input.txt in `folder`, such as the plays of Shakespeare of char-rnn
+    (https://github.com/karpathy/char-rnn, data/tinyshakespeare); without one, Python's manual."""
     if folder is None:
         from pydoc_data.topics import topics
 

@@ -5,9 +5,9 @@ second network, updated now and then, that says what the next position is worth.
     python examples/dqn.py --show               # and a game at its end, drawn with letters
 
 The game is Catch: fruit falls, one after the other, drifting with the wind, and a paddle of three
-cells moves left, stays or moves right; a fruit caught gives 1, one missed takes 1.  The network sees
-the board as it is and as it was a step before, as pixels.  The figure is the mean reward of a fruit:
-1 at best; moves at random reach -0.62.
+cells moves left, stays or moves right; a fruit caught gives 1, one missed takes 1.  The network
+sees the board as it is and as it was a step before, as pixels.  The figure is the mean reward of a
+fruit: 1 at best; moves at random reach -0.62.
 """
 import argparse
 
@@ -59,7 +59,8 @@ class Memory:
     """The last `size` moves of all games, and random batches of them."""
 
     def __init__(self, size, shape):
-        kinds = [(shape, np.uint8), ((), np.int32), ((), np.float32), ((), np.float32), (shape, np.uint8)]
+        number = (), np.float32
+        kinds = [(shape, np.uint8), ((), np.int32), number, number, (shape, np.uint8)]
         self.columns = [np.zeros([size, *rest], kind) for rest, kind in kinds]
         self.size, self.seen = size, 0
 

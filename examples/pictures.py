@@ -1,6 +1,6 @@
 """Pictures that the examples write: images in rows, words on a map, heat of a matrix.
 
-pictures.write("sampled.png", images, columns=10)     # images float [n, height, width, 1 or 3], 0..1
+pictures.write("sampled.png", images, columns=10)     # float [n, height, width, 1 or 3], 0..1
 at = pictures.tsne(vectors, seed=0)                   # [n, 2], neighbours beside each other
 pictures.scatter("words.svg", words, at)
 pictures.matrix("attention.svg", weights, rows, columns)
@@ -14,7 +14,8 @@ import pyflow as tf
 
 def write(path, images, columns):
     """A PNG file of the images, `columns` of them in a row."""
-    images = np.pad(images, [(0, -len(images) % columns), (1, 1), (1, 1), (0, 0)], constant_values=0.5)
+    around = [(0, -len(images) % columns), (1, 1), (1, 1), (0, 0)]
+    images = np.pad(images, around, constant_values=0.5)
     n, height, width, channels = images.shape
     rows = images.reshape(n // columns, columns, height, width, channels).swapaxes(1, 2)
     whole = rows.reshape(n // columns * height, columns * width, channels)

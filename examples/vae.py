@@ -1,5 +1,5 @@
-"""A variational autoencoder of handwritten digits (Kingma and Welling 2013): what it makes of images
-it has not seen, and images that it makes up.
+"""A variational autoencoder of handwritten digits (Kingma and Welling 2013): what it makes of
+images it has not seen, and images that it makes up.
 
     python examples/vae.py                      # the bundled 8x8 digits
     python examples/vae.py --data DIR           # MNIST's idx files in DIR

@@ -5,9 +5,9 @@ words are neighbours, and a map of them.
     python examples/word2vec.py                         # the manual that comes with Python
     python examples/word2vec.py --picture words.svg     # the map: t-SNE of the commonest words
 
-Skip-grams, with noise-contrastive estimation or sampled softmax.  The figure is about the last tenth
-of the text, which is not trained on: how often the word between its neighbours has a higher score
-than another word of the text in its place; chance is 0.5.
+Skip-grams, with noise-contrastive estimation or sampled softmax.  The figure is about the last
+tenth of the text, which is not trained on: how often the word between its neighbours has a higher
+score than another word of the text in its place; chance is 0.5.
 """
 import argparse
 import collections
