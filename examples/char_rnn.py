@@ -99,7 +99,7 @@ def main(arguments=None):
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--batch", type=int, default=50)
     parser.add_argument("--time", type=int, default=50, help="letters through which gradients go")
-    parser.add_argument("--rate", type=float, default=2e-3, help="Adam's, at the start")
+    parser.add_argument("--rate", type=float, default=8e-3, help="Adam's, at the start")
     parser.add_argument("--start", default="The ", help="what the written text starts with")
     parser.add_argument("--length", type=int, default=500, help="letters to write")
     parser.add_argument("--temperature", type=float, default=0.8, help="of writing: 1, as learnt")

@@ -63,10 +63,22 @@ def _svg(path, width, height, body):
                    f'{body}\n</svg>\n')
 
 
+def _unhidden(places, words):
+    """The places, moved up and down until no word covers another."""
+    reach = np.array([3.2 * len(word) + 1 for word in words])
+    order = np.sign(np.arange(len(words))[:, None] - np.arange(len(words)))
+    for _ in range(200):
+        across, down = (places[:, None, k] - places[:, k] for k in (0, 1))
+        covered = (abs(across) < reach[:, None] + reach) & (abs(down) < 11)
+        np.fill_diagonal(covered, False)
+        places[:, 1] += (covered * np.where(down == 0, order, np.sign(down))).sum(1)
+    return places
+
+
 def scatter(path, words, places, width=900, height=700):
-    """An SVG file of the words, each at its place [n, 2]."""
+    """An SVG file of the words, each near its place [n, 2]."""
     places = (places - places.min(0)) / np.ptp(places, axis=0)
-    places = np.rint(places * [width - 80, height - 30] + [40, 20]).astype(int)
+    places = _unhidden(np.rint(places * [width - 80, height - 50] + [40, 30]), words).astype(int)
     _svg(path, width, height, "\n".join(
         f'<text x="{x}" y="{y}" text-anchor="middle">{html.escape(word)}</text>'
         for word, (x, y) in zip(words, places)))

@@ -63,7 +63,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split(":", 1)[0])
     parser.add_argument("--data", help="folder of input.txt")
     parser.add_argument("--loss", choices=["nce", "softmax"], default="nce")
-    parser.add_argument("--steps", type=int, default=20000)
+    parser.add_argument("--steps", type=int, default=10000)
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--words", type=int, default=2000, help="how many of the commonest")
     parser.add_argument("--units", type=int, default=64, help="numbers of a vector")
