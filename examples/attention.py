@@ -176,7 +176,8 @@ def main(arguments=None):
     source = tf.placeholder(tf.int32, [None, None], "source")
     lengths = tf.placeholder(tf.int32, [None], "lengths")
     model = Model(source, lengths, asked)
-    letters, looked = model.greedy()
+    if asked.beam == 1 or asked.picture:
+        letters, looked = model.greedy()
     best = model.beam(asked.beam) if asked.beam > 1 else letters
     step = tf.train.get_or_create_global_step()
     optimizer = tf.train.AdamOptimizer(tf.train.cosine_decay(asked.rate, step, asked.steps))
