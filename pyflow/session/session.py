@@ -80,6 +80,24 @@ class Step:
             results = handles.wrap(self._session(), self.handles, results)
         return self.mapper.build(results)
 
+    def run_watched(self, values, timeout_ms, look, every):
+        """As `run`; `look` is called every so many seconds meanwhile, on this thread."""
+        if self.compiled.observed:
+            return self.run(values, timeout_ms)
+        args = [feed.convert(value) for feed, value in zip(self.feeds, values)]
+        try:
+            started = self.compiled.plan.start(args, timeout_ms)
+            while not started.wait(every):
+                look()
+            results = started.result()
+        except self._error as failure:
+            raise self.compiled.explain(failure) from None
+        if self.fed_fetches:
+            results = self._with_fed(results, args)
+        if self.handles:
+            results = handles.wrap(self._session(), self.handles, results)
+        return self.mapper.build(results)
+
     def _with_fed(self, results, args):
         results = list(results)
         for slot, index in self.fed_fetches:
@@ -184,6 +202,12 @@ class BaseSession:
         if step is None:
             return self._first_run(fetches, feed_dict)
         return step.run(feed_dict.values() if feed_dict else (), self._timeout_ms)
+
+    def run_watched(self, fetches, feed_dict, look, every=0.1):
+        """`run`, while `look()` is called every so many seconds on this thread, for what takes long;
+        not in debug mode and where all steps are traced.  What `look` raises ends the step."""
+        step, values = self._step_for(fetches, feed_dict)
+        return step.run_watched(values, self._timeout_ms, look, every)
 
     def _first_run(self, fetches, feed_dict):
         step, values = self._step_for(fetches, feed_dict)

@@ -99,7 +99,7 @@ with tf.Session() as sess:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """model.onnx, graph.pb, x.npy, train.py, labels.txt, cat.jpg: names the texts use."""
+    """model.onnx, graph.pb, f.npz (its feed), x.npy, train.py, labels.txt, cat.jpg: names the texts use."""
     made = tmp_path_factory.mktemp("documents")
     (made / "model.onnx").write_bytes(onnx_model())
     with tf.Graph().as_default() as graph:
@@ -108,6 +108,7 @@ def folder(tmp_path_factory):
         tf.reduce_sum(double(x), name="y")
         (made / "graph.pb").write_bytes(graph.as_graph_def().SerializeToString())
     np.save(made / "x.npy", np.ones([1, 3, 8, 8], np.float32))
+    np.savez(made / "f.npz", x=np.float32([1, 2, 3]))
     (made / "train.py").write_text(TRAIN, encoding="utf-8")
     (made / "labels.txt").write_text("red\ngreen\nblue\n", encoding="utf-8")
     from PIL import Image
