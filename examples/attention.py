@@ -19,6 +19,7 @@ import numpy as np
 import datasets
 import pictures
 import pyflow as tf
+from pyflow import progress
 
 seq2seq, rnn = tf.contrib.seq2seq, tf.contrib.rnn
 LETTERS = "\0\1 abcdefghijklmnopqrstuvwxyz'"
@@ -187,10 +188,10 @@ def main(arguments=None):
 
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
-        for _ in range(asked.steps):
-            _, value, at = session.run([train_op, loss, step])
-            if at % 100 == 0:
-                tf.logging.info("step %d: loss %.4f", at, value)
+        with progress.of("training", asked.steps) as shown:
+            for at in range(1, asked.steps + 1):
+                _, value = session.run([train_op, loss])
+                shown.set(at, loss=float(value))
         if asked.picture:
             draw(session, asked.picture, letters, looked, source, lengths, asked.phrase)
         found = words_right(session, best, source, lengths, unknown[:asked.tested])

@@ -17,6 +17,7 @@ import numpy as np
 
 import datasets
 import pyflow as tf
+from pyflow import progress
 
 
 class Model:
@@ -62,18 +63,18 @@ def mean_loss(session, model, wanted, loss, codes):
 def train(session, asked, model, wanted, train_op, loss, codes):
     """Reads the text again and again; the state is carried over from piece to piece."""
     step = session.run(tf.train.get_global_step())
-    while step < asked.steps:
-        state = None
-        for x, y in pieces(codes, asked.batch, asked.time):
-            feeds = {model.letters: x, wanted: y}
-            if state is not None:
-                feeds[model.start] = state
-            _, value, state, step = session.run(
-                [train_op, loss, model.end, tf.train.get_global_step()], feeds)
-            if step % 100 == 0:
-                tf.logging.info("step %d: loss %.3f", step, value)
-            if step >= asked.steps:
-                break
+    with progress.of("training", asked.steps) as shown:
+        while step < asked.steps:
+            state = None
+            for x, y in pieces(codes, asked.batch, asked.time):
+                feeds = {model.letters: x, wanted: y}
+                if state is not None:
+                    feeds[model.start] = state
+                _, value, state, step = session.run(
+                    [train_op, loss, model.end, tf.train.get_global_step()], feeds)
+                shown.set(int(step), loss=float(value))
+                if step >= asked.steps:
+                    break
 
 
 def sample(session, model, drawn, temperature, asked, letters):

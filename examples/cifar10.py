@@ -12,6 +12,7 @@ import tempfile
 
 import datasets
 import pyflow as tf
+from pyflow import progress
 
 LABELS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 RECORD = 1 + 3 * 32 * 32
@@ -120,13 +121,14 @@ def train_and_test(asked, kept):
         logits = network(images, asked.widths, training=False)
     right = tf.equal(tf.argmax(logits, 1), labels), labels
 
-    hooks = [tf.train.StopAtStepHook(last_step=asked.steps), tf.train.NanTensorHook(loss),
-             tf.train.LoggingTensorHook({"loss": loss}, every_n_iter=100)]
+    hooks = [tf.train.StopAtStepHook(last_step=asked.steps), tf.train.NanTensorHook(loss)]
     with tf.train.MonitoredTrainingSession(
             checkpoint_dir=logdir, hooks=hooks, save_checkpoint_secs=None,
-            save_checkpoint_steps=1000, save_summaries_steps=100) as session:
+            save_checkpoint_steps=1000, save_summaries_steps=100) as session, \
+            progress.of("training", asked.steps) as shown:
         while not session.should_stop():
-            session.run(train)
+            _, at, value = session.run([train, tf.train.get_global_step(), loss])
+            shown.set(int(at), loss=float(value))
 
     accuracy, each = test_accuracy(tf.train.latest_checkpoint(logdir), right)
     if asked.data:

@@ -14,6 +14,7 @@ import argparse
 import numpy as np
 
 import pyflow as tf
+from pyflow import progress
 
 MOVES = 3
 
@@ -145,7 +146,7 @@ def main(arguments=None):
 
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
-        for step in range(asked.steps):
+        for step in progress.steps(range(asked.steps), "playing"):
             before = game.boards()
             moves = session.run(player.moves, {player.boards: before})
             by_chance = random.random(asked.games) < max(0.05, 1 - 2 * step / asked.steps)
@@ -158,8 +159,8 @@ def main(arguments=None):
             fed = [player.boards, player.moved, player.rewards, player.ended, player.after]
             _, loss = session.run([player.train_op, player.loss], dict(zip(fed, columns)))
             if step % 1000 == 999:
-                tf.logging.info("step %d: loss %.4f, %.2f a fruit", step + 1, loss,
-                                played(session, player, asked, 500))
+                progress.line(f"step {step + 1:5d}  loss {loss:.4f}  reward of a fruit"
+                              f" {played(session, player, asked, 500):.2f}")
         found = played(session, player, asked, 2000, asked.show)
     print(f"mean reward {found:.3f} a fruit")
     return found

@@ -15,6 +15,7 @@ import numpy as np
 import datasets
 import pictures
 import pyflow as tf
+from pyflow import progress
 
 
 def encoder(images, hidden, latent):
@@ -83,10 +84,11 @@ def main(arguments=None):
         loss, step)
 
     with tf.train.SingularMonitoredSession(
-            [tf.train.StopAtStepHook(last_step=asked.steps), tf.train.NanTensorHook(loss),
-             tf.train.LoggingTensorHook({"nats": loss}, every_n_iter=1000)]) as session:
+            [tf.train.StopAtStepHook(last_step=asked.steps), tf.train.NanTensorHook(loss)]
+            ) as session, progress.of("training", asked.steps) as shown:
         while not session.should_stop():
-            session.run(train_op)
+            _, at, value = session.run([train_op, step, loss])
+            shown.set(int(at), nats=float(value))
         session = session.raw_session()
         parts = [binary(test[i:i + 500]) for i in range(0, len(test), 500)]
         found = np.mean(np.concatenate([session.run(nats, {images: part}) for part in parts]))

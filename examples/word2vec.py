@@ -18,6 +18,7 @@ import numpy as np
 import datasets
 import pictures
 import pyflow as tf
+from pyflow import progress
 
 
 def words_of(text, kinds):
@@ -103,10 +104,10 @@ def main(arguments=None):
 
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
-        for _ in range(asked.steps):
-            _, value, at = session.run([train_op, loss, step])
-            if at % 1000 == 0:
-                tf.logging.info("step %d: loss %.3f", at, value)
+        with progress.of("training", asked.steps) as shown:
+            for at in range(1, asked.steps + 1):
+                _, value = session.run([train_op, loss])
+                shown.set(at, loss=float(value))
         for word, row in zip(known_words, session.run(nearest)):
             print(f"{word}: {', '.join(words[k] for k in row[1:])}")
         if asked.picture:
