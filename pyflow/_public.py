@@ -784,6 +784,20 @@ PUBLIC = {
         "saved_model.utils.build_tensor_info saved_model.utils.get_tensor_from_tensor_info",
     "pyflow.saved_model.writing":
         "saved_model.Builder saved_model.builder.SavedModelBuilder saved_model.simple_save",
+    "pyflow.feature_column.categorical":
+        "feature_column.categorical_column_with_hash_bucket "
+        "feature_column.categorical_column_with_identity "
+        "feature_column.categorical_column_with_vocabulary_file "
+        "feature_column.categorical_column_with_vocabulary_list feature_column.crossed_column "
+        "feature_column.weighted_categorical_column",
+    "pyflow.feature_column.dense":
+        "feature_column.embedding_column feature_column.indicator_column "
+        "feature_column.shared_embedding_columns",
+    "pyflow.feature_column.layers":
+        "feature_column.input_layer feature_column.linear_model "
+        "feature_column.make_parse_example_spec",
+    "pyflow.feature_column.numeric":
+        "feature_column.bucketized_column feature_column.numeric_column",
     "pyflow.estimator.array_inputs":
         "estimator.inputs.numpy_input_fn estimator.inputs.pandas_input_fn",
     "pyflow.estimator.estimators":

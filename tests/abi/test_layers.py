@@ -32,7 +32,7 @@ ALLOWED = {
     "interop": SESSION | {"timeline", "_names", "python", "train", "examples"},   # profiles of a model; TF's paths
     "platform": SESSION | {"examples"},     # MNIST's files
     "saved_model": SESSION | {"train", "interop"},
-    "feature_column": LIB,
+    "feature_column": LIB,          # and names of tf, where a checkpoint gives first values
     "estimator": SESSION | {"train", "saved_model", "feature_column"},
     "tools": SESSION | {"train", "interop", "saved_model", "timeline", "_names", "feature_column",
                         "estimator"},
