@@ -800,11 +800,23 @@ PUBLIC = {
         "feature_column.bucketized_column feature_column.numeric_column",
     "pyflow.estimator.array_inputs":
         "estimator.inputs.numpy_input_fn estimator.inputs.pandas_input_fn",
+    "pyflow.estimator.baseline":
+        "estimator.BaselineClassifier estimator.BaselineEstimator estimator.BaselineRegressor",
+    "pyflow.estimator.dnn":
+        "estimator.DNNClassifier estimator.DNNEstimator estimator.DNNRegressor",
+    "pyflow.estimator.dnn_linear_combined":
+        "estimator.DNNLinearCombinedClassifier estimator.DNNLinearCombinedEstimator "
+        "estimator.DNNLinearCombinedRegressor",
     "pyflow.estimator.estimators":
         "estimator.Estimator",
     "pyflow.estimator.exporters":
         "estimator.BestExporter estimator.Exporter estimator.FinalExporter "
         "estimator.LatestExporter",
+    "pyflow.estimator.heads":
+        "estimator.BinaryClassHead estimator.Head estimator.MultiClassHead "
+        "estimator.MultiLabelHead estimator.RegressionHead",
+    "pyflow.estimator.linear":
+        "estimator.LinearClassifier estimator.LinearEstimator estimator.LinearRegressor",
     "pyflow.estimator.local_training":
         "estimator.EvalSpec estimator.TrainSpec estimator.train_and_evaluate",
     "pyflow.estimator.modes":
