@@ -686,7 +686,7 @@ PUBLIC = {
         "contrib.data.make_saveable_from_iterator data.experimental.make_saveable_from_iterator",
     "pyflow.train.saver":
         "train.Saver train.SaverDef train.export_meta_graph train.import_meta_graph",
-    "pyflow.train.warm_start":
+    "pyflow.train.initial_values":
         "train.init_from_checkpoint",
     "pyflow.train.contrib_checkpoints":
         "contrib.framework.assign_from_checkpoint contrib.framework.assign_from_checkpoint_fn "

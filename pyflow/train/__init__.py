@@ -21,7 +21,7 @@ MODULES = (
     "device_setter",
     "iterator_saveable",
     "saver",
-    "warm_start",
+    "initial_values",
     "contrib_checkpoints",
     "contrib_optimizers",
     "slim_learning",

@@ -91,4 +91,5 @@ start_queue_runners = _train.start_queue_runners
 string_input_producer = _train.string_input_producer
 summary_iterator = _train.summary_iterator
 update_checkpoint_state = _train.update_checkpoint_state
+warm_start = _train.warm_start
 write_graph = _train.write_graph
