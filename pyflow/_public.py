@@ -832,6 +832,8 @@ PUBLIC = {
         "estimator.RunConfig",
     "pyflow.estimator.spec":
         "estimator.EstimatorSpec",
+    "pyflow.estimator.trees":
+        "estimator.BoostedTreesClassifier estimator.BoostedTreesRegressor",
     "pyflow.estimator.warm_starting":
         "estimator.VocabInfo estimator.WarmStartSettings train.VocabInfo train.warm_start",
 }

@@ -330,7 +330,7 @@ class BinaryClassHead(_Classes):
 def at_threshold(labels, probabilities, weights, threshold):
     """Accuracy, precision and recall of what is called 1 from a threshold on."""
     called = tf.cast(tf.greater_equal(probabilities, threshold), tf.float32)
-    end = f"positive_threshold_{threshold:f}"
+    end = f"positive_threshold_{threshold:g}"
     accuracy = tf.metrics.accuracy(labels, called, weights)
     precision, precision_op = tf.metrics.precision_at_thresholds(
         labels, probabilities, [threshold], weights)
@@ -437,7 +437,9 @@ class MultiLabelHead(Head):
         labels = tf.to_float(labels)
         made = {"average_loss": tf.metrics.mean(unreduced, weights),
                 "auc": tf.metrics.auc(labels, probabilities, weights),
-                "auc_precision_recall": tf.metrics.auc(labels, probabilities, weights, curve="PR")}
+                "auc_precision_recall": tf.metrics.auc(
+                    labels, probabilities, weights, curve="PR",
+                    summation_method="careful_interpolation")}
         for threshold in self._thresholds:
             made.update(at_threshold(labels, probabilities, weights, threshold))
         for measured in self._measured:
@@ -449,7 +451,8 @@ class MultiLabelHead(Head):
             made[f"auc/{suffix}"] = tf.metrics.auc(
                 labels[:, at:at + 1], probabilities[:, at:at + 1], weights)
             made[f"auc_precision_recall/{suffix}"] = tf.metrics.auc(
-                labels[:, at:at + 1], probabilities[:, at:at + 1], weights, curve="PR")
+                labels[:, at:at + 1], probabilities[:, at:at + 1], weights, curve="PR",
+                summation_method="careful_interpolation")
         return made
 
     def _export_outputs(self, predictions):
