@@ -209,6 +209,12 @@ def dense_labels(labels, logits, size):
     return labels
 
 
+def all_names(logits, n_classes, vocabulary):
+    """The names of all classes, for each example: strings [batch, n_classes]."""
+    names = tf.constant([vocabulary or [str(i) for i in range(n_classes)]])
+    return tf.tile(names, [tf.shape(logits)[0], 1])
+
+
 class _Classes(Head):
     """Heads of which a label is one of n classes."""
 
@@ -250,22 +256,18 @@ class _Classes(Head):
         return tf.gather(tf.constant(self._vocabulary), class_ids)
 
     def _class_predictions(self, logits, probabilities, class_ids):
-        every = tf.range(self._n_classes)
-        names = tf.constant(self._vocabulary or [str(i) for i in range(self._n_classes)])
-        batch = tf.shape(logits)[0]
+        every = tf.expand_dims(tf.range(self._n_classes), 0)
         return {
             "probabilities": probabilities,
             "class_ids": class_ids,
             "classes": self._classes(class_ids),
-            "all_class_ids": tf.tile(tf.expand_dims(every, 0), [batch, 1]),
-            "all_classes": tf.tile(tf.expand_dims(names, 0), [batch, 1]),
+            "all_class_ids": tf.tile(every, [tf.shape(logits)[0], 1]),
+            "all_classes": all_names(logits, self._n_classes, self._vocabulary),
         }
 
     def _classification(self, predictions):
-        scores = predictions["probabilities"]
-        names = tf.constant(self._vocabulary or [str(i) for i in range(self._n_classes)])
-        return outputs.ClassificationOutput(
-            scores=scores, classes=tf.tile(tf.expand_dims(names, 0), [tf.shape(scores)[0], 1]))
+        return outputs.ClassificationOutput(scores=predictions["probabilities"],
+                                            classes=predictions["all_classes"])
 
 
 class BinaryClassHead(_Classes):
@@ -425,7 +427,8 @@ class MultiLabelHead(Head):
         return dense_labels(labels, logits, self._n_classes)
 
     def _predictions(self, logits):
-        return {"logits": logits, "probabilities": tf.sigmoid(logits, name="probabilities")}
+        return {"logits": logits, "probabilities": tf.sigmoid(logits, name="probabilities"),
+                "classes": all_names(logits, self._n_classes, self._vocabulary)}
 
     def _unreduced(self, labels, logits):
         each = tf.nn.sigmoid_cross_entropy_with_logits(labels=tf.to_float(labels), logits=logits)
@@ -456,10 +459,8 @@ class MultiLabelHead(Head):
         return made
 
     def _export_outputs(self, predictions):
-        scores = predictions["probabilities"]
-        names = tf.constant(self._vocabulary or [str(i) for i in range(self._n_classes)])
-        classes = outputs.ClassificationOutput(
-            scores=scores, classes=tf.tile(tf.expand_dims(names, 0), [tf.shape(scores)[0], 1]))
+        classes = outputs.ClassificationOutput(scores=predictions["probabilities"],
+                                               classes=predictions["classes"])
         return {keys.DEFAULT_SERVING_SIGNATURE_DEF_KEY: classes, "classification": classes,
                 "predict": outputs.PredictOutput(predictions)}
 
