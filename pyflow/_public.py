@@ -802,6 +802,30 @@ PUBLIC = {
         "estimator.inputs.numpy_input_fn estimator.inputs.pandas_input_fn",
     "pyflow.estimator.baseline":
         "estimator.BaselineClassifier estimator.BaselineEstimator estimator.BaselineRegressor",
+    "pyflow.estimator.contrib_columns":
+        "contrib.layers.bucketized_column contrib.layers.create_feature_spec_for_parsing "
+        "contrib.layers.crossed_column contrib.layers.embedding_column "
+        "contrib.layers.input_from_feature_columns contrib.layers.one_hot_column "
+        "contrib.layers.real_valued_column contrib.layers.sparse_column_with_hash_bucket "
+        "contrib.layers.sparse_column_with_integerized_feature "
+        "contrib.layers.sparse_column_with_keys contrib.layers.sparse_column_with_vocabulary_file "
+        "contrib.layers.weighted_sparse_column",
+    "pyflow.estimator.contrib_datasets":
+        "contrib.learn.datasets.base.Dataset contrib.learn.datasets.base.Datasets "
+        "contrib.learn.datasets.base.load_boston contrib.learn.datasets.base.load_csv_with_header "
+        "contrib.learn.datasets.base.load_csv_without_header "
+        "contrib.learn.datasets.base.load_iris contrib.learn.datasets.base.shrink_csv "
+        "contrib.learn.datasets.load_boston contrib.learn.datasets.load_iris",
+    "pyflow.estimator.contrib_experiment":
+        "contrib.learn.Experiment contrib.learn.learn_runner.run",
+    "pyflow.estimator.contrib_learn":
+        "contrib.learn.DNNClassifier contrib.learn.DNNLinearCombinedClassifier "
+        "contrib.learn.DNNLinearCombinedRegressor contrib.learn.DNNRegressor "
+        "contrib.learn.Estimator contrib.learn.LinearClassifier contrib.learn.LinearRegressor "
+        "contrib.learn.MetricSpec contrib.learn.ModeKeys contrib.learn.ModelFnOps "
+        "contrib.learn.RunConfig contrib.learn.SKCompat "
+        "contrib.learn.infer_real_valued_columns_from_input "
+        "contrib.learn.infer_real_valued_columns_from_input_fn",
     "pyflow.estimator.dnn":
         "estimator.DNNClassifier estimator.DNNEstimator estimator.DNNRegressor",
     "pyflow.estimator.dnn_linear_combined":
