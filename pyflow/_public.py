@@ -809,6 +809,20 @@ PUBLIC = {
         "feature_column.make_parse_example_spec",
     "pyflow.feature_column.numeric":
         "feature_column.bucketized_column feature_column.numeric_column",
+    "pyflow.feature_column.sequences":
+        "contrib.feature_column.sequence_categorical_column_with_hash_bucket "
+        "contrib.feature_column.sequence_categorical_column_with_identity "
+        "contrib.feature_column.sequence_categorical_column_with_vocabulary_file "
+        "contrib.feature_column.sequence_categorical_column_with_vocabulary_list "
+        "contrib.feature_column.sequence_input_layer "
+        "contrib.feature_column.sequence_numeric_column "
+        "feature_column.sequence_categorical_column_with_hash_bucket "
+        "feature_column.sequence_categorical_column_with_identity "
+        "feature_column.sequence_categorical_column_with_vocabulary_file "
+        "feature_column.sequence_categorical_column_with_vocabulary_list "
+        "feature_column.sequence_numeric_column",
+    "pyflow.estimator.added_metrics":
+        "contrib.estimator.add_metrics estimator.add_metrics",
     "pyflow.estimator.array_inputs":
         "estimator.inputs.numpy_input_fn estimator.inputs.pandas_input_fn",
     "pyflow.estimator.baseline":
@@ -842,6 +856,14 @@ PUBLIC = {
     "pyflow.estimator.dnn_linear_combined":
         "estimator.DNNLinearCombinedClassifier estimator.DNNLinearCombinedEstimator "
         "estimator.DNNLinearCombinedRegressor",
+    "pyflow.estimator.early_stopping":
+        "contrib.estimator.make_early_stopping_hook contrib.estimator.stop_if_higher_hook "
+        "contrib.estimator.stop_if_lower_hook contrib.estimator.stop_if_no_decrease_hook "
+        "contrib.estimator.stop_if_no_increase_hook "
+        "estimator.experimental.make_early_stopping_hook "
+        "estimator.experimental.stop_if_higher_hook estimator.experimental.stop_if_lower_hook "
+        "estimator.experimental.stop_if_no_decrease_hook "
+        "estimator.experimental.stop_if_no_increase_hook",
     "pyflow.estimator.estimators":
         "estimator.Estimator",
     "pyflow.estimator.exporters":
@@ -850,6 +872,13 @@ PUBLIC = {
     "pyflow.estimator.heads":
         "estimator.BinaryClassHead estimator.Head estimator.MultiClassHead "
         "estimator.MultiLabelHead estimator.RegressionHead",
+    "pyflow.estimator.input_checkpoints":
+        "contrib.data.CheckpointInputPipelineHook data.experimental.CheckpointInputPipelineHook",
+    "pyflow.estimator.kmeans":
+        "contrib.factorization.COSINE_DISTANCE contrib.factorization.KMEANS_PLUS_PLUS_INIT "
+        "contrib.factorization.KMeans contrib.factorization.KMeansClustering "
+        "contrib.factorization.RANDOM_INIT contrib.factorization.SQUARED_EUCLIDEAN_DISTANCE "
+        "estimator.experimental.KMeans",
     "pyflow.estimator.linear":
         "estimator.LinearClassifier estimator.LinearEstimator estimator.LinearRegressor",
     "pyflow.estimator.local_training":
@@ -859,6 +888,8 @@ PUBLIC = {
     "pyflow.estimator.outputs":
         "estimator.export.ClassificationOutput estimator.export.ExportOutput "
         "estimator.export.PredictOutput estimator.export.RegressionOutput",
+    "pyflow.estimator.parse_specs":
+        "estimator.classifier_parse_example_spec estimator.regressor_parse_example_spec",
     "pyflow.estimator.receivers":
         "estimator.export.ServingInputReceiver estimator.export.TensorServingInputReceiver "
         "estimator.export.build_parsing_serving_input_receiver_fn "

@@ -1,6 +1,7 @@
 """Types of pyflow.contrib.data.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
 from pyflow import contrib as _contrib
 AUTOTUNE = _contrib.data.AUTOTUNE
+CheckpointInputPipelineHook = _contrib.data.CheckpointInputPipelineHook
 Counter = _contrib.data.Counter
 RandomDataset = _contrib.data.RandomDataset
 batch_and_drop_remainder = _contrib.data.batch_and_drop_remainder

@@ -31,6 +31,10 @@ RunConfig = _estimator.RunConfig
 TrainSpec = _estimator.TrainSpec
 VocabInfo = _estimator.VocabInfo
 WarmStartSettings = _estimator.WarmStartSettings
+add_metrics = _estimator.add_metrics
+classifier_parse_example_spec = _estimator.classifier_parse_example_spec
+from . import experimental as experimental
 from . import export as export
 from . import inputs as inputs
+regressor_parse_example_spec = _estimator.regressor_parse_example_spec
 train_and_evaluate = _estimator.train_and_evaluate

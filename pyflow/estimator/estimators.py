@@ -24,7 +24,8 @@ import os
 import numpy as np
 
 import pyflow as tf
-from pyflow.estimator import exporting, input_results, run_config, spec as spec_lib
+from pyflow.estimator import exporting, input_checkpoints, input_results, run_config
+from pyflow.estimator import spec as spec_lib
 from pyflow.estimator import warm_starting
 from pyflow.estimator.modes import ModeKeys
 
@@ -246,6 +247,9 @@ class Estimator:
         if (secs or steps) and not there:
             made = [tf.train.CheckpointSaverHook(
                 self.model_dir, save_secs=secs, save_steps=steps, scaffold=spec.scaffold)]
+        listeners = [*(hook.listener for hook in hooks
+                       if isinstance(hook, input_checkpoints.CheckpointInputPipelineHook)),
+                     *listeners]
         if listeners:
             if not there + made:
                 raise ValueError(

@@ -180,6 +180,33 @@ def test_train_and_evaluate(tmp_path):
     assert steps == [5, 10]
 
 
+def test_input_goes_on(tmp_path):
+    """A training stopped twice, of a shuffled dataset, ends with the bits of one undisturbed."""
+    def dataset_fn():
+        data = tf.data.Dataset.from_tensor_slices(({"x": X}, Y))
+        return data.shuffle(12, seed=4).repeat().batch(5)
+
+    def run(folder, stops):
+        config = tf.estimator.RunConfig(str(folder), tf_random_seed=1)
+        for stop in stops:
+            estimator = tf.estimator.Estimator(model_fn, config=config, params={"rate": 0.1})
+            hook = tf.data.experimental.CheckpointInputPipelineHook(estimator)
+            estimator.train(dataset_fn, hooks=[hook], max_steps=stop)
+        return estimator.get_variable_value("line/kernel")
+    whole = run(tmp_path / "whole", [20])
+    assert run(tmp_path / "parts", [3, 11, 20]).tobytes() == whole.tobytes()
+    assert {"input-11.index", "input-20.index"} <= set(os.listdir(tmp_path / "parts"))
+
+
+def test_added_metrics(trained):
+    def metric_fn(labels, predictions, features):
+        assert predictions == {} and features["x"].shape.as_list() == [None, 2]
+        return {"low": tf.metrics.percentage_below(labels, -1.0)}
+    found = tf.estimator.add_metrics(trained, metric_fn).evaluate(input_fn(num_epochs=1))
+    np.testing.assert_allclose(found["low"], np.mean(Y < -1))
+    assert "mae" in found
+
+
 def test_warm_start(trained, tmp_path):
     settings = tf.estimator.WarmStartSettings(trained.model_dir, vars_to_warm_start="line/kernel")
     estimator = tf.estimator.Estimator(model_fn, str(tmp_path), params={"rate": 0.0},
@@ -350,3 +377,38 @@ def test_run_config(monkeypatch):
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": {"chief": ["a:1"], "ps": ["b:1"]}}))
     with pytest.raises(ValueError, match=r"names a cluster \(chief, ps\)"):
         tf.estimator.RunConfig()
+
+
+# ---------------------------------------------------------------- early stopping
+
+@pytest.mark.parametrize("name, more, stops_at", [
+    ("stop_if_lower_hook", {"threshold": 0.25}, 6),
+    ("stop_if_higher_hook", {"threshold": 0.35, "min_steps": 1}, 1),
+    ("stop_if_no_decrease_hook", {"max_steps": 4}, 1),
+    ("stop_if_no_increase_hook", {"max_steps": 100}, 6),
+])
+def test_early_stopping(tmp_path, name, more, stops_at):
+    """Evaluations of steps 1 to 9 with losses .5 .4 .3 .3 .3 .3 .3 .3 .3 are there."""
+    estimator = tf.estimator.Estimator(model_fn, str(tmp_path), params={"rate": 0.1})
+    with tf.summary.FileWriter(estimator.eval_dir()) as writer:
+        for step, loss in enumerate([0.5, 0.4, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3], 1):
+            writer.add_summary(tf.Summary(value=[tf.Summary.Value(tag="loss", simple_value=loss)]),
+                               step)
+    make = getattr(tf.estimator.experimental, name)
+    hook = make(estimator, "loss", run_every_secs=None, run_every_steps=1, **more)
+    estimator.train(input_fn(), hooks=[hook], max_steps=6)
+    assert estimator.get_variable_value("global_step") == stops_at
+
+
+def test_paths_of_tensorflow():
+    """Modules that programs import names from."""
+    from pyflow.contrib.learn import learn_runner
+    from pyflow.python.estimator.canned.dnn import DNNClassifier
+    from pyflow.python.estimator.export.export_output import PredictOutput
+    from pyflow.python.estimator.inputs.numpy_io import numpy_input_fn
+    from pyflow.python.feature_column.feature_column import numeric_column
+    assert numpy_input_fn is tf.estimator.inputs.numpy_input_fn
+    assert DNNClassifier is tf.estimator.DNNClassifier
+    assert PredictOutput is tf.estimator.export.PredictOutput
+    assert numeric_column is tf.feature_column.numeric_column
+    assert learn_runner.run is tf.contrib.learn.learn_runner.run
