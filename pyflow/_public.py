@@ -870,8 +870,12 @@ PUBLIC = {
         "estimator.BestExporter estimator.Exporter estimator.FinalExporter "
         "estimator.LatestExporter",
     "pyflow.estimator.heads":
-        "estimator.BinaryClassHead estimator.Head estimator.MultiClassHead "
-        "estimator.MultiLabelHead estimator.RegressionHead",
+        "contrib.estimator.binary_classification_head contrib.estimator.logistic_regression_head "
+        "contrib.estimator.multi_class_head contrib.estimator.multi_label_head "
+        "contrib.estimator.poisson_regression_head contrib.estimator.regression_head "
+        "estimator.BinaryClassHead estimator.Head estimator.LogisticRegressionHead "
+        "estimator.MultiClassHead estimator.MultiLabelHead estimator.PoissonRegressionHead "
+        "estimator.RegressionHead",
     "pyflow.estimator.input_checkpoints":
         "contrib.data.CheckpointInputPipelineHook data.experimental.CheckpointInputPipelineHook",
     "pyflow.estimator.kmeans":

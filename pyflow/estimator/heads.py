@@ -11,7 +11,7 @@ Thread: the one building the graph.  Source: TF 1.15 tf.estimator's heads.
     head = tf.estimator.BinaryClassHead()
     spec = head.create_estimator_spec(features, mode, logits, labels, optimizer=optimizer)
 """
-import logging
+import inspect
 
 import pyflow as tf
 from pyflow.estimator import outputs
@@ -19,7 +19,6 @@ from pyflow.estimator.modes import ModeKeys
 from pyflow.estimator.spec import EstimatorSpec
 from pyflow.saved_model import keys
 
-_log = logging.getLogger("pyflow")
 MEAN_OVER_EXAMPLES = "weighted_sum_over_batch_size"
 
 
@@ -105,7 +104,7 @@ class Head:
 
     def _loss_of(self, labels, logits, features):
         """loss_fn's, checked: [batch, 1]."""
-        names = self._loss_fn.__code__.co_varnames if hasattr(self._loss_fn, "__code__") else ()
+        names = inspect.signature(self._loss_fn).parameters
         more = {"features": features} if "features" in names else {}
         more.update({"loss_reduction": self._reduction} if "loss_reduction" in names else {})
         return self._loss_fn(labels=labels, logits=logits, **more)
@@ -505,6 +504,33 @@ class RegressionHead(Head):
                 "predict": outputs.PredictOutput(predictions)}
 
 
+class LogisticRegressionHead(RegressionHead):
+    """Labels in [0, 1]; the logits' sigmoid is predicted, by cross entropy.
+    TF: tf.estimator.LogisticRegressionHead."""
+
+    def __init__(self, weight_column=None, loss_reduction=MEAN_OVER_EXAMPLES, name=None):
+        super().__init__(1, weight_column, loss_reduction, _cross_entropy, tf.sigmoid, name)
+
+
+def _cross_entropy(labels, logits):
+    inside = tf.logical_and(tf.greater_equal(labels, 0.0), tf.less_equal(labels, 1.0))
+    with tf.control_dependencies([tf.Assert(
+            tf.reduce_all(inside), ["Labels must be in range [0, 1]:", labels])]):
+        return tf.nn.sigmoid_cross_entropy_with_logits(labels=tf.identity(labels), logits=logits)
+
+
+class PoissonRegressionHead(RegressionHead):
+    """Labels that count; the logits' exponential is predicted, by the Poisson distribution's
+    likelihood. compute_full_loss: with the term that labels alone give.
+    TF: tf.estimator.PoissonRegressionHead."""
+
+    def __init__(self, label_dimension=1, weight_column=None, loss_reduction=MEAN_OVER_EXAMPLES,
+                 compute_full_loss=True, name=None):
+        def loss_fn(labels, logits):
+            return tf.nn.log_poisson_loss(labels, logits, compute_full_loss=compute_full_loss)
+        super().__init__(label_dimension, weight_column, loss_reduction, loss_fn, tf.exp, name)
+
+
 def _mean(values, weights):
     """tf.metrics.mean with the values' weights."""
     return tf.metrics.mean(values, None if weights is None else weights * tf.ones_like(values))
@@ -518,4 +544,13 @@ def binary_or_multi_class_head(n_classes, weight_column, label_vocabulary, loss_
 
 
 PUBLIC = {f"estimator.{made.__name__}": made for made in (
-    Head, BinaryClassHead, MultiClassHead, MultiLabelHead, RegressionHead)}
+    Head, BinaryClassHead, MultiClassHead, MultiLabelHead, RegressionHead, LogisticRegressionHead,
+    PoissonRegressionHead)}
+PUBLIC.update({
+    "contrib.estimator.binary_classification_head": BinaryClassHead,
+    "contrib.estimator.multi_class_head": MultiClassHead,
+    "contrib.estimator.multi_label_head": MultiLabelHead,
+    "contrib.estimator.regression_head": RegressionHead,
+    "contrib.estimator.logistic_regression_head": LogisticRegressionHead,
+    "contrib.estimator.poisson_regression_head": PoissonRegressionHead,
+})
