@@ -290,6 +290,12 @@ PUBLIC = {
         "data.Iterator",
     "pyflow.lib.data.options":
         "data.Options data.experimental.OptimizationOptions data.experimental.ThreadingOptions",
+    "pyflow.lib.data.parsed":
+        "contrib.data.CsvDataset contrib.data.make_batched_features_dataset "
+        "contrib.data.make_csv_dataset contrib.data.parse_example_dataset "
+        "contrib.data.rejection_resample data.experimental.CsvDataset "
+        "data.experimental.make_batched_features_dataset data.experimental.make_csv_dataset "
+        "data.experimental.parse_example_dataset data.experimental.rejection_resample",
     "pyflow.lib.data.readers":
         "data.FixedLengthRecordDataset data.TFRecordDataset data.TextLineDataset",
     "pyflow.lib.files.io_functions":
