@@ -1,37 +1,39 @@
 """Runs public TensorFlow 1.x programs on pyflow and compares their end values with TensorFlow's.
 
     python tests/programs/run.py --from FOLDER_OR_URL                # all; `make programs`
-    python tests/programs/run.py --from ... --only char-rnn --show   # some, with what they print
+    python tests/programs/run.py --from ... --only char-rnn          # some
     python tests/programs/run.py --from ... --tf PYTHON              # records TensorFlow's end values
 
-programs.txt lists them. Nothing of them is kept in this tree: repositories are fetched into
+programs.txt lists them; what they print is left in build/programs/printed. Nothing of them is kept in this tree: repositories are fetched into
 build/programs, at the commit listed, and programs run in a copy.
 
 Invariants
-    1. A program is changed in three ways only, the same for both runtimes: constants that
-       programs.txt names (`set`) get its values, which make it short; random seeds are set below the
-       first import of tensorflow; nothing else.
+    1. A program's text is never changed. It is made short by its arguments, by less data (`mnist`,
+       `data`), or by ending it when it has printed what `until` says, the same for both runtimes.
+       Random seeds are set before it begins (seeded.py).
     2. On pyflow it runs by `python -m pyflow exec`, on TensorFlow by oracle.py; each in a process of
        its own, in its folder, with MNIST where it looks for it.
     3. The end value is the last number that `value`, a regular expression, finds in the output; it
        passes within `within` of the median of TensorFlow's values.
 """
 import argparse
-import ast
 import configparser
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import statistics
 import subprocess
 import sys
+import threading
 import time
 import typing
 
+import data
+
 HERE = pathlib.Path(__file__).resolve().parent
 LIST = HERE / "programs.txt"
-SEEDS = "import random; random.seed(1); import numpy; numpy.random.seed(1); {}set_random_seed(1)"
 
 
 class Program(typing.NamedTuple):
@@ -44,6 +46,10 @@ class Program(typing.NamedTuple):
     @property
     def name(self):
         return f"{self.repository.partition('/')[2]}:{self.path}"
+
+    @property
+    def short(self):
+        return re.sub(r"\W+", "_", self.name)
 
 
 def programs():
@@ -62,11 +68,13 @@ def programs():
 
 # ---------------------------------------------------------------- fetching
 
-def fetch(repository, commit, source, folder):
-    """The folder with a repository's files at a commit, fetched once."""
+def fetch(repository, wanted, source, folder):
+    """The folder with a repository's files at a commit, fetched once; `wanted` is the commit, or the
+    commit and the folder of the repository that is needed."""
+    commit, _, part = wanted.partition(" ")
     into = folder / repository.replace("/", "+")
     mark = into / ".commit"
-    if mark.exists() and mark.read_text() == commit:
+    if mark.exists() and mark.read_text() == wanted:
         return into
     shutil.rmtree(into, ignore_errors=True)
     into.mkdir(parents=True)
@@ -79,15 +87,17 @@ def fetch(repository, commit, source, folder):
         subprocess.run(["git", "init", "-q", "--bare", str(where)], check=True)
         subprocess.run([*git, "fetch", "-q", "--depth", "1", f"{source}/{repository}", commit],
                        check=True)
-    _unpack(str(where), commit, into)
-    mark.write_text(commit)
+    _unpack(str(where), commit, part, into)
+    mark.write_text(wanted)
     return into
 
 
-def _unpack(git, commit, into):
-    """Writes a commit's files, without those that the repository at hand lacks (large ones)."""
-    listed = subprocess.run(["git", "-C", git, "ls-tree", "-r", "-z", commit], check=True,
-                            stdout=subprocess.PIPE).stdout.decode("utf-8", "replace")
+def _unpack(git, commit, part, into):
+    """Writes a commit's files (below the folder `part`), without those that the repository at hand
+    lacks (large ones)."""
+    listed = subprocess.run(
+        ["git", "-C", git, "ls-tree", "-r", "-z", commit, *([f"{part}/"] if part else [])],
+        check=True, stdout=subprocess.PIPE).stdout.decode("utf-8", "replace")
     rows = [row.split(None, 3) for row in listed.split("\0") if row]
     asked = "".join(f"{row[2]}\n" for row in rows if row[1] == "blob").encode()
     out = subprocess.run(["git", "-C", git, "cat-file", "--batch"], check=True, input=asked,
@@ -108,82 +118,64 @@ def _unpack(git, commit, into):
         at += size + 1
 
 
-# ---------------------------------------------------------------- shortening
-
-def shortened(text, constants):
-    """The program with other values for constants, and seeds.  ValueError for a name that it does
-    not assign."""
-    lines, changes, left = text.splitlines(keepends=True), [], set(constants)
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            name = ast.unparse(node.targets[0])
-            if name in constants:
-                changes.append((node.value, constants[name]))
-                left.discard(name)
-        elif isinstance(node, ast.keyword) and f"{node.arg}=" in constants:
-            changes.append((node.value, constants[f"{node.arg}="]))
-            left.discard(f"{node.arg}=")
-        elif isinstance(node, (ast.Call, ast.BoolOp, ast.BinOp)) and ast.unparse(node) in constants:
-            changes.append((node, constants[ast.unparse(node)]))
-            left.discard(ast.unparse(node))
-    if left:
-        raise ValueError(f"no assignment, keyword or call {', '.join(sorted(left))}")
-    for value, new in sorted(changes, key=lambda c: (c[0].lineno, c[0].col_offset), reverse=True):
-        _replace(lines, value, new)
-    return "".join(_seeded(tree, lines))
-
-
-def _replace(lines, node, new):
-    first, last = node.lineno - 1, node.end_lineno - 1
-    start = len(lines[first].encode()[:node.col_offset].decode())
-    end = len(lines[last].encode()[:node.end_col_offset].decode())
-    lines[first] = lines[first][:start] + new + lines[last][end:]
-    for at in range(first + 1, last + 1):
-        lines[at] = ""
-
-
-def _seeded(tree, lines):
-    for node in tree.body:
-        if isinstance(node, ast.Import) and node.names[0].name == "tensorflow":
-            tf = node.names[0].asname or "tensorflow"
-            at = node.end_lineno
-            return [*lines[:at], SEEDS.format(tf + ".") + "\n", *lines[at:]]
-    return lines
-
-
 # ---------------------------------------------------------------- running
 
 def run(program, files, args, python=None):
-    """(end value or None, seconds, what it printed, exit code)."""
-    copy = args.folder / "running" / re.sub(r"\W+", "_", program.name)
+    """(end value or None, seconds, what it printed, exit code or "timeout")."""
+    side = "tf" if python else "pyflow"
+    copy = args.folder / "running" / f"{side}_{program.short}"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(files, copy, symlinks=True, ignore=shutil.ignore_patterns(".fetched", ".git"))
-    path = copy / program.path
-    constants = dict(line.split(" = ", 1) for line in program.options.get("set", "").splitlines()
-                     if line.strip())
-    path.write_text(shortened(path.read_text(encoding="utf-8"), constants), encoding="utf-8")
-    folder = path.parent if program.options.get("folder") is None else (
-        copy / program.options["folder"])
-    for line in program.options.get("make", "").split():
+    options = program.options
+    folder = (copy / program.path).parent if options.get("folder") is None else (
+        copy / options["folder"])
+    for line in options.get("make", "").split():
         (folder / line).mkdir(parents=True, exist_ok=True)
+    given = data.give(options, folder, args.folder)
     command = ([python, str(HERE / "oracle.py")] if python else
-               [args.python, "-P", "-m", "pyflow", "exec"])
-    env = {**os.environ, "MPLBACKEND": "Agg", "PYTHONHASHSEED": "0", "PYTHONIOENCODING": "utf-8",
-           "TF_CPP_MIN_LOG_LEVEL": "2", "TF_USE_LEGACY_KERAS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    began = time.perf_counter()
-    try:
-        done = subprocess.run(
-            [*command, str(path), *program.options.get("arguments", "").split()], cwd=folder,
-            env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=args.timeout,
-            stdin=subprocess.DEVNULL)
-        printed, code = done.stdout.decode("utf-8", "replace"), done.returncode
-    except subprocess.TimeoutExpired as e:
-        printed, code = (e.stdout or b"").decode("utf-8", "replace"), "timeout"
+               [args.python, "-P", "-m", "pyflow", "exec", str(HERE / "seeded.py")])
+    env = _environment(args, {**given, "PROGRAM_FILES": str(copy)}, options)
+    began, before = time.perf_counter(), ""
+    if "first" in options:
+        path, *words = shlex.split(options["first"])
+        before, _ = _watched([*command, str(copy / path), *words], folder, env, None, args.timeout)
+    command += [str(copy / program.path), *shlex.split(options.get("arguments", ""))]
+    printed, code = _watched(command, folder, env, options.get("until"), args.timeout)
+    printed = before + printed
     seconds = time.perf_counter() - began
     shutil.rmtree(copy, ignore_errors=True)
-    found = re.findall(program.options["value"], printed, re.MULTILINE)
+    found = re.findall(options["value"], printed, re.MULTILINE)
     return float(found[-1]) if found else None, seconds, printed, code
+
+
+def _environment(args, given, options):
+    env = {**os.environ, "MPLBACKEND": "module://unattended", "PYTHONHASHSEED": "0",
+           "PYTHONPATH": str(HERE / "backend"), "PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": "1",
+           "TF_CPP_MIN_LOG_LEVEL": "2", "TF_USE_LEGACY_KERAS": "1", "CUDA_VISIBLE_DEVICES": "",
+           "PROGRAM_SEED": str(args.seed), **given}
+    env.update(word.split("=", 1) for word in shlex.split(options.get("env", "")))
+    return env
+
+
+def _watched(command, folder, env, until, timeout):
+    """(what a command printed, its exit code); it is ended, with code 0, when it has printed a line
+    that the regular expression `until` finds, and with "timeout" after so many seconds."""
+    lines, code = [], None
+    with subprocess.Popen(command, cwd=folder, env=env, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        late = threading.Event()
+        clock = threading.Timer(timeout, lambda: (late.set(), process.kill()))
+        clock.start()
+        for line in process.stdout:
+            lines.append(line.decode("utf-8", "replace"))
+            if until and re.search(until, lines[-1]):
+                code = 0
+                process.kill()
+                break
+        process.wait()
+        clock.cancel()
+    return "".join(lines), ("timeout" if late.is_set() else
+                            process.returncode if code is None else code)
 
 
 def record(program, value):
@@ -220,13 +212,11 @@ def main(argv=None):
     for program in chosen:
         if args.missing and program.options["tf"]:
             continue
-        if program.options.get("waits") and not args.all:
-            print(f"waits   {program.name}: {program.options['waits']}")
-            continue
         files = fetch(program.repository, commits[program.repository], args.source, args.folder)
         value, seconds, printed, code = run(program, files, args, args.tf)
-        if args.show:
-            print(printed)
+        kept = args.folder / "printed" / f"{'tf' if args.tf else 'pyflow'}_{program.short}.txt"
+        kept.parent.mkdir(exist_ok=True)
+        kept.write_text(printed, encoding="utf-8")
         said = ("recorded" if args.tf and code == 0 and value is not None else
                 check(program, value, printed, code))
         if said == "recorded":
@@ -255,13 +245,12 @@ def _arguments(argv):
                         help="where repositories are: a URL, or a folder of owner+name folders")
     parser.add_argument("--folder", type=pathlib.Path, default=HERE.parents[1] / "build/programs")
     parser.add_argument("--only", default="", help="programs whose name this regular expression finds")
-    parser.add_argument("--all", action="store_true", help="those that wait for a part, too")
-    parser.add_argument("--show", action="store_true", help="print what they print")
     parser.add_argument("--tf", metavar="PYTHON", help="run on TensorFlow, of this Python")
     parser.add_argument("--python", default=sys.executable, help="the Python with pyflow")
     parser.add_argument("--missing", action="store_true",
                         help="only those of which TensorFlow's end value is not recorded")
-    parser.add_argument("--timeout", type=float, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--timeout", type=float, default=150)
     args = parser.parse_args(argv)
     args.folder = args.folder.resolve()
     return args
