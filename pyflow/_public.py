@@ -164,6 +164,14 @@ PUBLIC = {
         "contrib.slim.utils.get_variable_collections contrib.slim.utils.last_dimension "
         "contrib.slim.utils.n_positive_integers contrib.slim.utils.smart_cond "
         "contrib.slim.utils.two_element_tuple",
+    "pyflow.lib.contrib.legacy_seq2seq":
+        "contrib.legacy_seq2seq.attention_decoder contrib.legacy_seq2seq.basic_rnn_seq2seq "
+        "contrib.legacy_seq2seq.embedding_attention_decoder "
+        "contrib.legacy_seq2seq.embedding_attention_seq2seq "
+        "contrib.legacy_seq2seq.embedding_rnn_decoder "
+        "contrib.legacy_seq2seq.embedding_rnn_seq2seq "
+        "contrib.legacy_seq2seq.embedding_tied_rnn_seq2seq "
+        "contrib.legacy_seq2seq.one2many_rnn_seq2seq contrib.legacy_seq2seq.tied_rnn_seq2seq",
     "pyflow.lib.contrib.losses":
         "contrib.losses.absolute_difference contrib.losses.add_loss "
         "contrib.losses.compute_weighted_loss contrib.losses.cosine_distance "
@@ -497,8 +505,8 @@ PUBLIC = {
     "pyflow.lib.random.stateless_variate_functions":
         "random.stateless_binomial random.stateless_gamma random.stateless_poisson",
     "pyflow.lib.rnn.legacy_seq2seq":
-        "contrib.legacy_seq2seq.rnn_decoder contrib.legacy_seq2seq.sequence_loss "
-        "contrib.legacy_seq2seq.sequence_loss_by_example",
+        "contrib.legacy_seq2seq.model_with_buckets contrib.legacy_seq2seq.rnn_decoder "
+        "contrib.legacy_seq2seq.sequence_loss contrib.legacy_seq2seq.sequence_loss_by_example",
     "pyflow.lib.rnn.rnn":
         "nn.bidirectional_dynamic_rnn nn.dynamic_rnn nn.raw_rnn",
     "pyflow.lib.rnn.rnn_cell":
@@ -682,6 +690,8 @@ PUBLIC = {
         "train.get_checkpoint_state train.latest_checkpoint train.update_checkpoint_state",
     "pyflow.train.device_setter":
         "train.replica_device_setter",
+    "pyflow.train.cluster_spec":
+        "train.ClusterSpec",
     "pyflow.train.iterator_saveable":
         "contrib.data.make_saveable_from_iterator data.experimental.make_saveable_from_iterator",
     "pyflow.train.saver":
@@ -737,6 +747,8 @@ PUBLIC = {
         "train.SessionCreator train.SingularMonitoredSession train.WorkerSessionCreator",
     "pyflow.train.supervisor":
         "train.Supervisor",
+    "pyflow.train.sync_replicas":
+        "train.SyncReplicasOptimizer",
     "pyflow.saved_model.folders":
         "saved_model.contains_saved_model saved_model.loader.maybe_saved_model_directory "
         "saved_model.maybe_saved_model_directory",

@@ -19,6 +19,7 @@ MODULES = (
     "checkpoint",
     "checkpoint_state",
     "device_setter",
+    "cluster_spec",
     "iterator_saveable",
     "saver",
     "warm_start",
@@ -36,4 +37,5 @@ MODULES = (
     "hooks",
     "monitored_session",
     "supervisor",
+    "sync_replicas",
 )

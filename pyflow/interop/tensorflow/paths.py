@@ -256,6 +256,7 @@ PATTERNS = {path: homes for path, homes in ROWS.items() if "*" in path}
 PB2 = _messages()
 ABOVE = {".".join(path.split(".")[:n])                  # packages: what lies above a path
          for path in [*EXACT, *PATTERNS, *PB2] for n in range(1, path.count(".") + 1)}
+ABOVE_PATTERNS = {path for path in ABOVE if "*" in path}
 ABOVE = {path for path in ABOVE if "*" not in path}
 
 
@@ -270,7 +271,10 @@ def homes_of(path):
         stars = _matched(pattern.split("."), parts)
         if stars is not None:
             return tuple(home.format(*stars) for home in homes)
-    return () if path in ABOVE else None
+    above = path in ABOVE or any(
+        pattern.count(".") == path.count(".") and _matched(pattern.split("."), parts) is not None
+        for pattern in ABOVE_PATTERNS)
+    return () if above else None
 
 
 def _matched(pattern, parts):
