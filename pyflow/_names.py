@@ -115,7 +115,8 @@ LAZY.update({f"version.{name}": ("pyflow.platform.version", name)
              for name in f"VERSION PYFLOW_VERSION {_VERSIONS}".split()})
 ELSEWHERE = {**RENAMED, **LAZY}
 HOMES = {name: module for module, names in _public.PUBLIC.items() for name in names.split()}
-PACKAGES = {"pyflow.train", "pyflow.saved_model"}             # namespaces that have a folder
+PACKAGES = {"pyflow.train", "pyflow.saved_model", "pyflow.estimator",  # namespaces that have a
+            "pyflow.feature_column"}                                   # folder
 NAMESPACES = sorted({path for name in [*HOMES, *ELSEWHERE]                # outer ones first
                      for path in itertools.accumulate(name.split(".")[:-1], "{}.{}".format)})
 
@@ -130,7 +131,6 @@ NOT_HERE = {                            # well-known names that pyflow does not 
                     "callbacks", "constraints", "estimator", "experimental", "initializers",
                     "layers", "losses", "metrics", "models", "optimizers", "preprocessing",
                     "regularizers", "utils", "wrappers")},
-    "estimator": "not in this version; write the loop with tf.Session and tf.train",
     "data": "not in this version; feed batches through placeholders",
     "distribute": "not in this version, which runs in one process",
     "lite": "not in this version; a frozen graph runs without Python through libpyflow_rt",

@@ -796,4 +796,28 @@ PUBLIC = {
         "saved_model.utils.build_tensor_info saved_model.utils.get_tensor_from_tensor_info",
     "pyflow.saved_model.writing":
         "saved_model.Builder saved_model.builder.SavedModelBuilder saved_model.simple_save",
+    "pyflow.estimator.array_inputs":
+        "estimator.inputs.numpy_input_fn estimator.inputs.pandas_input_fn",
+    "pyflow.estimator.estimators":
+        "estimator.Estimator",
+    "pyflow.estimator.exporters":
+        "estimator.BestExporter estimator.Exporter estimator.FinalExporter "
+        "estimator.LatestExporter",
+    "pyflow.estimator.local_training":
+        "estimator.EvalSpec estimator.TrainSpec estimator.train_and_evaluate",
+    "pyflow.estimator.modes":
+        "estimator.ModeKeys",
+    "pyflow.estimator.outputs":
+        "estimator.export.ClassificationOutput estimator.export.ExportOutput "
+        "estimator.export.PredictOutput estimator.export.RegressionOutput",
+    "pyflow.estimator.receivers":
+        "estimator.export.ServingInputReceiver estimator.export.TensorServingInputReceiver "
+        "estimator.export.build_parsing_serving_input_receiver_fn "
+        "estimator.export.build_raw_serving_input_receiver_fn",
+    "pyflow.estimator.run_config":
+        "estimator.RunConfig",
+    "pyflow.estimator.spec":
+        "estimator.EstimatorSpec",
+    "pyflow.estimator.warm_starting":
+        "estimator.VocabInfo estimator.WarmStartSettings train.VocabInfo train.warm_start",
 }

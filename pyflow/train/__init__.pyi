@@ -50,6 +50,7 @@ StopAtStepHook = _train.StopAtStepHook
 SummarySaverHook = _train.SummarySaverHook
 Supervisor = _train.Supervisor
 SyncReplicasOptimizer = _train.SyncReplicasOptimizer
+VocabInfo = _train.VocabInfo
 WorkerSessionCreator = _train.WorkerSessionCreator
 add_queue_runner = _train.add_queue_runner
 assert_global_step = _train.assert_global_step
