@@ -6,12 +6,14 @@ nobody may download here.
 
 Everything is made from seeds, or from files in the folder that PYFLOW_DATA names.
 """
+import contextlib
 import gzip
 import io
 import os
 import pathlib
 import shutil
 import struct
+import tempfile
 import zipfile
 
 import numpy
@@ -47,15 +49,16 @@ def small_mnist(train, test, cache):
     into = cache / f"mnist-{train}-{test}"
     if into.is_dir():
         return into
-    part = into.with_suffix(f".{os.getpid()}")
-    part.mkdir(parents=True)
+    part = pathlib.Path(tempfile.mkdtemp(prefix="mnist-", dir=cache))
     for name in FILES:
         count = 5000 + train if name.startswith("train") else test
         whole = gzip.decompress((mnist_folder() / f"{name}.gz").read_bytes())
         header, size = (16, 784) if "images" in name else (8, 1)
         cut = whole[:4] + struct.pack(">I", count) + whole[8:header + count * size]
         (part / f"{name}.gz").write_bytes(gzip.compress(cut, 1))
-    part.replace(into)
+    with contextlib.suppress(OSError):          # somebody else was first
+        part.rename(into)
+    shutil.rmtree(part, ignore_errors=True)
     return into
 
 

@@ -5,6 +5,7 @@ tutorials' input_data (pyflow's file, which needs NumPy only), contrib.layers (t
 lives now), cells and losses of contrib, and the names of TensorFlow 0.x by pyflow's own table.
 Needs tf-keras, tf-slim and tensorboard.
 """
+import importlib
 import importlib.util
 import os
 import pathlib
@@ -77,6 +78,16 @@ def _seeds():
     random_seed.get_seed = get_seed
 
 
+def untrained():
+    """Optimizers change nothing from here on, but the step: what a broken program would end with."""
+    from tensorflow.python.training import optimizer
+
+    def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+        del self, grads_and_vars
+        return v1.no_op(name) if global_step is None else v1.assign_add(global_step, 1).op
+    optimizer.Optimizer.apply_gradients = apply_gradients
+
+
 def _v1(name, lazy):
     if name.startswith("__") or name in lazy:
         raise AttributeError(name)
@@ -95,6 +106,11 @@ def _contrib():
         setattr(rnn, name, getattr(cells, name))
     module("tensorflow.contrib.layers", **{
         name: value for name, value in vars(tf_slim.layers).items() if not name.startswith("_")})
+    layers = sys.modules["tensorflow.contrib.layers"]
+    for part in ("initializers", "regularizers"):
+        for name, value in vars(importlib.import_module(f"tf_slim.layers.{part}")).items():
+            if name.endswith(part[:-1]):
+                setattr(layers, name, value)
     module("tensorflow.contrib.seq2seq", sequence_loss=_sequence_loss)
     for name in ("tensorboard", "tensorboard.plugins"):
         module(f"tensorflow.contrib.{name}")
@@ -154,6 +170,8 @@ def _tutorials():
 
 if __name__ == "__main__":
     install()
+    if os.environ.get("PROGRAM_UNTRAINED"):
+        untrained()
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     import seeded
     seeded.run(sys.modules["tensorflow"], sys.argv[1:])

@@ -17,6 +17,7 @@ Invariants
        passes within `within` of the median of TensorFlow's values.
 """
 import argparse
+import concurrent.futures
 import configparser
 import os
 import pathlib
@@ -34,6 +35,7 @@ import data
 
 HERE = pathlib.Path(__file__).resolve().parent
 LIST = HERE / "programs.txt"
+RECORDING = threading.Lock()
 
 
 class Program(typing.NamedTuple):
@@ -42,10 +44,15 @@ class Program(typing.NamedTuple):
     repository: str
     path: str
     options: typing.Mapping
+    run: str = ""               # "#2" of the second run of a program
+
+    @property
+    def section(self):
+        return f"[{self.repository}:{self.path}{self.run}]"
 
     @property
     def name(self):
-        return f"{self.repository.partition('/')[2]}:{self.path}"
+        return f"{self.repository.partition('/')[2]}:{self.path}{self.run}"
 
     @property
     def short(self):
@@ -62,7 +69,8 @@ def programs():
     for section in parser.sections():
         if section != "repositories":
             repository, _, path = section.partition(":")
-            found.append(Program(repository, path.partition("#")[0], parser[section]))
+            path, mark, number = path.partition("#")
+            found.append(Program(repository, path, parser[section], mark + number))
     return commits, found
 
 
@@ -122,7 +130,7 @@ def _unpack(git, commit, part, into):
 
 def run(program, files, args, python=None):
     """(end value or None, seconds, what it printed, exit code or "timeout")."""
-    side = "tf" if python else "pyflow"
+    side = f"tf{args.untrained:d}" if python else "pyflow"
     copy = args.folder / "running" / f"{side}_{program.short}"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(files, copy, symlinks=True, ignore=shutil.ignore_patterns(".fetched", ".git"))
@@ -140,7 +148,8 @@ def run(program, files, args, python=None):
         path, *words = shlex.split(options["first"])
         before, _ = _watched([*command, str(copy / path), *words], folder, env, None, args.timeout)
     command += [str(copy / program.path), *shlex.split(options.get("arguments", ""))]
-    printed, code = _watched(command, folder, env, options.get("until"), args.timeout)
+    printed, code = _watched(command, folder, env, options.get("until"), args.timeout,
+                             int(options.get("count", "1")))
     printed = before + printed
     seconds = time.perf_counter() - began
     shutil.rmtree(copy, ignore_errors=True)
@@ -152,14 +161,14 @@ def _environment(args, given, options):
     env = {**os.environ, "MPLBACKEND": "module://unattended", "PYTHONHASHSEED": "0",
            "PYTHONPATH": str(HERE / "backend"), "PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": "1",
            "TF_CPP_MIN_LOG_LEVEL": "2", "TF_USE_LEGACY_KERAS": "1", "CUDA_VISIBLE_DEVICES": "",
-           "PROGRAM_SEED": str(args.seed), **given}
+           "PROGRAM_SEED": str(args.seed), "PROGRAM_UNTRAINED": "1" * args.untrained, **given}
     env.update(word.split("=", 1) for word in shlex.split(options.get("env", "")))
     return env
 
 
-def _watched(command, folder, env, until, timeout):
-    """(what a command printed, its exit code); it is ended, with code 0, when it has printed a line
-    that the regular expression `until` finds, and with "timeout" after so many seconds."""
+def _watched(command, folder, env, until, timeout, count=1):
+    """(what a command printed, its exit code); it is ended, with code 0, when it has printed so many
+    lines that the regular expression `until` finds, and with "timeout" after so many seconds."""
     lines, code = [], None
     with subprocess.Popen(command, cwd=folder, env=env, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
@@ -168,7 +177,8 @@ def _watched(command, folder, env, until, timeout):
         clock.start()
         for line in process.stdout:
             lines.append(line.decode("utf-8", "replace"))
-            if until and re.search(until, lines[-1]):
+            count -= bool(until and re.search(until, lines[-1]))
+            if count == 0:
                 code = 0
                 process.kill()
                 break
@@ -178,13 +188,17 @@ def _watched(command, folder, env, until, timeout):
                             process.returncode if code is None else code)
 
 
-def record(program, value):
-    """Adds TensorFlow's end value to programs.txt, at most three."""
+def record(program, key, value, most=1):
+    """Puts TensorFlow's value into programs.txt, with the last ones if there may be so many."""
     lines = LIST.read_text(encoding="utf-8").splitlines()
-    section = f"[{program.repository}:{program.path}]"
-    at = next(k for k in range(lines.index(section), len(lines)) if lines[k].startswith("tf ="))
-    values = lines[at].partition("=")[2].split()
-    lines[at] = f"tf = {' '.join([*values, f'{value:.6g}'][-3:])}"
+    first = lines.index(program.section) + 1
+    last = next((k for k in range(first, len(lines)) if not lines[k]), len(lines))
+    at = next((k for k in range(first, last) if lines[k].startswith(f"{key} =")), None)
+    if at is None:
+        lines.insert(last, f"{key} =")
+        at = last
+    values = [*lines[at].partition("=")[2].split(), f"{value:.6g}"]
+    lines[at] = f"{key} = {' '.join(values[-most:])}"
     LIST.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -207,32 +221,59 @@ def check(program, value, printed, code):
 def main(argv=None):
     args = _arguments(argv)
     commits, listed = programs()
-    chosen = [p for p in listed if re.search(args.only, f"{p.repository}:{p.path}")]
-    results = []
-    for program in chosen:
-        if args.missing and program.options["tf"]:
-            continue
-        files = fetch(program.repository, commits[program.repository], args.source, args.folder)
-        value, seconds, printed, code = run(program, files, args, args.tf)
-        kept = args.folder / "printed" / f"{'tf' if args.tf else 'pyflow'}_{program.short}.txt"
-        kept.parent.mkdir(exist_ok=True)
-        kept.write_text(printed, encoding="utf-8")
-        said = ("recorded" if args.tf and code == 0 and value is not None else
-                check(program, value, printed, code))
-        if said == "recorded":
-            record(program, value)
-        results.append((program, said))
-        word = said if said in ("ok", "ran", "recorded") else "FAIL"
-        print(f"{word:8} {seconds:6.1f} s  {program.name}  "
-              f"{'' if value is None else f'{value:.6g}'}{'  ' + said if word == 'FAIL' else ''}",
-              flush=True)
+    key = "untrained" if args.untrained else "tf"
+    chosen = [p for p in listed if re.search(args.only, f"{p.repository}:{p.path}{p.run}")
+              and not (args.missing and p.options.get(key))]
+    for repository in sorted({p.repository for p in chosen}):
+        fetch(repository, commits[repository], args.source, args.folder)
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        results = list(pool.map(lambda program: tried(program, args), chosen))
+    if args.table:
+        args.table.write_text(table(results, commits), encoding="utf-8")
     return summary(results)
+
+
+def tried(program, args):
+    """(program, what is to be said of it, its end value), printed as well."""
+    files = args.folder / program.repository.replace("/", "+")
+    value, seconds, printed, code = run(program, files, args, args.tf)
+    side = "untrained" if args.untrained else "tf" if args.tf else "pyflow"
+    kept = args.folder / "printed" / f"{side}_{program.short}.txt"
+    kept.parent.mkdir(exist_ok=True)
+    kept.write_text(printed, encoding="utf-8")
+    said = check(program, value, printed, code)
+    if args.tf and code == 0 and value is not None:
+        said = "recorded"
+        with RECORDING:
+            record(program, "untrained" if args.untrained else "tf", value, 1 if args.untrained else 3)
+    word = said if said in ("ok", "ran", "recorded") else "FAIL"
+    print(f"{word:8} {seconds:6.1f} s  {program.name}  "
+          f"{'' if value is None else f'{value:.6g}'}{'  ' + said if word == 'FAIL' else ''}",
+          flush=True)
+    return program, said, value
+
+
+def table(results, commits):
+    """The results as a table in Markdown, repository by repository."""
+    lines, before = [], None
+    for program, said, value in results:
+        if program.repository != before:
+            before = program.repository
+            lines += ["", f"## {before} at {commits[before].split()[0][:12]}", "",
+                      "| program | TensorFlow | within | pyflow | untrained | |",
+                      "|---|---|---|---|---|---|"]
+        options = program.options
+        wanted = f"{statistics.median(map(float, options['tf'].split())):.6g}" if options["tf"] else ""
+        lines.append(f"| {program.path}{program.run} | {wanted} | {options['within']} | "
+                     f"{'' if value is None else f'{value:.6g}'} | {options.get('untrained', '')} | "
+                     f"{said} |")
+    return "\n".join(lines).strip() + "\n"
 
 
 def summary(results):
     """Prints how many programs agree.  Returns 1 if fewer than 95 % do."""
-    good = [program for program, said in results if said in ("ok", "recorded")]
-    ran = [program for program, said in results if said == "ran"]
+    good = [program for program, said, _ in results if said in ("ok", "recorded")]
+    ran = [program for program, said, _ in results if said == "ran"]
     print(f"{len(good)} of {len(results) - len(ran)} programs end as TensorFlow's do, from "
           f"{len({p.repository for p in good})} repositories; {len(ran)} more ran, without a "
           "recorded value to compare")
@@ -249,6 +290,10 @@ def _arguments(argv):
     parser.add_argument("--python", default=sys.executable, help="the Python with pyflow")
     parser.add_argument("--missing", action="store_true",
                         help="only those of which TensorFlow's end value is not recorded")
+    parser.add_argument("--jobs", type=int, default=2, help="programs at a time")
+    parser.add_argument("--table", type=pathlib.Path, help="writes the results into this file")
+    parser.add_argument("--untrained", action="store_true",
+                        help="with --tf: records what it ends with when no optimizer changes anything")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--timeout", type=float, default=150)
     args = parser.parse_args(argv)
