@@ -19,6 +19,7 @@ Invariants
 import argparse
 import concurrent.futures
 import configparser
+import json
 import os
 import pathlib
 import re
@@ -129,7 +130,7 @@ def _unpack(git, commit, part, into):
 # ---------------------------------------------------------------- running
 
 def run(program, files, args, python=None):
-    """(end value or None, seconds, what it printed, exit code or "timeout")."""
+    """(seconds, what it printed, exit code or "timeout")."""
     side = f"tf{args.untrained:d}" if python else "pyflow"
     copy = args.folder / "running" / f"{side}_{program.short}"
     shutil.rmtree(copy, ignore_errors=True)
@@ -153,8 +154,12 @@ def run(program, files, args, python=None):
     printed = before + printed
     seconds = time.perf_counter() - began
     shutil.rmtree(copy, ignore_errors=True)
-    found = re.findall(options["value"], printed, re.MULTILINE)
-    return float(found[-1]) if found else None, seconds, printed, code
+    return seconds, printed, code
+
+
+def end_value(program, printed):
+    found = re.findall(program.options["value"], printed, re.MULTILINE)
+    return float(found[-1]) if found else None
 
 
 def _environment(args, given, options):
@@ -236,11 +241,16 @@ def main(argv=None):
 def tried(program, args):
     """(program, what is to be said of it, its end value), printed as well."""
     files = args.folder / program.repository.replace("/", "+")
-    value, seconds, printed, code = run(program, files, args, args.tf)
     side = "untrained" if args.untrained else "tf" if args.tf else "pyflow"
     kept = args.folder / "printed" / f"{side}_{program.short}.txt"
-    kept.parent.mkdir(exist_ok=True)
-    kept.write_text(printed, encoding="utf-8")
+    if args.judge:
+        head, _, printed = kept.read_text(encoding="utf-8").partition("\n")
+        code, seconds = json.loads(head)
+    else:
+        seconds, printed, code = run(program, files, args, args.tf)
+        kept.parent.mkdir(exist_ok=True)
+        kept.write_text(f"{json.dumps([code, round(seconds, 1)])}\n{printed}", encoding="utf-8")
+    value = end_value(program, printed)
     said = check(program, value, printed, code)
     if args.tf and code == 0 and value is not None:
         said = "recorded"
@@ -291,6 +301,8 @@ def _arguments(argv):
     parser.add_argument("--missing", action="store_true",
                         help="only those of which TensorFlow's end value is not recorded")
     parser.add_argument("--jobs", type=int, default=2, help="programs at a time")
+    parser.add_argument("--judge", action="store_true",
+                        help="runs nothing: judges what the last run printed by the list as it is")
     parser.add_argument("--table", type=pathlib.Path, help="writes the results into this file")
     parser.add_argument("--untrained", action="store_true",
                         help="with --tf: records what it ends with when no optimizer changes anything")

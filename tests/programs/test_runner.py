@@ -62,15 +62,16 @@ def test_a_program_is_fetched_run_and_compared(tmp_path):
         until="^loss", count="7", arguments="--x 'a b'", make="made/inner", env="EXTRA=1"))
     args = types.SimpleNamespace(folder=tmp_path / "kept", timeout=100, python=sys.executable, seed=1,
                                  untrained=False)
-    value, _, printed, code = runner.run(program, files, args)
+    _, printed, code = runner.run(program, files, args)
+    value = runner.end_value(program, printed)
     assert (value, code) == (7.0, 0), printed
     assert printed.startswith("é ['--x', 'a b'] p.py ['inner'] 1\n") and printed.count("loss") == 7
-    again = runner.run(program, files, args)[2]
+    again = runner.run(program, files, args)[1]
     assert again == printed                         # the seeds are set, of the graphs it makes too
     whole = runner.run(program._replace(options={**program.options, "until": "never"}), files, args)
-    assert whole[0] == 20.0 and whole[3] == 0
+    assert runner.end_value(program, whole[1]) == 20.0 and whole[2] == 0
     args.timeout = 0.01
-    assert runner.run(program, files, args)[3] == "timeout"
+    assert runner.run(program, files, args)[2] == "timeout"
     assert runner.check(program, value, printed, code) == "ok"
     assert runner.check(program, 7.06, printed, code) == "end value 7.06, TensorFlow's 7 within 0.05"
     assert runner.check(program, None, printed, code) == "no end value in its output"
