@@ -298,6 +298,12 @@ PUBLIC = {
         "data.Iterator",
     "pyflow.lib.data.options":
         "data.Options data.experimental.OptimizationOptions data.experimental.ThreadingOptions",
+    "pyflow.lib.data.parsed":
+        "contrib.data.CsvDataset contrib.data.make_batched_features_dataset "
+        "contrib.data.make_csv_dataset contrib.data.parse_example_dataset "
+        "contrib.data.rejection_resample data.experimental.CsvDataset "
+        "data.experimental.make_batched_features_dataset data.experimental.make_csv_dataset "
+        "data.experimental.parse_example_dataset data.experimental.rejection_resample",
     "pyflow.lib.data.readers":
         "data.FixedLengthRecordDataset data.TFRecordDataset data.TextLineDataset",
     "pyflow.lib.files.io_functions":
@@ -486,6 +492,14 @@ PUBLIC = {
         "nn.with_space_to_batch",
     "pyflow.lib.nn.weighted_functions":
         "nn.compute_average_loss nn.scale_regularization_loss nn.silu nn.weighted_moments",
+    "pyflow.lib.parsing.features":
+        "FixedLenFeature FixedLenSequenceFeature SparseFeature VarLenFeature io.FixedLenFeature "
+        "io.FixedLenSequenceFeature io.SparseFeature io.VarLenFeature",
+    "pyflow.lib.parsing.parsing":
+        "decode_json_example io.decode_json_example io.parse_example io.parse_sequence_example "
+        "io.parse_single_example io.parse_single_sequence_example io.parse_tensor "
+        "io.serialize_tensor parse_example parse_single_example parse_single_sequence_example "
+        "parse_tensor serialize_tensor",
     "pyflow.lib.queue.accumulators":
         "ConditionalAccumulator ConditionalAccumulatorBase SparseConditionalAccumulator "
         "sparse.SparseConditionalAccumulator",
@@ -504,6 +518,9 @@ PUBLIC = {
         "random_gamma random_poisson",
     "pyflow.lib.random.stateless_variate_functions":
         "random.stateless_binomial random.stateless_gamma random.stateless_poisson",
+    "pyflow.lib.reader.readers":
+        "FixedLengthRecordReader IdentityReader ReaderBase TFRecordReader TextLineReader "
+        "WholeFileReader",
     "pyflow.lib.rnn.legacy_seq2seq":
         "contrib.legacy_seq2seq.model_with_buckets contrib.legacy_seq2seq.rnn_decoder "
         "contrib.legacy_seq2seq.sequence_loss contrib.legacy_seq2seq.sequence_loss_by_example",
