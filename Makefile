@@ -9,7 +9,8 @@
 #              half an hour, MODELS="--check" the answers alone; make models-end-to-end: six of the packages as their users run them
 # make oracle  record TensorFlow's answers anew (downloads TensorFlow into .venv-tf)
 # make programs     public TensorFlow 1.x programs, fetched into build/programs, beside TensorFlow's recorded end values (MNIST in the
-#              folder PYFLOW_DATA; FROM=FOLDER where repositories are copied already, ONLY=REGEX some of them)
+#              folder PYFLOW_DATA; FROM=FOLDER where repositories are copied already, ONLY=REGEX some of them); 20 minutes;
+#              all of them write tests/programs/results.md
 # make ui-check     TensorBoard's pages on a log folder of pyflow's, in headless Chromium (Debian's chromium and chromium-driver;
 #              tensorboard and selenium into .venv-ui); a minute; PICTURES=docs/images writes the pictures anew
 # make dev     an editable install for working on pyflow
@@ -113,9 +114,10 @@ oracle: .venv/installed .venv-tf/ready
 	.venv-tf/bin/python tests/shapes/record_nodes.py .venv-tf/nodes.pkl
 	.venv-tf/bin/python tests/shapes/record_functions.py
 
-PROGRAM_NEEDS := "numpy==2.0.*" matplotlib scikit-learn scipy pandas six  # what the programs themselves import
+PROGRAM_NEEDS := "numpy==2.0.*" matplotlib "scikit-learn==1.6.*" scipy pandas seaborn six  # what the programs themselves import
 programs: .venv/installed .venv-programs/ready
-	$(BIN)/python tests/programs/run.py --python .venv-programs/bin/python $(if $(FROM),--from $(FROM)) $(if $(ONLY),--only "$(ONLY)")
+	$(BIN)/python tests/programs/run.py --python .venv-programs/bin/python $(if $(FROM),--from $(FROM)) $(if $(ONLY),--only "$(ONLY)") \
+	  $(if $(ONLY),,--table tests/programs/results.md)
 
 .venv-programs/ready: .venv/installed
 	$(PYTHON) -m venv --clear .venv-programs && .venv-programs/bin/python -m pip --disable-pip-version-check -q install \
