@@ -44,6 +44,51 @@ def test_a_program_with_flags(tmp_path):
                    "tf.global_variables_initializer\n")
 
 
+def test_private_names_that_libraries_use(tmp_path):
+    out, _ = run(tmp_path, """
+        import tensorflow as tf
+        from tensorflow.python.framework import ops
+        v = tf.Variable([1., 2.])
+        t = tf.identity(v)
+        sparse = tf.SparseTensor([[0]], [1.], [2])
+        print([isinstance(x, ops._TensorLike) for x in (t, sparse, tf.IndexedSlices(t, [0, 1]), v, [1.])])
+        print([ops.is_dense_tensor_like(x) for x in (t, sparse, v, [1.])])
+        print(ops._as_graph_element(v).op.type, ops._as_graph_element(3))
+        print(ops._get_graph_from_inputs([t, 1.]) is t.graph)
+        """)
+    assert out.splitlines() == ["[True, True, True, False, False]", "[True, False, True, False]", "Identity None", "True"]
+
+
+def test_names_that_python_and_numpy_removed_are_given_back_if_asked(tmp_path):
+    program = """
+        import collections.abc, html.parser, inspect, sys, threading, time, warnings
+        warnings.simplefilter("error")
+        import tensorflow as tf
+        import numpy as np
+        from collections import Iterable, Mapping
+        from fractions import gcd
+        def f(a, b=2, *more, **options): pass
+        def only(*, a): pass
+        print(Iterable is collections.abc.Iterable, gcd(12, 18), tuple(inspect.getargspec(f)))
+        try: inspect.getargspec(only)
+        except ValueError as e: print("ValueError", str(e)[:20])
+        print(np.zeros(1, np.float).dtype, np.zeros(1, np.int).dtype == np.array(1).dtype, np.asscalar(np.array([3])),
+              np.asfarray([1, 2]).dtype, np.asfarray([1], np.float32).dtype, np.bool in (bool, np.bool_),
+              np.product([2, 3]), np.in1d([[1, 2]], [2]).tolist(), np.round_(2.5))
+        print(time.clock() <= time.clock(), html.parser.HTMLParser().unescape("&lt;"), threading.Thread().isAlive())
+        """
+    path = tmp_path / "old.py"
+    path.write_text(textwrap.dedent(program), encoding="utf-8")
+    command = [sys.executable, "-P", "-m", "pyflow", "exec"]
+    without = subprocess.run([*command, str(path)], capture_output=True, text=True, timeout=120)
+    assert without.returncode == 1 and "cannot import name 'Iterable' from 'collections'" in without.stderr
+    done = subprocess.run([*command, "--old-python", str(path)], capture_output=True, text=True, timeout=120)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "True 6 (['a', 'b'], 'more', 'options', (2,))", "ValueError Function has keyword",
+        "float64 True 3 float64 float32 True 6 [False, True] 2.0", "True < False"]
+
+
 def test_modules_that_programs_import(tmp_path):
     out, _ = run(tmp_path, """
         import pyflow
