@@ -44,6 +44,22 @@ def test_a_program_with_flags(tmp_path):
                    "tf.global_variables_initializer\n")
 
 
+def test_compat_v1_is_a_module_like_any_other(tmp_path):
+    out, _ = run(tmp_path, """
+        import pyflow
+        import tensorflow.compat.v1 as tf
+        from tensorflow.compat import v1
+        from tensorflow.compat.v1 import nn
+        import tensorflow.compat.v1.train as train
+        print(tf is v1, tf.nn is nn, nn.relu is pyflow.nn.relu, train.Saver is pyflow.train.Saver, tf.__version__)
+        tf.disable_v2_behavior()
+        try: nn.rleu
+        except AttributeError as e: print(e)
+        """)
+    assert out.splitlines() == ["True True True True 1.15.0", "module 'tensorflow.compat.v1.nn' has no attribute 'rleu' "
+                                "in pyflow; did you mean tf.nn.relu?"]
+
+
 def test_private_names_that_libraries_use(tmp_path):
     out, _ = run(tmp_path, """
         import tensorflow as tf
