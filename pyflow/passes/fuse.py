@@ -259,7 +259,10 @@ class _Chain:
         made, dtype = {}, self.start.attrs["T"]
         if self.scale is not None:
             filter_ = self.start.inputs[1][0]
-            scaled = fuse_shapes.scaled_filter(self.start, filter_.attrs["value"], self.scale)
+            own = (fuse_shapes.own_array(filter_)
+                   if self._fusion.only_reader(filter_) is self.start else None)
+            scaled = fuse_shapes.scaled_filter(self.start, filter_.attrs["value"], self.scale,
+                                               self.shift, own)
             made["filter"] = self._const("_filter", scaled, dtype)
         if self.shift is not None:
             made["bias"] = self._const("_bias", self.shift, dtype)

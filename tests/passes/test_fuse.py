@@ -237,3 +237,14 @@ def test_constants_are_packed_once_and_serve_any_number_of_rows():
                                                atol=1e-4)
             with pytest.raises(tf.errors.InvalidArgumentError, match="incompatible"):
                 sess.run(plain, {x: np.zeros((2, 299), np.float32)})
+
+
+def test_what_is_nothing_beside_the_shift_is_zero():
+    """Trained filters hold subnormal numbers, which are slow to multiply."""
+    value = np.float32([[1.0, 1e-39, 3e-38], [2e-40, 1.0, 1e-12]]).reshape(1, 1, 2, 3)
+    start = rewriting.node.Node("conv", "Conv2D", attrs={"T": tf.float32})
+    scale, shift = np.float64([2, 1, 3]), np.float64([0.1, 0, 1])
+    made = fuse.fuse_shapes.scaled_filter(start, value, scale, shift)
+    assert np.array_equal(made.reshape(2, 3), np.float32([[2.0, 1e-39, 0], [0, 1.0, 3e-12]]))
+    plain = fuse.fuse_shapes.scaled_filter(start, value, scale)
+    assert np.array_equal(plain, (value.astype(float) * scale).astype(np.float32))
