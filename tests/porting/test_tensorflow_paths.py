@@ -105,6 +105,51 @@ def test_names_that_python_and_numpy_removed_are_given_back_if_asked(tmp_path):
         "float64 True 3 float64 float32 True 6 [False, True] 2.0", "True < False"]
 
 
+H5PY = """
+    import os
+    import numpy as np
+    __version__ = "3.9.0"
+    class Type:
+        def __init__(self, encoding): self.encoding = encoding
+    def check_string_dtype(dtype): return dtype
+    class Id:
+        def __init__(self, dtype): self.dtype = dtype
+    class AttributeManager:
+        values = {"bytes": ("abc", Type("ascii")), "text": ("abc", Type("utf-8")), "number": (3, None),
+                  "many": (np.array([["a"], ["bc"]], object), Type("ascii")),
+                  "texts": (np.array(["a"], object), Type("utf-8")), "objects": (np.array([None], object), None)}
+        def __getitem__(self, name): return self.values[name][0]
+        def get_id(self, name): return Id(self.values[name][1])
+    class File:
+        def __init__(self, name, mode="r", driver=None):
+            if mode == "a" and name == "locked": raise PermissionError(name)
+            self.told = name, mode, driver
+    """
+
+
+def test_h5py_is_as_it_was_if_asked(tmp_path):
+    (tmp_path / "h5py.py").write_text(textwrap.dedent(H5PY), encoding="utf-8")
+    path = tmp_path / "old.py"
+    path.write_text(textwrap.dedent("""
+        import sys
+        import tensorflow
+        assert "h5py" not in sys.modules
+        import h5py
+        a = h5py.AttributeManager()
+        print([a[name] for name in ("bytes", "text", "number", "texts", "objects")], a["many"].tolist(), a["many"].dtype)
+        print([h5py.File(*args, driver="core").told for args in (["x"], ["locked"], ["x", "w"])])
+        from pyflow.interop import old_python
+        old_python.install()
+        print(a["bytes"], h5py.File.__init__.__name__)
+        """), encoding="utf-8")
+    done = subprocess.run([sys.executable, "-P", "-m", "pyflow", "exec", "--old-python", str(path)],
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "[b'abc', 'abc', 3, array(['a'], dtype=object), array([None], dtype=object)] [[b'a'], [b'bc']] |S2",
+        "[('x', 'a', 'core'), ('locked', 'r', 'core'), ('x', 'w', 'core')]", "b'abc' __init__"]
+
+
 def test_modules_that_programs_import(tmp_path):
     out, _ = run(tmp_path, """
         import pyflow
