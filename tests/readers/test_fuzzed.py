@@ -11,7 +11,7 @@ import pyflow as tf
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 KERNELS = ROOT / "plugins" / "cpu" / "kernels"
-FLAGS = ["-std=gnu11", "-O1", "-g1", "-w", "-fsanitize=address,undefined",
+FLAGS = ["-std=gnu11", "-O0", "-w", "-fsanitize=address,undefined",
          "-fno-sanitize-recover=all", f"-I{ROOT / 'include'}", f"-I{KERNELS}"]
 SOURCES = ["example", "features", "parse_example", "parse_sequence"]
 
