@@ -25,6 +25,7 @@
 # make queue-schedules   random schedules of calls on queues against a model (COUNT=1000000; minutes)
 # make fuzz-ops      bad calls of every op, plain and under ASan and UBSan (COUNT=10000 of each; hours)
 # make fuzz-saved    damaged checkpoints of TensorFlow's and SavedModels (COUNT=100000; minutes)
+# make serve-fuzz    damaged requests to `python -m pyflow serve` (COUNT=5000; a minute)
 # make soak          1,000,000 mixed steps (minutes); memory, threads and handles stay flat
 PYTHON ?= python3
 BIN := .venv/bin
@@ -45,7 +46,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
 
 PARTS := test-system test-ops test-graphs test-others
 MORE := test-baseline test-avx2 test-cuda
-.PHONY: demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved sanitize soak queue-schedules compile-all test-matrix clean
+.PHONY: demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved sanitize serve-fuzz soak queue-schedules compile-all test-matrix clean
 
 demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
@@ -188,6 +189,9 @@ fuzz: .venv/installed-tests
 
 fuzz-saved: .venv/installed-tests
 	PYTHONSAFEPATH=1 $(BIN)/python tests/saved/mutations.py --count $(or $(COUNT),100000)
+
+serve-fuzz: .venv/installed-tests
+	PYTHONSAFEPATH=1 $(BIN)/python tests/serve/serving_fuzz.py --count $(or $(COUNT),5000)
 
 fuzz-types: .venv/installed-tests
 	$(BIN)/python tests/fuzz_format/typed.py build-fuzz/types --count $(or $(COUNT),1000000)

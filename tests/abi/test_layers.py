@@ -32,7 +32,8 @@ ALLOWED = {
     "interop": SESSION | {"timeline", "_names", "python", "train", "examples"},   # profiles of a model; TF's paths
     "platform": SESSION | {"examples"},     # MNIST's files
     "saved_model": SESSION | {"train", "interop"},
-    "tools": SESSION | {"train", "interop", "saved_model", "timeline", "_names"},
+    "serving": SESSION | {"train", "saved_model"},
+    "tools": SESSION | {"train", "interop", "saved_model", "serving", "timeline", "_names"},
     "examples": FRAMEWORK,              # TensorFlow's module names for tutorials
     "core": FRAMEWORK,                  # TensorFlow's module names for messages
     "python": SESSION | {"timeline", "train"},   # TensorFlow's module names for clients
