@@ -72,6 +72,8 @@ _PROTOS = (
     " OptimizerOptions RunOptions"
 )
 LAZY = {name: ("pyflow.framework.protos", name) for name in _PROTOS.split()}
+LAZY.update({f"train.{name}": ("pyflow.framework.protos", name)
+             for name in "ClusterDef JobDef ServerDef".split()})
 _EVENTS = "Event HistogramProto SessionLog Summary SummaryMetadata"
 LAZY.update({name: ("pyflow.framework.protos", name) for name in _EVENTS.split()})
 _EVENTS = "Event SessionLog Summary SummaryDescription TaggedRunMetadata"
@@ -94,6 +96,7 @@ LAZY.update({
     "keras.__version__": ("pyflow.platform.keras_data", "__version__"),
     "keras.datasets.mnist": ("pyflow.platform.keras_data", "mnist"),
     "keras.datasets.cifar10": ("pyflow.platform.keras_data", "cifar10"),
+    "contrib.layers.summaries": ("pyflow.lib.contrib.layer_summaries", None),
     "contrib.keras.datasets.mnist": ("pyflow.platform.keras_data", "mnist"),
     "contrib.keras.datasets.cifar10": ("pyflow.platform.keras_data", "cifar10"),
     "test": ("pyflow.platform.test", None),
@@ -116,7 +119,8 @@ LAZY.update({f"version.{name}": ("pyflow.platform.version", name)
              for name in f"VERSION PYFLOW_VERSION {_VERSIONS}".split()})
 ELSEWHERE = {**RENAMED, **LAZY}
 HOMES = {name: module for module, names in _public.PUBLIC.items() for name in names.split()}
-PACKAGES = {"pyflow.train", "pyflow.saved_model"}             # namespaces that have a folder
+PACKAGES = {"pyflow.train", "pyflow.saved_model", "pyflow.estimator",  # namespaces that have a
+            "pyflow.feature_column"}                                   # folder
 NAMESPACES = sorted({path for name in [*HOMES, *ELSEWHERE]                # outer ones first
                      for path in itertools.accumulate(name.split(".")[:-1], "{}.{}".format)})
 
@@ -129,14 +133,11 @@ NOT_HERE = {                            # well-known names that pyflow does not 
                     "callbacks", "constraints", "estimator", "experimental", "initializers",
                     "layers", "losses", "metrics", "models", "optimizers", "preprocessing",
                     "regularizers", "utils", "wrappers")},
-    "estimator": "not in this version; write the loop with tf.Session and tf.train",
     "data": "not in this version; feed batches through placeholders",
     "distribute": "not in this version, which runs in one process",
     "lite": "not in this version; a frozen graph runs without Python through libpyflow_rt",
     "train.SummaryWriter": "TensorFlow 0.x's name of tf.summary.FileWriter",
     "train.Server": "not in this version, which runs in one process",
-    "train.ClusterSpec": "not in this version, which runs in one process",
-    "train.SyncReplicasOptimizer": "not in this version, which runs in one process",
     **{f"{kind}_summary": f"TensorFlow 0.x's name of tf.summary.{kind}" for kind in
        ("scalar", "histogram", "image", "audio", "merge")},
     "tensor_summary": "TensorFlow 0.x's name of tf.summary.tensor_summary",

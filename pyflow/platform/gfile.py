@@ -1,4 +1,4 @@
-"""tf.gfile: TF's file functions, on local paths and, by fsspec, on paths with a scheme ("s3://...").
+"""tf.gfile: TF's file functions, on local paths and, by fsspec, on those with a scheme ("s3://x").
 
 Failures are tf.errors exceptions, as in TF.
 """

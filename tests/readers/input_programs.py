@@ -1,5 +1,5 @@
-"""Programs of readers and of tf.parse_example and its kin: each is run by TensorFlow (record.py) and
-by pyflow (test_answers.py), and has to say the same.
+"""Programs of readers and of tf.parse_example and its kin: each is run by TensorFlow (record.py)
+and by pyflow (test_answers.py), and has to say the same.
 
 A program is a function of (tf, x, path): as those of tests/queues/queue_programs.py, and with a
 folder for its files.
@@ -509,3 +509,101 @@ def producers(tf, x, path):
         x.run(batch)
     coord.request_stop()
     coord.join(threads)
+
+
+# ------------------------------------------------------------------------------- datasets
+def drained(x, dataset):
+    """What a dataset gives, until its end, or an error's type."""
+    following, found = tf_of(x).data.make_one_shot_iterator(dataset).get_next(), []
+    errors = tf_of(x).errors
+    try:
+        while True:
+            found.append(x.session.run(following))
+    except errors.OutOfRangeError:
+        x.note(found)
+    except errors.OpError as error:
+        x.note(found + [type(error).__name__])
+
+
+def tf_of(x):
+    return x.tf
+
+
+@program
+def csv_datasets(tf, x, path):
+    one, two = text_files(path, one="a,b,c\n1,2.5,x\n3,,\"y,z\"\n", two="a,b,c\n5,6,w\n,7,v\n")
+    make = tf.data.experimental.CsvDataset
+    drained(x, make([one], [tf.int32, [0.5], tf.string], header=True))
+    drained(x, make([one, two], [[9], [0.5], ["-"]], header=True))
+    drained(x, make(one, [[0.25], ["-"]], header=True, select_cols=[1, 2]))
+    drained(x, make([two], [tf.int32, [0.5], tf.string], header=True))
+    drained(x, make(two, [tf.string, tf.string, tf.string], na_value="w"))
+    dataset = make(one, [tf.int64, [0.5], tf.string], header=True)
+    x.note([[t.name for t in dataset.output_types], [s.as_list() for s in dataset.output_shapes]])
+
+
+@program
+def made_csv_datasets(tf, x, path):
+    text_files(path, one="a,b,c\n1,2.5,x\n3,4,y\n5,6,w\n", two="a,b,c\n7,8,v\n9,1e10,\n")
+    make = tf.data.experimental.make_csv_dataset
+
+    def made(**kwargs):
+        dataset = make([str(path / "one"), str(path / "two")], 2, shuffle=False, num_epochs=1,
+                       **kwargs)
+        drained(x, dataset.map(lambda *parts: parts))
+    made(column_defaults=[0, 0.0, ""])
+    made(label_name="a", column_defaults=[0, 0.0, ""])
+    made(select_columns=["c", "a"], column_defaults=[0, ""])
+    made(column_names=["p", "q", "r"], label_name="q", column_defaults=["", "", ""])
+    dataset = make(str(path / "one"), 2, label_name="c", num_epochs=1, shuffle=False)
+    x.note([str(sorted((k, t.name) for k, t in dataset.output_types[0].items())),
+            dataset.output_types[1].name])
+    for wrong in (dict(label_name="z"), dict(column_names=["a", "a", "b"]),
+                  dict(select_columns=["a", "a"]), dict(select_columns=["z"])):
+        x.fails(lambda: make(str(path / "one"), 2, **wrong))
+
+
+@program
+def sparse_datasets(tf, x, path):
+    rows = tf.SparseTensor([[0, 1], [2, 0], [2, 3]], [1.0, 2.0, 3.0], [3, 4])
+    dataset = tf.data.Dataset.from_tensor_slices((rows, [10, 20, 30]))
+    x.note([str(tf.data.get_output_types(dataset)), str(tf.data.get_output_shapes(dataset)).replace(
+        "Dimension(", "").replace(")", "").replace("TensorShape(", "").replace("(", "")])
+    drained(x, dataset)
+    drained(x, dataset.batch(2))
+    drained(x, dataset.batch(2).map(lambda s, n: (tf.sparse_tensor_to_dense(s), n + 1)))
+    drained(x, dataset.map(lambda s, n: tf.SparseTensor(s.indices, s.values * 2, s.dense_shape)))
+    drained(x, dataset.filter(lambda s, n: tf.equal(tf.size(s.values), 0)))
+    drained(x, dataset.batch(3).apply(tf.data.experimental.unbatch()))
+    drained(x, tf.data.Dataset.from_tensors({"s": rows}).repeat(2))
+    drained(x, tf.data.Dataset.range(3).map(
+        lambda i: tf.SparseTensor([[i]], [i], [i + 1])).batch(3))
+    drained(x, tf.data.Dataset.zip((dataset, dataset.skip(1))))
+    drained(x, dataset.concatenate(dataset.take(1)).shuffle(1).prefetch(1))
+    iterator = tf.data.Iterator.from_structure(
+        tf.data.get_output_types(dataset), tf.data.get_output_shapes(dataset),
+        output_classes=tf.data.get_output_classes(dataset))
+    following = iterator.get_next()
+    x.run(iterator.make_initializer(dataset))
+    x.run(following)
+    x.fails(lambda: dataset.padded_batch(2, ([4], [])))
+
+
+@program
+def datasets_of_examples(tf, x, path):
+    files = [str(path / f"{i}.tfrecord") for i in range(2)]
+    for i, file in enumerate(files):
+        with tf.python_io.TFRecordWriter(file) as writer:
+            for k in range(3):
+                writer.write(example(tf, n=[10 * i + k], v=[1.5] * k))
+    asked = {"n": tf.FixedLenFeature([], tf.int64), "v": tf.VarLenFeature(tf.float32)}
+    records = tf.data.TFRecordDataset(files).batch(4)
+    drained(x, records.apply(tf.data.experimental.parse_example_dataset(asked, 2)))
+    make = tf.data.experimental.make_batched_features_dataset
+    drained(x, make(files, 4, asked, num_epochs=1, shuffle=False))
+    drained(x, make(files, 4, asked, label_key="n", num_epochs=1, shuffle=False,
+                    drop_final_batch=True))
+    drained(x, make(str(path / "*"), 6, {"n": asked["n"]}, num_epochs=2, shuffle=False,
+                    reader_num_threads=2))
+    x.fails(lambda: make(str(path / "none*"), 4, asked))
+    x.fails(lambda: make(files, 4, asked, label_key="z"))

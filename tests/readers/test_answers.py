@@ -1,5 +1,5 @@
-"""Readers, tf.parse_example and its kin say what TensorFlow says: values, static shapes, keys, counts,
-errors' types and texts, who waits."""
+"""Readers, tf.parse_example and its kin say what TensorFlow says: values, static shapes, keys,
+counts, errors' types and texts, who waits."""
 import json
 import pathlib
 

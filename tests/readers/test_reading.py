@@ -1,4 +1,4 @@
-"""Readers that wait, are cancelled, closed and reset; many steps on one reader; a reader's files."""
+"""Readers that wait, are cancelled, closed and reset; many steps on one reader; its files."""
 import threading
 import time
 
@@ -33,8 +33,8 @@ def test_each_reader(tmp_path, lines):
     with tf.Session() as session:
         def first(reader, name):
             return session.run(list(reader.read(closed_queue(session, [name]), name="read")))
-        assert first(tf.TextLineReader(skip_header_lines=1), lines[0]) == [b"%s:2" % lines[0].encode(),
-                                                                        b"a1"]
+        assert first(tf.TextLineReader(skip_header_lines=1), lines[0]) == [
+            b"%s:2" % lines[0].encode(), b"a1"]
         assert first(tf.WholeFileReader(name="whole"), lines[1]) == [lines[1].encode(),
                                                                      b"b0\nb1\nb2\n"]
         assert first(tf.FixedLengthRecordReader(2, header_bytes=3), lines[0])[1] == b"a1"

@@ -1,4 +1,4 @@
-"""Paths with a scheme, "s3://bucket/x" or "memory://x", by the package fsspec, where it is installed.
+"""Paths with a scheme, "s3://bucket/x" or "memory://x", by the package fsspec where it is there.
 
 Invariants
   1. A path with a scheme is `word://...`; "file://" is a local path, which needs no package.

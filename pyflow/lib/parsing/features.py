@@ -96,8 +96,8 @@ class Asked:
             self.sparse_keys.append(key)
             self.sparse_types.append(dtype)
         elif self.sparse_types[self.sparse_keys.index(key)] != dtype:
-            raise ValueError(f"Conflicting type {self.sparse_types[self.sparse_keys.index(key)]} vs "
-                             f"{dtype} for feature {key}.")
+            raise ValueError(f"Conflicting type {self.sparse_types[self.sparse_keys.index(key)]} "
+                             f"vs {dtype} for feature {key}.")
 
     def _add_var_len(self, key, feature):
         self._add_key(key, feature.dtype)

@@ -108,8 +108,8 @@ def _with_blocks(features):
     for key, feature in features.items():
         if isinstance(feature, FixedLenSequenceFeature):
             if not feature.allow_missing:
-                raise ValueError("Unsupported: FixedLenSequenceFeature requires allow_missing to be "
-                                 f"True; that of the feature '{key}' is False.")
+                raise ValueError("Unsupported: FixedLenSequenceFeature requires allow_missing to "
+                                 f"be True; that of the feature '{key}' is False.")
             made[key] = feature._replace(shape=[None] + as_shape(feature.shape).as_list())
     return made
 
@@ -154,7 +154,8 @@ def _sequences(serialized, names, context, lists, name):
             Ncontext_sparse=len(context.sparse_keys), Nfeature_list_sparse=len(lists.sparse_keys),
             Nfeature_list_dense=len(lists.dense_keys), context_sparse_types=context.sparse_types,
             context_ragged_value_types=[], context_ragged_split_types=[],
-            feature_list_dense_types=lists.dense_types, feature_list_sparse_types=lists.sparse_types,
+            feature_list_dense_types=lists.dense_types,
+            feature_list_sparse_types=lists.sparse_types,
             feature_list_ragged_value_types=[], feature_list_ragged_split_types=[],
             context_dense_shapes=context.dense_shapes, feature_list_dense_shapes=lists.dense_shapes,
             name=name)

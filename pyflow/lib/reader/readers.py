@@ -29,7 +29,7 @@ class ReaderBase(ShowsArguments):
         self._reader_ref = reader_ref
         self._supports_serialize = supports_serialize
 
-    reader_ref = property(lambda self: self._reader_ref, doc="The handle, a scalar resource tensor.")
+    reader_ref = property(lambda self: self._reader_ref, doc="The handle, a scalar resource.")
     supports_serialize = property(lambda self: self._supports_serialize,
                                   doc="Whether serialize_state and restore_state work.")
 

@@ -18,8 +18,8 @@ from pyflow.ops.base.common import unchanged
 
 KINDS = "{float, int64, string}"
 ONE = b"\n\x0f\n\r\n\x01a\x12\x08\x1a\x06\n\x04\x01\x01\x03\x04"       # a: [1, 1, 3, 4]
-LISTS = b"\n\x0c\n\n\n\x01a\x12\x05\x1a\x03\n\x01\x07\x12\x10\n\x0e\n\x01w\x12\t\n\x07\x1a\x05\n\x03\x01\x02\x03"
-NO_KEYS = np.zeros(0, object)
+LISTS = (b"\n\x0c\n\n\n\x01a\x12\x05\x1a\x03\n\x01\x07"              # a: [7]; w: [[1, 2, 3]]
+         b"\x12\x10\n\x0e\n\x01w\x12\t\n\x07\x1a\x05\n\x03\x01\x02\x03")
 
 
 def _count(op, name):
@@ -121,7 +121,8 @@ SEQUENCE_ATTRS = (
     "Ncontext_sparse: int >= 0 = 0, Ncontext_dense: int >= 0 = 0, "
     "Nfeature_list_sparse: int >= 0 = 0, Nfeature_list_dense: int >= 0 = 0, "
     f"context_sparse_types: list({KINDS}) >= 0 = [], Tcontext_dense: list({KINDS}) >= 0 = [], "
-    f"feature_list_dense_types: list({KINDS}) >= 0 = [], context_dense_shapes: list(shape) >= 0 = [], "
+    f"feature_list_dense_types: list({KINDS}) >= 0 = [], "
+    "context_dense_shapes: list(shape) >= 0 = [], "
     f"feature_list_sparse_types: list({KINDS}) >= 0 = [], "
     "feature_list_dense_shapes: list(shape) >= 0 = []")
 CONTEXT_OUT = ("context_sparse_indices: Ncontext_sparse * int64, "
@@ -183,7 +184,8 @@ class ParseSequenceExample:
     reference = None
     samples = [S(strs([LISTS, b""]), strs([]), [], feature_list_dense_missing_assumed_empty=["w"],
                  context_sparse_keys=["a"], context_dense_keys=[], feature_list_sparse_keys=[],
-                 feature_list_dense_keys=["w"], Ncontext_sparse=1, Nfeature_list_dense=1, **_SAMPLE)]
+                 feature_list_dense_keys=["w"], Ncontext_sparse=1, Nfeature_list_dense=1,
+                 **_SAMPLE)]
 
 
 @op("ParseSequenceExampleV2",
@@ -232,7 +234,8 @@ class ParseSingleSequenceExample:
     shape = _single_sequence_shape
     gradient = UNREGISTERED
     reference = None
-    samples = [S(strs(LISTS), strs(["w"]), [strs("a")], [], [], [strs("w")], [], strs(""), **_SAMPLE)]
+    samples = [S(strs(LISTS), strs(["w"]), [strs("a")], [], [], [strs("w")], [], strs(""),
+                 **_SAMPLE)]
 
 
 # -------------------------------------------------------------------------------- other messages

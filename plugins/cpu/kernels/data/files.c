@@ -99,8 +99,8 @@ static pf_status write_file(pf_ctx *c, const void *state) {
   PF_TRY(scalar(c, 1, "Contents tensor"));
   PF_TRY(path_at(c, c->in[0], 0, path, &remote));
   PF_TRY(c->host->str_get(c->in[1], 0, &bytes));
-  if (remote) return elsewhere(c, pf_remote_write(c->host, text(path), bytes, why, sizeof why), path,
-                               why);
+  if (remote)
+    return elsewhere(c, pf_remote_write(c->host, text(path), bytes, why, sizeof why), path, why);
   if (*path) PF_TRY(make_folders(c, path));
   int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) return ck_errno(c, "write", path);
@@ -115,8 +115,9 @@ static pf_status match(pf_ctx *c, const char *pattern, int remote, pf_bytes *nam
   FILE *f;
   glob_t found = {0};
   if (remote) {
-    PF_TRY(elsewhere(c, pf_remote_match(c->host, text(pattern), &f, why, sizeof why), pattern, why));
-    pf_status st = read_rest(c, fileno(f), pattern, names);
+    pf_status st = pf_remote_match(c->host, text(pattern), &f, why, sizeof why);
+    if (st) return elsewhere(c, st, pattern, why);
+    st = read_rest(c, fileno(f), pattern, names);
     fclose(f);
     return st;
   }

@@ -52,7 +52,8 @@ pf_status pf_remote_write(const pf_host *host, pf_str path, pf_str bytes, char *
   FILE *f;
   pf_status st = unnamed(&f, why, room);
   if (st) return st;
-  if ((bytes.len && fwrite(bytes.data, 1, (size_t)bytes.len, f) != (size_t)bytes.len) || fflush(f)) {
+  size_t n = (size_t)bytes.len;
+  if ((n && fwrite(bytes.data, 1, n, f) != n) || fflush(f)) {
     snprintf(why, (size_t)room, "the temporary file: %s", strerror(errno));
     st = PF_RESOURCE_EXHAUSTED;
   }

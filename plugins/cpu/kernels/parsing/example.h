@@ -24,7 +24,7 @@
 
 enum { EX_NONE, EX_BYTES, EX_FLOATS, EX_INTS };         /* a Feature's field numbers */
 typedef struct {
-  pf_str bytes;                         /* the Feature, or FeatureList; of a Feature from its last kind on */
+  pf_str bytes;                         /* a FeatureList, or a Feature from its last kind on */
   int32_t there, kind;
   int64_t count, at;                    /* values; where the first one goes */
 } ex_feature;
@@ -38,7 +38,7 @@ typedef struct {                        /* which feature a key asks for */
 int ex_table_make(ex_table *t, const pf_str *keys, int32_t n);
 void ex_table_free(ex_table *t);
 
-/* 0: these bytes are no such message.  found: [n], zeroed; for ex_feature_open the Features' bytes */
+/* 0: these bytes are no such message.  found: [n], zeroed, for ex_feature_open */
 int ex_read_example(const ex_table *t, pf_str message, ex_feature *found);
 int ex_read_sequence(const ex_table *context, const ex_table *lists, pf_str message,
                      ex_feature *in_context, ex_feature *in_lists);

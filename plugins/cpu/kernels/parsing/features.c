@@ -112,7 +112,8 @@ static pf_status add_role(ex_features *f, pf_ctx *c, const ex_asked *asked, int3
     PF_TRY(key_at(c, keys, n, k, what[role], &f->keys[f->n++]));
     *w = (ex_wanted){.role = role, .out = c->out_start[values] + k};
     w->type = c->out_type[w->out];
-    if (role == EX_SPARSE) w->second = c->out_start[first] + k, w->third = c->out_start[first + 2] + k;
+    if (role == EX_SPARSE)
+      w->second = c->out_start[first] + k, w->third = c->out_start[first + 2] + k;
     if (role == EX_RAGGED) w->second = c->out_start[first + 1] + k;
     if (role != EX_DENSE) continue;
     PF_TRY(set_shape(c, w, ((const pf_shape *)asked->shapes->items)[k], k));
@@ -211,7 +212,8 @@ pf_status ex_outputs(ex_features *f, const ex_batch *b) {
       ex_feature *found = &ex_found(f, i)[k];
       found->at = w->total;
       w->most = PF_MAX(w->most, found->count);
-      if (!ex_add(&w->total, found->count)) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "too many values");
+      if (!ex_add(&w->total, found->count))
+        return pf_fail(c, PF_RESOURCE_EXHAUSTED, "too many values");
     }
     PF_TRY(w->role == EX_DENSE ? dense_output(c, b, w) : w->role == EX_SPARSE
            ? sparse_outputs(c, b, w) : ragged_outputs(f, c, b, k));

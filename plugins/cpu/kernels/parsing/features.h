@@ -4,7 +4,8 @@
  * of unknown first size, which is padded), RAGGED (values, row splits).
  *
  *     ex_batch       what is parsed: strings, their names
- *     ex_features    keys, types, shapes, defaults; what was found, an ex_feature an example and key
+ *     ex_features    keys, types, shapes, defaults; what was found: an ex_feature an example and
+ *                    key
  *     check -> outputs -> fill: features are found and counted, outputs made, values written;
  *     the first and the last step for several examples at once.
  *
@@ -19,7 +20,7 @@
 #define PF_CPU_FEATURES_H
 #include "parsing/example.h"
 
-typedef struct { const pf_list *attr; int32_t in, vector; } ex_keys; /* attr, or an input argument */
+typedef struct { const pf_list *attr; int32_t in, vector; } ex_keys; /* attr, or an argument */
 typedef struct {                        /* arguments of the op; -1: it has none such */
   ex_keys sparse, dense, ragged;
   int32_t defaults;                     /* inputs */
@@ -29,14 +30,17 @@ typedef struct {                        /* arguments of the op; -1: it has none 
 
 enum { EX_SPARSE, EX_DENSE, EX_RAGGED };
 typedef struct {
-  int32_t role, type, out, second, third;       /* outputs: values or dense; indices or splits; shape */
+  int32_t role, type;
+  int32_t out, second, third;           /* outputs: values or dense; indices or splits; shape */
   pf_shape shape;
   int32_t variable;                     /* dense: blocks of `stride` values, any number of them */
   int64_t stride, total, most;
   const DLTensor *standard;             /* dense: the default, or NULL */
 } ex_wanted;
 
-enum { EX_FINE, EX_NO_MESSAGE, EX_NO_FEATURE, EX_TYPE, EX_COUNT, EX_STRIDE, EX_MISSING, EX_NO_LIST };
+enum {
+  EX_FINE, EX_NO_MESSAGE, EX_NO_FEATURE, EX_TYPE, EX_COUNT, EX_STRIDE, EX_MISSING, EX_NO_LIST
+};
 typedef struct { int32_t why, key, kind, in_list; int64_t saw, step; } ex_wrong;
 
 typedef struct {
@@ -44,7 +48,7 @@ typedef struct {
   const DLTensor *serialized, *names;   /* names: NULL if none were given */
   int64_t n;
   int32_t single;                       /* a scalar: outputs have no dimension of examples */
-  int32_t no_splits;                    /* rank of the row splits of a single one, which say nothing */
+  int32_t no_splits;                    /* rank of a single one's row splits, which say nothing */
   ex_wrong *wrong;                      /* [n] */
 } ex_batch;
 typedef struct {

@@ -8,10 +8,10 @@
 
 typedef struct {
   pf_list context_dense_shapes, feature_list_dense_shapes;
-  pf_list context_sparse_keys, context_dense_keys, feature_list_sparse_keys, feature_list_dense_keys,
-      feature_list_dense_missing_assumed_empty;
+  pf_list context_sparse_keys, context_dense_keys, feature_list_sparse_keys,
+      feature_list_dense_keys, feature_list_dense_missing_assumed_empty;
 } sequence_state;
-typedef struct { int64_t steps, count, most, at_step, at_value; } list_size; /* most: values a step */
+typedef struct { int64_t steps, count, most, at_step, at_value; } list_size; /* most: of a step */
 typedef struct {
   ex_batch batch;
   ex_features context, lists;
@@ -252,7 +252,8 @@ static pf_status make_lists(sequence_call *p, const ex_asked *lists) {
 }
 static void allow(sequence_call *p, pf_str key) {
   for (int32_t k = 0; k < p->lists.n; k++)
-    if (p->lists.keys[k].len == key.len && !memcmp(p->lists.keys[k].data, key.data, (size_t)key.len))
+    if (p->lists.keys[k].len == key.len &&
+        !memcmp(p->lists.keys[k].data, key.data, (size_t)key.len))
       p->may_miss[k] = 1;
 }
 static void end(sequence_call *p) {
@@ -280,7 +281,7 @@ static pf_status sequence_v2(pf_ctx *c, const void *state) {
   pf_status st = begin(&p, c, 1, 1, &context, &lists);
   const DLTensor *missing = c->in[8];
   int32_t dense = c->out_start[10] - c->out_start[9],
-          first = c->out_start[7] - c->out_start[6];    /* lists.want: the sparse ones, then the dense */
+          first = c->out_start[7] - c->out_start[6];    /* of lists.want: sparse ones come first */
   if (!st && pf_numel(missing) != dense)
     st = PF_INVALID(c, "Expected len(feature_list_dense_keys) == "
                     "len(feature_list_dense_missing_assumed_empty) but got: %d vs. %" PRId64, dense,

@@ -42,8 +42,9 @@ PF_LOCAL void put_shape(pf_bytes *b, const int64_t *dims, int32_t rank) {
   pf_bytes_free(&inner);
 }
 /* a TensorProto of elements [from, from + n) of x (strings) or of the bytes at `data` */
-PF_LOCAL pf_status put_tensor(pf_ctx *c, pf_bytes *b, int32_t type, const int64_t *dims, int32_t rank,
-                            const void *data, const DLTensor *x, int64_t from, int64_t n) {
+PF_LOCAL pf_status put_tensor(pf_ctx *c, pf_bytes *b, int32_t type, const int64_t *dims,
+                              int32_t rank, const void *data, const DLTensor *x, int64_t from,
+                              int64_t n) {
   put_varint(b, 1 << 3);
   put_varint(b, (uint64_t)type);
   put_shape(b, dims, rank);
@@ -159,7 +160,7 @@ PF_LOCAL int put_number(char *y, int32_t type, int64_t i, reader *r, int wire) {
   }
   return !r->bad;
 }
-/* the n elements of t into y, from element `at` on; a last *_val fills the rest, as protobuf allows */
+/* the n elements of t into y, from element `at` on; a last *_val fills the rest */
 PF_LOCAL int read_values(pf_ctx *c, const proto *t, DLTensor *tensor, char *y, int64_t at) {
   int64_t es = pf_type_size(t->type), found = 0;
   if (t->has_content) {
@@ -176,7 +177,8 @@ PF_LOCAL int read_values(pf_ctx *c, const proto *t, DLTensor *tensor, char *y, i
     if (t->type == PF_STRING) {
       reader s = get_bytes(&r);
       if (r.bad || found >= t->n) return 0;
-      if (c->host->str_set(tensor, at + found++, (pf_str){(const char *)s.p, s.end - s.p})) return 0;
+      pf_str text = {(const char *)s.p, s.end - s.p};
+      if (c->host->str_set(tensor, at + found++, text)) return 0;
       continue;
     }
     reader list = r;
@@ -188,7 +190,8 @@ PF_LOCAL int read_values(pf_ctx *c, const proto *t, DLTensor *tensor, char *y, i
     if (wire != 2) r.p = list.p, r.bad |= list.bad;
   }
   if (r.bad || (found == 0 && t->n > 0) || (t->type == PF_STRING && found < t->n)) return 0;
-  for (; found < t->n; found++) memcpy(y + (at + found) * es, y + (at + found - 1) * es, (size_t)es);
+  for (; found < t->n; found++)
+    memcpy(y + (at + found) * es, y + (at + found - 1) * es, (size_t)es);
   return 1;
 }
 /* 0: a few bytes that say they are very many elements, as values that repeat the last one can */

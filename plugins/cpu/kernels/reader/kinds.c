@@ -1,7 +1,9 @@
 /* kinds.c - what the kinds of readers take for a record: reader.h. */
 #include "reader/reader.h"
 
-static pf_str work_of(const pf_reader *r) { return (pf_str){r->work.data ? r->work.data : "", r->work.n}; }
+static pf_str work_of(const pf_reader *r) {
+  return (pf_str){r->work.data ? r->work.data : "", r->work.n};
+}
 /* "file:7" */
 static void number_key(pf_reader *r, int64_t number) {
   r->key.n = 0;

@@ -433,7 +433,8 @@ static pf_status restore(pf_ctx *c, const void *s) { return (void)s, start_act(c
 extern const pf_kernel *const reader_ops_kernels[];
 const pf_kernel *const reader_ops_kernels[] = {
   BOTH(MAKE, "TextLineReader", init_text, INT(skip_header_lines)),
-  BOTH(MAKE, "WholeFileReader", init_whole, NULL), BOTH(MAKE, "IdentityReader", init_identity, NULL),
+  BOTH(MAKE, "WholeFileReader", init_whole, NULL),
+  BOTH(MAKE, "IdentityReader", init_identity, NULL),
   BOTH(MAKE, "TFRecordReader", init_record, STRING(compression_type)),
   FIXED("FixedLengthRecordReader", NULL), FIXED("FixedLengthRecordReaderV2", STRING(encoding)),
   BOTH(READ, "ReaderRead", read_one), BOTH(READ, "ReaderReadUpTo", read_up_to),
