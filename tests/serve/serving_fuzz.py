@@ -40,6 +40,7 @@ RIGHT = [
                                                        for t in TYPES}}),
     ("classify", {"signature_name": "classify", "examples": [{"x": [1, 2]}]}),
     ("classify", {"signature_name": "scores", "examples": [{"a": 1}], "context": {"b": 2.5}}),
+    ("classify", {"signature_name": "parsed", "examples": [{"x": [0.5, 2.0], "word": "a"}]}),
     ("regress", {"signature_name": "regress", "examples": [{"x": 1.0}, {"x": [2]}]}),
     ("regress", {"signature_name": "examples", "examples": [{"f": 1, "g": [0.5], "h": "t"}]}),
 ]
@@ -129,7 +130,8 @@ def ask_heads(server, rng, count, found):
     """The same for heads: each its own connection, answered or closed or left waiting."""
     sockets = {}
     for _ in range(count):
-        method, data = body(rng)
+        method, request = rng.choice(RIGHT)
+        data = json.dumps(request).encode()
         head = (b"POST /v1/models/zoo:%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
                 b"X-Timeout-Ms: 300\r\nContent-Length: %d\r\n\r\n" % (method.encode(), len(data)))
         sent = (_damaged(head, rng) if rng.random() < 0.6 else head) + data

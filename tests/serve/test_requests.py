@@ -148,6 +148,18 @@ def test_regress(server):
         assert server.ask("POST", MODEL + ":regress", request) == (200, {"results": [3.5, 4.0]})
 
 
+def test_classify_of_parsed_examples(server):
+    """tf.parse_example in the graph sees the features as TensorFlow Serving sends them."""
+    request = {"signature_name": "parsed", "context": {"word": "a"}, "examples": [
+        {"x": [1.0, 2.0]}, {"x": [0.0, 4.0], "n": 2}]}
+    assert server.ask("POST", MODEL + ":classify", request) == (200, {"results": [
+        [["a", 3.5], ["a", -0.5], ["a", 0.5]], [["a", 12.0], ["a", 2.0], ["a", -6.0]]]})
+    for features, reason in (({"x": [1, 2]}, "x"), ({"x": [1.0]}, "x"), ({}, "x")):
+        status, found = server.ask("POST", MODEL + ":classify",
+                                   {"signature_name": "parsed", "examples": [features]})
+        assert status == 400 and reason in found["error"], found
+
+
 def test_regress_of_serialised_examples(server):
     """The signature takes strings: what comes has the length of a tf.train.Example of them."""
     pytest.importorskip("google.protobuf")
