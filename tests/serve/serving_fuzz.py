@@ -47,6 +47,7 @@ RIGHT = [
 ODD = [None, True, False, 0, 1, -1, 0.5, 1e39, 1e308, 2 ** 31, 2 ** 63, 2 ** 64, -2 ** 63 - 1,
        10 ** 30, float("nan"), float("inf"), "", "1", "\ud800", "\0", [], [[]], [[], [1]], {},
        {"b64": ""}, {"b64": "?"}, {"b64": 1}, {"x": 1}, [1, [2]], [[[[1]]]], "pair", "none"]
+BYTES = b'[]{}",:0123456789eE.-+\\untfNI \xff\x00'
 ALLOWED = {200, 400, 404, 408, 413, 501}
 
 
@@ -94,7 +95,7 @@ def _damaged(data, rng):
         if kind == 0:
             del data[at:at + n]
         elif kind == 1:
-            data[at:at] = bytes(rng.choice(b'[]{}",:0123456789eE.-+\\untfNI \xff\x00') for _ in range(n))
+            data[at:at] = bytes(rng.choice(BYTES) for _ in range(n))
         elif kind == 2:
             data[at:at + n] = data[at:at + n][::-1]
         else:

@@ -124,7 +124,8 @@ def _sparse():
 
 _ZOO = {"serving_default": _half, "pair": _pair, "types": _types, "text": _text,
         "checked": _checked, "count": _count, "total": _total, "classify": _classify,
-        "scores": _scores, "regress": _regress, "examples": _examples, "parsed": _parsed, "sparse": _sparse}
+        "scores": _scores, "regress": _regress, "examples": _examples, "parsed": _parsed,
+        "sparse": _sparse}
 
 
 class Served:
