@@ -64,7 +64,7 @@ class Runner:
 
     def __init__(self, options):
         self.options = options
-        self._jobs = queue.SimpleQueue()        # a third of what an executor's futures cost
+        self._jobs = queue.SimpleQueue()        # cheaper than an executor's futures
         self._threads = [threading.Thread(target=self._work_on, name=f"pyflow-step-{k}",
                                           daemon=True)      # an application that never began
                          for k in range(options.concurrency)]
