@@ -29,12 +29,18 @@ def bound(host, port):
     return sock
 
 
-def serve(app, sock, connections=1000, grace=30):
-    """Answers on `sock`, which listens, until a signal."""
-    kept = {number: signal.signal(number, lambda *_: None)      # uvicorn raises them again
-            for number in (signal.SIGINT, signal.SIGTERM)}
+def serve(app, sock, connections=1000, grace=30, on_ready=lambda: None):
+    """Answers on `sock`, which listens, until a signal; on_ready(): from then on signals are
+    heeded."""
+    found = uvicorn_server(app, connections, grace)
+
+    def end(*_):
+        """Before uvicorn takes the signals; afterwards it raises them again, to no effect."""
+        found.should_exit = True
+    kept = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        uvicorn_server(app, connections, grace).run(sockets=[sock])
+        on_ready()
+        found.run(sockets=[sock])
     finally:
         for number, handler in kept.items():
             signal.signal(number, handler)

@@ -80,6 +80,13 @@ def test_killed_and_told_to_end(folder):
             connect(port).connect()
 
 
+def test_told_to_end_as_it_begins(folder):
+    """The signal comes when the address has just been printed: it is not lost."""
+    with started(folder / "half", "--port", 0) as (process, _):
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+
+
 def test_a_deadline_over_http(folder):
     with Served({"zoo": folder / "zoo"}, limits={"poll": 0.0, "timeout": 0.2}) as server:
         for headers, most in (({}, 5), ({"x-timeout-ms": "20.5"}, 5),
