@@ -26,6 +26,7 @@
 # make queue-schedules   random schedules of calls on queues against a model (COUNT=1000000; minutes)
 # make fuzz-ops      bad calls of every op, plain and under ASan and UBSan (COUNT=10000 of each; hours)
 # make fuzz-saved    damaged checkpoints of TensorFlow's and SavedModels (COUNT=100000; minutes)
+# make serve-fuzz    damaged requests to `python -m pyflow serve` (COUNT=5000; a minute)
 # make kills         a monitored training killed at 300 random moments, in the midst of saving too (COUNT=300; minutes)
 # make soak          1,000,000 mixed steps (minutes); memory, threads and handles stay flat
 PYTHON ?= python3
@@ -205,6 +206,9 @@ fuzz: .venv/installed-tests
 
 fuzz-saved: .venv/installed-tests
 	PYTHONSAFEPATH=1 $(BIN)/python tests/saved/mutations.py --count $(or $(COUNT),100000)
+
+serve-fuzz: .venv/installed-tests
+	PYTHONSAFEPATH=1 $(BIN)/python tests/serve/serving_fuzz.py --count $(or $(COUNT),5000)
 
 fuzz-types: .venv/installed-tests
 	$(BIN)/python tests/fuzz_format/typed.py build-fuzz/types --count $(or $(COUNT),1000000)
