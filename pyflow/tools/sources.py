@@ -51,6 +51,7 @@ class Options:
         """The tf.ConfigProto."""
         config = tf.ConfigProto(intra_op_parallelism_threads=self.threads or 0,
                                 inter_op_parallelism_threads=self.threads or 0)
+        config.allow_soft_placement = self.device is not None   # some ops stay on the host
         if not self.rewrites:
             config.graph_options.rewrite_options.disable_meta_optimizer = True
         return config
@@ -152,6 +153,12 @@ def _cast(value, tensor):
 
 def _session(graph, options, give_state):
     session = tf.Session(graph=graph, config=options.config())
+    if options.device is not None:
+        there = [d.name for d in session.list_devices()]
+        wanted = tf.DeviceSpec.from_string(options.device).device_type
+        if not any(tf.DeviceSpec.from_string(name).device_type == wanted for name in there):
+            session.close()
+            raise ValueError(f"device {options.device}: there are {', '.join(there)}")
     if give_state is not None:
         give_state(session)
     return session

@@ -120,6 +120,11 @@ class Coordinator:
         with self._lock:
             self._registered_threads.add(thread)
 
+    def _unregister_thread(self, thread):
+        """`join` does not wait for this thread: what it waits for ends with the session."""
+        with self._lock:
+            self._registered_threads.discard(thread)
+
     def join(self, threads=None, stop_grace_period_secs=120, ignore_live_threads=False):
         """Waits for the threads, those registered included, and raises what was reported.
 

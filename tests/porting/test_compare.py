@@ -239,6 +239,9 @@ def test_the_command_and_dump(folder, capsys):
     status, said = run(capsys, *words)
     assert status == 1 and said.out.startswith("first difference: Relu 'act1'  (act1:0)\n")
     assert "its inputs agree: norm:0 (equal bits)" in said.out
+    status, said = run(capsys, "compare", folder / "a.pb", folder / "a.pb", "--feeds",
+                       folder / "f.npz", "--device-b", "/device:CPU:0", "--exact")
+    assert status == 0
     status, said = run(capsys, *words, "--json")
     assert status == 1 and json.loads(said.out)["found"]["node"] == "act1"
 
@@ -271,6 +274,8 @@ def test_what_cannot_be_compared_is_a_line(folder, capsys, tmp_path):
             ((a, a, "--feeds", a), "is no .npz file"),
             ((a, a), "You must feed a value"),
             ((a, a, "--feeds", feeds, "--max-mb", 0), "more than the 0 allowed"),
+            ((a, a, "--feeds", feeds, "--device-b", "/device:NPU:0"), "/device:NPU:0: there are"),
+            ((a, a, "--feeds", feeds, "--device-b", "nonsense"), "nonsense"),
             ((a, a, "--feeds", feeds, "--fetch", "nothing"), "nothing")):
         status, said = run(capsys, "compare", *words)
         assert status == 2 and text in said.err and "Traceback" not in said.err, words
