@@ -2,6 +2,8 @@
 | compare A B | dump MODEL -o FILE | summary MODEL | exec SCRIPT | coverage [FILE ...] | verify-resume --dir DIR SCRIPT | bench | trace FILE
 
 Installed, it is the command `pyflow`, too; --version says which one it is.
+Exit status: 0 all is well; 1 it is not (something is missing, differs, is damaged, or failed); 2 it
+could not be found out: a wrong option, a file that is not there or not what it should be.
 Each command is a module of this package with `main(argv)`, imported only when it is asked for.
 """
 import importlib

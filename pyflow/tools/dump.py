@@ -34,6 +34,8 @@ def dump(model, feeds=None, fetches=(), options=None, tags=None, signature=None)
     from pyflow.tools import sources
     source = sources.open_source(model, feeds, fetches, options, tags, signature)
     try:
+        if source.kind == "arrays":
+            raise ValueError(f"{source.path} has arrays, expected a model")
         return dict(source.values())
     finally:
         source.close()
