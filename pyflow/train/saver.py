@@ -19,6 +19,7 @@ Threads: one thread at a time per Saver.
     path = saver.save(sess, "/tmp/model", global_step=10)     # "/tmp/model-10"
     saver.restore(sess, path)
 """
+import logging
 import os
 import time
 
@@ -370,6 +371,7 @@ class Saver:
             raise ValueError(f"The passed save_path is not a valid checkpoint: {save_path}"
                              + restore_report.suggest_prefix(save_path))
         _require_session(sess)
+        logging.getLogger("tensorflow").info("Restoring parameters from %s", save_path)
         reader = checkpoint.CheckpointReader(save_path)
         report = restore_report.compare(sess.graph, self.saver_def, reader, self._reshape)
         if strict:
