@@ -28,13 +28,14 @@ import logging
 import shutil
 import sys
 import time
+import weakref
 
 from pyflow import config
 
 DELAY_S = 0.5
 _DRAW_S, _LINE_S, _LOOK_S = 0.1, 10.0, 0.02
 _MOST_TURNS = 1 << 12
-_shown = None                   # the Progress whose bar stands on the terminal
+_shown = None                   # refers weakly to the Progress whose bar stands on the terminal
 
 
 def steps(iterable, what, total=None):
@@ -65,16 +66,22 @@ def of(what, total=None, unit=""):
 
 def line(text):
     """Prints a line on standard output, above the bar that stands on the terminal, if one does."""
-    if _shown is not None:
-        _shown.clear()
+    shown = _standing()
+    if shown is not None:
+        shown.clear()
     print(text, flush=True)
+
+
+def _standing():
+    """The Progress whose bar stands on the terminal, or None."""
+    return _shown() if _shown is not None else None
 
 
 class Progress:
     """count: how far it is.  is_silent: nothing will be shown, whatever comes."""
 
     __slots__ = ("what", "total", "unit", "count", "turns", "values", "is_silent", "_begin", "_seen",
-                 "_drawn", "_line", "_logged", "_logger", "_stream", "_bar")
+                 "_drawn", "_line", "_logged", "_logger", "_stream", "_bar", "__weakref__")
 
     def __init__(self, what, total=None, unit=""):
         self.what, self.total, self.unit = what, total, unit
@@ -129,7 +136,7 @@ class Progress:
             self._write("\n")
         elif self._logger is not None and self._line is not None and self._logged != self.count:
             self._log(now)
-        if _shown is self:
+        if _standing() is self:
             _shown = None
         self.is_silent = True
 
@@ -150,9 +157,9 @@ class Progress:
     # a bar
     def _draw(self, now):
         global _shown
-        if _shown is not None and _shown is not self:
+        if _standing() not in (None, self):
             return
-        _shown, self._drawn = self, now
+        _shown, self._drawn = weakref.ref(self), now
         wide = self._columns()
         self._write("\r" + self.text(now, wide, _is_unicode(self._stream)).ljust(wide))
 

@@ -210,6 +210,31 @@ def test_a_checkpoint_shows_its_bytes(terminal, tmp_path, monkeypatch, file_form
         assert "100%" in parts[-1] and "50.3 MB/50.3 MB" in parts[-1], shown
 
 
+def test_a_training_shows_its_steps(terminal, tmp_path):
+    """Those of this start: a restored one begins at 0 again."""
+    for start, last in ((0, 5), (5, 8)):
+        with tf.Graph().as_default():
+            step = tf.train.get_or_create_global_step()
+            train = tf.assign_add(step, 1)
+            with tf.train.MonitoredTrainingSession(
+                    checkpoint_dir=str(tmp_path), log_step_count_steps=None, save_summaries_steps=None,
+                    save_summaries_secs=None, hooks=[tf.train.StopAtStepHook(last_step=last)]) as sess:
+                while not sess.should_stop():
+                    assert sess.run(train) > start
+        shown = re.split(r"[\r\n]+", terminal.getvalue())
+        count = last - start
+        assert re.match(rf"training: 100% █+ {count}/{count}, ", shown[-2]), shown
+
+
+def test_a_bar_that_nobody_holds_any_more_stands_in_nobodys_way(terminal):
+    lost = progress.of("lost", 2)
+    lost.add()
+    del lost
+    with progress.of("next", 2) as shown:
+        shown.add()
+    assert "next: " in terminal.getvalue()
+
+
 def test_a_small_checkpoint_asks_nothing(terminal, tmp_path, monkeypatch):
     monkeypatch.setattr(file_progress, "_written", None)
     with tf.Graph().as_default(), tf.Session() as sess:
