@@ -10,19 +10,22 @@
             file.write(block)
             shown.add(len(block))
 
-Where it goes: PYFLOW_PROGRESS is `auto` (default), `bar`, `lines` or `off`.  auto: standard error is a
-terminal: a bar there; else, where a program shows INFO messages (tf.logging.set_verbosity(tf.logging
-.INFO), or a handler and level of the standard loggers "tensorflow" or "pyflow"): lines; else nothing.
+Where it goes: PYFLOW_PROGRESS is `auto` (default), `bar`, `lines` or `off`.  auto: a bar, if
+standard error is a terminal; else lines, where a program shows INFO messages
+(tf.logging.set_verbosity(tf.logging.INFO), or a handler and level of the standard loggers
+"tensorflow" or "pyflow"); else nothing.
 
 Invariants
-    1. Nothing is shown of what ends within DELAY_S seconds.  A bar is drawn at most 10 times a second,
-       a line is logged at most every 10 s, or every tenth of the whole if a second has passed.
+    1. Nothing is shown of what ends within DELAY_S seconds.  A bar is drawn at most 10 times a
+       second, a line is logged at most every 10 s, or every tenth of the whole if a second has
+       passed.
     2. No thread, no escape sequence but carriage return; a stream that fails is left alone.
     3. One bar at a time: what begins while another's is shown is silent.
-    4. A loop pays 40 ns a turn: the clock is read every so many turns, so that it is about every 20 ms.
+    4. A loop pays 40 ns a turn: the clock is read every so many turns, so that it is about every
+       20 ms.
 
-Threads: one Progress belongs to one thread.  Callers: train.Saver, interop.onnx, framework's import of
-GraphDefs, examples.
+Threads: one Progress belongs to one thread.  Callers: train.Saver, interop.onnx, framework's
+import of GraphDefs, examples.
 """
 import logging
 import shutil
@@ -80,8 +83,8 @@ def _standing():
 class Progress:
     """count: how far it is.  is_silent: nothing will be shown, whatever comes."""
 
-    __slots__ = ("what", "total", "unit", "count", "turns", "values", "is_silent", "_begin", "_seen",
-                 "_drawn", "_line", "_logged", "_logger", "_stream", "_bar", "__weakref__")
+    __slots__ = ("what", "total", "unit", "count", "turns", "values", "is_silent", "_begin",
+                 "_seen", "_drawn", "_line", "_logged", "_logger", "_stream", "_bar", "__weakref__")
 
     def __init__(self, what, total=None, unit=""):
         self.what, self.total, self.unit = what, total, unit
@@ -212,11 +215,11 @@ class Progress:
     def _amount(self, count):
         if self.unit != "B":
             return f"{count:.1f}" if isinstance(count, float) and count < 100 else f"{count:.0f}"
-        for unit in ("B", "kB", "MB", "GB"):
-            if count < 1000 or unit == "GB":
-                return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
-            count /= 1000
-        return ""
+        unit = "B"
+        for larger in ("kB", "MB", "GB"):
+            if count >= 1000:
+                count, unit = count / 1000, larger
+        return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
 
 
 def _clock(seconds):

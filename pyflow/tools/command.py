@@ -19,7 +19,7 @@ COMMANDS = {
     "convert": "a frozen graph or SavedModel to ONNX, or an ONNX model to a frozen graph",
     "serve": "answers TensorFlow Serving's REST API for SavedModels: DIR, --model NAME=DIR",
     "summary": "the parameters of a model or checkpoint by scope: names, shapes, types, bytes",
-    "compare": "the first tensor at which two graphs, runs, or a graph and arrays differ beyond rounding",
+    "compare": "the first tensor at which two graphs or runs differ beyond rounding: A B",
     "dump": "every named tensor of one step into a .npz, for compare",
     "exec": "runs a program that imports tensorflow (--onnxruntime: onnxruntime): SCRIPT [ARGUMENT ...]",
     "coverage": "what of TensorFlow 1.x is here, or is missing for FILE ...; --rewrite moves programs over",

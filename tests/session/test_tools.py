@@ -184,7 +184,8 @@ def test_a_training_graph_is_not_run_to_all_its_ends(tmp_path):
 
 
 # Options and arguments that a command needs before a file.
-BEFORE = {"convert": ["-o", "made.onnx"], "dump": ["-o", "made.npz"], "verify-resume": ["--dir", "made"]}
+BEFORE = {"convert": ["-o", "made.onnx"], "dump": ["-o", "made.npz"],
+          "verify-resume": ["--dir", "made"]}
 
 
 @pytest.mark.parametrize("name", command.COMMANDS)
