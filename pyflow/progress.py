@@ -28,7 +28,7 @@ Threads: one Progress belongs to one thread.  Callers: train.Saver, interop.onnx
 import of GraphDefs, examples.
 """
 import logging
-import shutil
+import os
 import sys
 import time
 import weakref
@@ -166,9 +166,14 @@ class Progress:
         wide = self._columns()
         self._write("\r" + self.text(now, wide, _is_unicode(self._stream)).ljust(wide))
 
-    @staticmethod
-    def _columns():
-        return max(20, shutil.get_terminal_size((80, 24)).columns - 1)
+    def _columns(self):
+        """How wide a bar may be; of a terminal that does not say, of 80 columns."""
+        try:
+            wide = int(os.environ.get("COLUMNS") or 0) or \
+                os.get_terminal_size(self._stream.fileno()).columns
+        except (OSError, ValueError, AttributeError):
+            wide = 0
+        return max(20, (wide or 80) - 1)
 
     def _write(self, text):
         try:
