@@ -133,3 +133,20 @@ def test_squeezable_dimensions_of_unknown_rank():
         for shapes in (((3, 1), (3,)), ((3,), (3, 1)), ((3,), (3,))):
             found = sess.run(pairs, {labels: np.ones(shapes[0]), predictions: np.ones(shapes[1])})
             assert [x.shape for x in found] == [(3,), (3,)]
+
+
+def test_tails_of_a_normal_distribution():
+    """log P(Z <= z) by SciPy's log_ndtr; it does not underflow, and gradients stay finite."""
+    x = tf.constant([-30.0, -12.0, -3.0, 0.0, 6.0, 20.0], tf.float64)
+    normal = tf.distributions.Normal(tf.constant(0.0, tf.float64), tf.constant(1.0, tf.float64))
+    logs, tails = normal.log_cdf(x), normal.log_survival_function(-x)
+    wanted = [-454.32124395634327, -75.41067300156881, -6.60772622151035, -0.6931471805599453,
+              -9.865876455243719e-10, -2.7536241186061556e-89]
+    slope = tf.gradients(logs, x)[0]
+    with tf.Session() as sess:
+        found, other, slopes, rest = sess.run([logs, tails, slope, normal.survival_function(-x)])
+        assert sess.run([normal.event_shape_tensor(), normal.is_scalar_batch()])[0].shape == (0,)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    np.testing.assert_allclose(other, wanted, rtol=1e-6)
+    np.testing.assert_allclose(rest, np.exp(wanted), rtol=1e-6)
+    assert np.isfinite(slopes).all() and slopes[0] == pytest.approx(30.0, rel=2e-3)

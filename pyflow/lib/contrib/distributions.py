@@ -54,6 +54,18 @@ class Distribution:
 
     event_shape = property(lambda self: TensorShape([]), doc="That of a scalar.")
 
+    def event_shape_tensor(self, name="event_shape_tensor"):
+        """That of a scalar, as a tensor: an int32 vector of no elements."""
+        return tensors.zeros([0], dtypes.int32)
+
+    def is_scalar_event(self, name="is_scalar_event"):
+        """True, a bool scalar."""
+        return graph.convert_to_tensor(True)
+
+    def is_scalar_batch(self, name="is_scalar_batch"):
+        """Whether the batch shape is a scalar's, a bool scalar."""
+        return logic_ops.Equal(tensors.size(self.batch_shape_tensor()), 0)
+
     def _tensors(self):
         return list(self._parameters.values())
 
@@ -85,7 +97,27 @@ class Distribution:
 
     def log_cdf(self, value, name="log_cdf"):
         """The logarithm of cdf."""
-        return unary_ops.Log(self.cdf(value))
+        with graph.name_scope(f"{self._name}/{name}/"):
+            return self._log_cdf(graph.convert_to_tensor(value, dtype=self._dtype))
+
+    def _log_cdf(self, value):
+        return unary_ops.Log(self._cdf(value))
+
+    def survival_function(self, value, name="survival_function"):
+        """The probability of more than `value`: 1 - cdf."""
+        with graph.name_scope(f"{self._name}/{name}/"):
+            return self._survival(graph.convert_to_tensor(value, dtype=self._dtype))
+
+    def _survival(self, value):
+        return 1.0 - self._cdf(value)
+
+    def log_survival_function(self, value, name="log_survival_function"):
+        """The logarithm of survival_function."""
+        with graph.name_scope(f"{self._name}/{name}/"):
+            return self._log_survival(graph.convert_to_tensor(value, dtype=self._dtype))
+
+    def _log_survival(self, value):
+        return unary_ops.Log(self._survival(value))
 
     def stddev(self, name="stddev"):
         """The square root of variance."""
@@ -104,6 +136,25 @@ class Distribution:
     def __repr__(self):
         return (f"<tf.distributions.{type(self).__name__} {self._name!r} batch_shape="
                 f"{self.batch_shape} dtype={self._dtype.name}>")
+
+
+def _ndtr(z):
+    """The standard normal's cdf."""
+    return 0.5 * unary_ops.Erfc(-z * math.sqrt(0.5))
+
+
+def _log_ndtr(z):
+    """Its logarithm: below -10 (-20 of float64) by the asymptotic series, above 5 (8) by log1p's
+    first term, where cdf is 0 or 1 to rounding (Abramowitz and Stegun 26.2.12)."""
+    low, high = (-20.0, 8.0) if z.dtype.base_dtype == dtypes.float64 else (-10.0, 5.0)
+    tail, middle = binary_ops.Minimum(z, low), binary_ops.Maximum(z, low)
+    square = unary_ops.Square(tail)
+    series = 1.0 - (1.0 - (3.0 - 15.0 / square) / square) / square
+    below = (-0.5 * square - unary_ops.Log(-tail) - 0.5 * math.log(2 * math.pi)
+             + unary_ops.Log(series))
+    inside = unary_ops.Log(_ndtr(binary_ops.Minimum(middle, high)))
+    return logic_functions.where(
+        z > high, -_ndtr(-z), logic_functions.where(z > low, inside, below))
 
 
 class Normal(Distribution):
@@ -134,7 +185,16 @@ class Normal(Distribution):
                 - unary_ops.Log(self._scale))
 
     def _cdf(self, value):
-        return 0.5 * unary_ops.Erfc(-self._z(value) * math.sqrt(0.5))
+        return _ndtr(self._z(value))
+
+    def _log_cdf(self, value):
+        return _log_ndtr(self._z(value))
+
+    def _survival(self, value):
+        return _ndtr(-self._z(value))
+
+    def _log_survival(self, value):
+        return _log_ndtr(-self._z(value))
 
     def quantile(self, value, name="quantile"):
         """The x of which cdf is `value`."""
