@@ -305,6 +305,12 @@ PUBLIC = {
         "data.Iterator",
     "pyflow.lib.data.options":
         "data.Options data.experimental.OptimizationOptions data.experimental.ThreadingOptions",
+    "pyflow.lib.data.parsed":
+        "contrib.data.CsvDataset contrib.data.make_batched_features_dataset "
+        "contrib.data.make_csv_dataset contrib.data.parse_example_dataset "
+        "contrib.data.rejection_resample data.experimental.CsvDataset "
+        "data.experimental.make_batched_features_dataset data.experimental.make_csv_dataset "
+        "data.experimental.parse_example_dataset data.experimental.rejection_resample",
     "pyflow.lib.data.readers":
         "data.FixedLengthRecordDataset data.TFRecordDataset data.TextLineDataset",
     "pyflow.lib.files.io_functions":
@@ -494,6 +500,14 @@ PUBLIC = {
         "nn.with_space_to_batch",
     "pyflow.lib.nn.weighted_functions":
         "nn.compute_average_loss nn.scale_regularization_loss nn.silu nn.weighted_moments",
+    "pyflow.lib.parsing.features":
+        "FixedLenFeature FixedLenSequenceFeature SparseFeature VarLenFeature io.FixedLenFeature "
+        "io.FixedLenSequenceFeature io.SparseFeature io.VarLenFeature",
+    "pyflow.lib.parsing.parsing":
+        "decode_json_example io.decode_json_example io.parse_example io.parse_sequence_example "
+        "io.parse_single_example io.parse_single_sequence_example io.parse_tensor "
+        "io.serialize_tensor parse_example parse_single_example parse_single_sequence_example "
+        "parse_tensor serialize_tensor",
     "pyflow.lib.queue.accumulators":
         "ConditionalAccumulator ConditionalAccumulatorBase SparseConditionalAccumulator "
         "sparse.SparseConditionalAccumulator",
@@ -512,6 +526,9 @@ PUBLIC = {
         "random_gamma random_poisson",
     "pyflow.lib.random.stateless_variate_functions":
         "random.stateless_binomial random.stateless_gamma random.stateless_poisson",
+    "pyflow.lib.reader.readers":
+        "FixedLengthRecordReader IdentityReader ReaderBase TFRecordReader TextLineReader "
+        "WholeFileReader",
     "pyflow.lib.rnn.legacy_seq2seq":
         "contrib.legacy_seq2seq.model_with_buckets contrib.legacy_seq2seq.rnn_decoder "
         "contrib.legacy_seq2seq.sequence_loss contrib.legacy_seq2seq.sequence_loss_by_example",
@@ -719,7 +736,7 @@ PUBLIC = {
         "train.Saver train.SaverDef train.export_meta_graph train.import_meta_graph",
     "pyflow.train.wrapping_optimizers":
         "contrib.opt.MovingAverageOptimizer contrib.opt.VariableClippingOptimizer",
-    "pyflow.train.warm_start":
+    "pyflow.train.initial_values":
         "train.init_from_checkpoint",
     "pyflow.train.contrib_checkpoints":
         "contrib.framework.assign_from_checkpoint contrib.framework.assign_from_checkpoint_fn "
@@ -819,4 +836,115 @@ PUBLIC = {
         "saved_model.utils.build_tensor_info saved_model.utils.get_tensor_from_tensor_info",
     "pyflow.saved_model.writing":
         "saved_model.Builder saved_model.builder.SavedModelBuilder saved_model.simple_save",
+    "pyflow.feature_column.categorical":
+        "feature_column.categorical_column_with_hash_bucket "
+        "feature_column.categorical_column_with_identity "
+        "feature_column.categorical_column_with_vocabulary_file "
+        "feature_column.categorical_column_with_vocabulary_list feature_column.crossed_column "
+        "feature_column.weighted_categorical_column",
+    "pyflow.feature_column.dense":
+        "feature_column.embedding_column feature_column.indicator_column "
+        "feature_column.shared_embedding_columns",
+    "pyflow.feature_column.layers":
+        "feature_column.input_layer feature_column.linear_model "
+        "feature_column.make_parse_example_spec",
+    "pyflow.feature_column.numeric":
+        "feature_column.bucketized_column feature_column.numeric_column",
+    "pyflow.feature_column.sequences":
+        "contrib.feature_column.sequence_categorical_column_with_hash_bucket "
+        "contrib.feature_column.sequence_categorical_column_with_identity "
+        "contrib.feature_column.sequence_categorical_column_with_vocabulary_file "
+        "contrib.feature_column.sequence_categorical_column_with_vocabulary_list "
+        "contrib.feature_column.sequence_input_layer "
+        "contrib.feature_column.sequence_numeric_column "
+        "feature_column.sequence_categorical_column_with_hash_bucket "
+        "feature_column.sequence_categorical_column_with_identity "
+        "feature_column.sequence_categorical_column_with_vocabulary_file "
+        "feature_column.sequence_categorical_column_with_vocabulary_list "
+        "feature_column.sequence_numeric_column",
+    "pyflow.estimator.added_metrics":
+        "contrib.estimator.add_metrics estimator.add_metrics",
+    "pyflow.estimator.array_inputs":
+        "estimator.inputs.numpy_input_fn estimator.inputs.pandas_input_fn",
+    "pyflow.estimator.baseline":
+        "estimator.BaselineClassifier estimator.BaselineEstimator estimator.BaselineRegressor",
+    "pyflow.estimator.contrib_columns":
+        "contrib.layers.bucketized_column contrib.layers.create_feature_spec_for_parsing "
+        "contrib.layers.crossed_column contrib.layers.embedding_column "
+        "contrib.layers.input_from_feature_columns contrib.layers.one_hot_column "
+        "contrib.layers.real_valued_column contrib.layers.sparse_column_with_hash_bucket "
+        "contrib.layers.sparse_column_with_integerized_feature "
+        "contrib.layers.sparse_column_with_keys contrib.layers.sparse_column_with_vocabulary_file "
+        "contrib.layers.weighted_sparse_column",
+    "pyflow.estimator.contrib_datasets":
+        "contrib.learn.datasets.base.Dataset contrib.learn.datasets.base.Datasets "
+        "contrib.learn.datasets.base.load_boston contrib.learn.datasets.base.load_csv_with_header "
+        "contrib.learn.datasets.base.load_csv_without_header "
+        "contrib.learn.datasets.base.load_iris contrib.learn.datasets.base.shrink_csv "
+        "contrib.learn.datasets.load_boston contrib.learn.datasets.load_iris",
+    "pyflow.estimator.contrib_experiment":
+        "contrib.learn.Experiment contrib.learn.learn_runner.run",
+    "pyflow.estimator.contrib_learn":
+        "contrib.learn.DNNClassifier contrib.learn.DNNLinearCombinedClassifier "
+        "contrib.learn.DNNLinearCombinedRegressor contrib.learn.DNNRegressor "
+        "contrib.learn.Estimator contrib.learn.LinearClassifier contrib.learn.LinearRegressor "
+        "contrib.learn.MetricSpec contrib.learn.ModeKeys contrib.learn.ModelFnOps "
+        "contrib.learn.RunConfig contrib.learn.SKCompat "
+        "contrib.learn.infer_real_valued_columns_from_input "
+        "contrib.learn.infer_real_valued_columns_from_input_fn",
+    "pyflow.estimator.dnn":
+        "estimator.DNNClassifier estimator.DNNEstimator estimator.DNNRegressor",
+    "pyflow.estimator.dnn_linear_combined":
+        "estimator.DNNLinearCombinedClassifier estimator.DNNLinearCombinedEstimator "
+        "estimator.DNNLinearCombinedRegressor",
+    "pyflow.estimator.early_stopping":
+        "contrib.estimator.make_early_stopping_hook contrib.estimator.stop_if_higher_hook "
+        "contrib.estimator.stop_if_lower_hook contrib.estimator.stop_if_no_decrease_hook "
+        "contrib.estimator.stop_if_no_increase_hook "
+        "estimator.experimental.make_early_stopping_hook "
+        "estimator.experimental.stop_if_higher_hook estimator.experimental.stop_if_lower_hook "
+        "estimator.experimental.stop_if_no_decrease_hook "
+        "estimator.experimental.stop_if_no_increase_hook",
+    "pyflow.estimator.estimators":
+        "estimator.Estimator",
+    "pyflow.estimator.exporters":
+        "estimator.BestExporter estimator.Exporter estimator.FinalExporter "
+        "estimator.LatestExporter",
+    "pyflow.estimator.heads":
+        "contrib.estimator.binary_classification_head contrib.estimator.logistic_regression_head "
+        "contrib.estimator.multi_class_head contrib.estimator.multi_label_head "
+        "contrib.estimator.poisson_regression_head contrib.estimator.regression_head "
+        "estimator.BinaryClassHead estimator.Head estimator.LogisticRegressionHead "
+        "estimator.MultiClassHead estimator.MultiLabelHead estimator.PoissonRegressionHead "
+        "estimator.RegressionHead",
+    "pyflow.estimator.input_checkpoints":
+        "contrib.data.CheckpointInputPipelineHook data.experimental.CheckpointInputPipelineHook",
+    "pyflow.estimator.kmeans":
+        "contrib.factorization.COSINE_DISTANCE contrib.factorization.KMEANS_PLUS_PLUS_INIT "
+        "contrib.factorization.KMeans contrib.factorization.KMeansClustering "
+        "contrib.factorization.RANDOM_INIT contrib.factorization.SQUARED_EUCLIDEAN_DISTANCE "
+        "estimator.experimental.KMeans",
+    "pyflow.estimator.linear":
+        "estimator.LinearClassifier estimator.LinearEstimator estimator.LinearRegressor",
+    "pyflow.estimator.local_training":
+        "estimator.EvalSpec estimator.TrainSpec estimator.train_and_evaluate",
+    "pyflow.estimator.modes":
+        "estimator.ModeKeys",
+    "pyflow.estimator.outputs":
+        "estimator.export.ClassificationOutput estimator.export.ExportOutput "
+        "estimator.export.PredictOutput estimator.export.RegressionOutput",
+    "pyflow.estimator.parse_specs":
+        "estimator.classifier_parse_example_spec estimator.regressor_parse_example_spec",
+    "pyflow.estimator.receivers":
+        "estimator.export.ServingInputReceiver estimator.export.TensorServingInputReceiver "
+        "estimator.export.build_parsing_serving_input_receiver_fn "
+        "estimator.export.build_raw_serving_input_receiver_fn",
+    "pyflow.estimator.run_config":
+        "estimator.RunConfig",
+    "pyflow.estimator.spec":
+        "estimator.EstimatorSpec",
+    "pyflow.estimator.trees":
+        "estimator.BoostedTreesClassifier estimator.BoostedTreesRegressor",
+    "pyflow.estimator.warm_starting":
+        "estimator.VocabInfo estimator.WarmStartSettings train.VocabInfo train.warm_start",
 }

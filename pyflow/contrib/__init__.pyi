@@ -4,6 +4,9 @@ from . import compiler as compiler
 from . import crf as crf
 from . import data as data
 from . import distributions as distributions
+from . import estimator as estimator
+from . import factorization as factorization
+from . import feature_column as feature_column
 from . import framework as framework
 from . import keras as keras
 from . import layers as layers

@@ -74,6 +74,8 @@ class Graph(GraphScopes, GraphCollections):
         self._nodes_by_name = {}
         self.revision = 0
         self.on_arrays_taken = None     # called when a compiler has the arrays of all constants
+        self.on_array_changed = None    # called with a Const whose array a compiler wants to write
+        # to: whether the graph has now forgotten it and can make it again
         self._seed = None
         self._finalized = False
         self._unfeedable = set()

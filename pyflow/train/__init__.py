@@ -28,7 +28,7 @@ MODULES = (
     "iterator_saveable",
     "saver",
     "wrapping_optimizers",
-    "warm_start",
+    "initial_values",
     "contrib_checkpoints",
     "contrib_optimizers",
     "slim_learning",

@@ -212,3 +212,40 @@ def test_depthwise_layers_are_one_node_with_what_follows(tmp_path, strides, pads
     ops = {event["args"]["op"] for event in events if "op" in event.get("args", {})}
     assert ops & {"_FusedConv2D", "_FusedDepthwiseConv2dNative"}, ops
     assert not ops & {"FusedBatchNormV3", "Relu", "BiasAdd"}, ops
+
+
+def normed(path, uses):
+    """Convolutions of one filter, each with a batch norm of its own; the sizes are open."""
+    nodes, weights = [], {"w": numbers(320, 320, 3, 3), **{k: np.abs(numbers(320, seed=i)) + 0.1
+                                                          for i, k in enumerate("sbmv")}}
+    for i in range(uses):
+        nodes += [helper.make_node("Conv", [f"x{i}", "w"], [f"y{i}"], pads=[1, 1, 1, 1]),
+                  helper.make_node("BatchNormalization", [f"y{i}", *"sbmv"], [f"x{i + 1}"])]
+    return save(path, nodes, {"x0": [1, 320, "h", "v"]}, [f"x{uses}", "y0"], weights)
+
+
+@pytest.mark.parametrize("uses", [1, 2])
+def test_a_filter_that_is_scaled_in_place_is_scaled_once(tmp_path, uses, monkeypatch):
+    """By each plan that is made from it, and not where two layers have it."""
+    from pyflow.passes import fuse_shapes
+    own, found = fuse_shapes.own_array, []
+    monkeypatch.setattr(fuse_shapes, "own_array", lambda node: found.append(own(node)) or found[-1])
+    path = normed(tmp_path / "m.onnx", uses)
+    x = numbers(1, 320, 5, 4)
+    kept = InferenceSession(path)
+    first, = kept.run([f"x{uses}"], {"x0": x})
+    assert [array is not None for array in found] == [True] * (uses == 1)
+    again, product = kept.run(None, {"x0": x})      # another plan, which needs the filter as it is
+    twice, = InferenceSession(path).run([f"x{uses}"], {"x0": x})
+    assert np.array_equal(twice, first)
+    weights = {t.name: numpy_helper.to_array(t).astype(float)
+               for t in onnx.load(path).graph.initializer}
+    filters = weights["w"].transpose(2, 3, 1, 0)
+    got = x.transpose(0, 2, 3, 1).astype(float)
+    for _ in range(uses):
+        padded = np.pad(got, [(0, 0), (1, 1), (1, 1), (0, 0)])
+        got = sum(padded[:, i:i + 5, j:j + 4] @ filters[i, j] for i in range(3) for j in range(3))
+        got = (got - weights["m"]) / np.sqrt(weights["v"] + 1e-5) * weights["s"] + weights["b"]
+    for made in (first, again):
+        assert np.abs(made.transpose(0, 2, 3, 1) - got).max() < 1e-5 * np.abs(got).max()
+    assert np.abs(product).max() > 0

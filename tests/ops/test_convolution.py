@@ -68,6 +68,26 @@ def test_random_geometry(seed):
             terms).sum() * (dtype == np.float32)
 
 
+@pytest.mark.parametrize("image, window, dilations", [
+    ((2, 60, 40, 8), (3, 3, 8, 20), (18, 18)),      # tasks of few rows: images are padded once
+    ((1, 70, 33, 12), (7, 1, 12, 12), (17, 1)),     # rows alone: nothing is padded
+    ((1, 70, 33, 40), (5, 1, 40, 1), (9, 1)),       # one channel: dot products
+    ((3, 41, 30, 4), (3, 5, 4, 16), (24, 3))])
+def test_large_dilations(image, window, dilations):
+    rng = np.random.default_rng(5)
+    x, w = (rng.standard_normal(s).astype(np.float32) for s in (image, window))
+    padding = [[(k - 1) * d // 2] * 2 for k, d in zip(window, dilations)]
+    want = plain(x.astype(float), w.astype(float), [1, 1], padding, dilations, 1)
+    with tf.Graph().as_default():
+        fed = tf.placeholder(tf.float32, image)
+        made = [tf.nn.conv2d(fed, f, [1, 1, 1, 1], "SAME", dilations=[1, *dilations, 1])
+                for f in (tf.constant(w), tf.placeholder_with_default(w, w.shape))]
+        for threads in (1, 2):
+            with tf.Session(threads=threads) as session:
+                for got in session.run(made, {fed: x}):
+                    assert np.abs(got - want).max() < 2e-6 * np.abs(want).max()
+
+
 WINOGRAD = [((1, 28, 28, 64), 64, "SAME"), ((2, 13, 17, 33), 40, "VALID"),
             ((1, 14, 14, 96), 130, "SAME")]
 

@@ -21,6 +21,9 @@ from pyflow.interop.onnx.errors import OnnxError
 
 MAPPED_BYTES = 1 << 20      # arrays from here on get mappings of their own
 _HUGE = 2 << 20
+# memory of this process alone: pages that could be shared cost more, and are never huge
+_PRIVATE = ({"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS")
+            else {})
 
 
 class ModelFile(mmap.mmap):
@@ -81,7 +84,7 @@ def aligned(shape, dtype):
     dtype = np.dtype(dtype)
     size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
     if size >= MAPPED_BYTES:
-        memory = mmap.mmap(-1, size)
+        memory = mmap.mmap(-1, size, **_PRIVATE)
         if size >= _HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
             memory.madvise(mmap.MADV_HUGEPAGE)
         return np.frombuffer(memory, dtype).reshape(shape)

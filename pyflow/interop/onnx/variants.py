@@ -36,14 +36,15 @@ class Variants:
     """The graphs of one model."""
 
     def __init__(self, model, folder=None, config=None, shapes=None, deterministic=False,
-                 bound=BOUND, wide_halves=False):
+                 bound=BOUND, wide_halves=False, threads=None):
         """model: our ModelProto; shapes: of inputs, in place of the file's, known in part;
+        config, deterministic, threads: of the sessions;
         wide_halves: as `model.imported` has it.
 
         Raises OnnxError for what no shape would mend."""
         self.model, self._folder, self._bound = model, folder, bound
         self._wide_halves = wide_halves
-        self._session = {"config": config, "deterministic": deterministic}
+        self._session = {"config": config, "deterministic": deterministic, "threads": threads}
         self._shapes = dict(shapes or {})
         self._weights, self._kept = {}, collections.OrderedDict()
         self._by_shape, self._by_value = [], []     # names of inputs
@@ -140,6 +141,7 @@ class Variant:
         self.model, self._session, self._constants = model, session, constants
         self._steps, self._lock = {}, threading.Lock()
         model.graph.on_arrays_taken = constants.let_go
+        model.graph.on_array_changed = constants.give_up
         self._names = list(model.inputs)
         self._plain = all(isinstance(made, tf.Tensor) for made in model.inputs.values())
         # whether the outputs are arrays as they are
@@ -200,6 +202,7 @@ class _Constants:
         for weight in weights:
             self._nodes += [(op, weight, *rest) for op, *rest in weight.nodes]
             weight.nodes.clear()
+        self._by_op = {op: (weight, key) for op, weight, key, _ in self._nodes}
 
     def __enter__(self):
         for op, weight, key, make in self._nodes:
@@ -214,6 +217,16 @@ class _Constants:
         for op, weight, _, _ in self._nodes:
             op.attrs = {**op.attrs, "value": None}
             weight.forms.clear()
+
+    def give_up(self, op):
+        """HERE -> GONE, of one node; -> whether it is a node that is made again when needed."""
+        found = self._by_op.get(op)
+        if found is None:
+            return False
+        weight, key = found
+        op.attrs = {**op.attrs, "value": None}
+        weight.forms.pop(key, None)
+        return True
 
 
 def _nothing(*_):

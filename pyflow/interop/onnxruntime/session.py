@@ -19,6 +19,7 @@ import warnings
 import numpy as np
 
 import pyflow as tf
+from pyflow import config as env
 from pyflow.framework import dtypes
 from pyflow.interop.onnx import messages
 from pyflow.interop.onnx.backend import native
@@ -54,7 +55,7 @@ class InferenceSession:
         what = "bytes" if isinstance(path_or_bytes, bytes) else os.fspath(path_or_bytes)
         with errors.loading(what):
             model, folder = self._read(path_or_bytes)
-            self._variants = Variants(model, folder, _config(self._options),
+            self._variants = Variants(model, folder, threads=_threads(self._options),
                                       shapes=_overrides(model, self._options.free_dimensions),
                                       deterministic=self._options.use_deterministic_compute,
                                       wide_halves=True)
@@ -313,11 +314,10 @@ def _check_providers(providers):
                           stacklevel=3)
 
 
-def _config(options):
-    """The tf.ConfigProto of SessionOptions."""
+def _threads(options):
+    """The threads that SessionOptions ask for, or None; PYFLOW_THREADS has the last word."""
     threads = int(options.intra_op_num_threads)
-    return tf.ConfigProto(intra_op_parallelism_threads=threads,
-                          inter_op_parallelism_threads=threads) if threads > 0 else None
+    return threads if threads > 0 and env.value("PYFLOW_THREADS") is None else None
 
 
 def _overrides(model, sizes):

@@ -4,9 +4,11 @@
 
 Threads: as the functions of `tf` they are made of.
 """
+import abc
 import contextlib
 
 import pyflow as tf
+from pyflow.framework.graph import graph_of
 from pyflow.lib.rnn.rnn_cell import LayerRNNCell  # noqa: F401 - rnn_cell_impl.LayerRNNCell
 from pyflow.lib.rnn.rnn_cell_base import RNNCell
 
@@ -42,6 +44,28 @@ def smart_cond(pred, true_fn=None, false_fn=None, name=None):
     if known is None:
         return tf.cond(pred, true_fn=true_fn, false_fn=false_fn, name=name)
     return true_fn() if known else false_fn()
+
+
+# ---------------------------------------------------------------- tensors
+
+class _TensorLike(abc.ABC):
+    """framework.ops._TensorLike: what isinstance() knows as a tensor, dense or not."""
+
+
+for _kind in (tf.Tensor, tf.SparseTensor, tf.IndexedSlices):
+    _TensorLike.register(_kind)
+
+
+def _as_graph_element(obj):
+    """framework.ops._as_graph_element: the tensor that an object such as a variable stands for, or
+    None."""
+    convert = getattr(obj, "_as_graph_element", None)
+    return convert() if convert else None
+
+
+def _get_graph_from_inputs(op_input_list, graph=None):
+    """framework.ops._get_graph_from_inputs: the graph of the inputs, or `graph`, or the default."""
+    return graph_of(op_input_list, graph)
 
 
 # ---------------------------------------------------------------- sparse tensors, weights

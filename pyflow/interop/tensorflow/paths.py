@@ -169,6 +169,7 @@ python.saved_model.*: saved_model saved_model.builder saved_model.loader saved_m
 python.layers.utils: pyflow:interop.tensorflow.extras
 python.layers.*: layers
 python.estimator.inputs.*: estimator.inputs
+python.estimator.export.*: estimator.export estimator
 python.estimator.*: estimator
 python.feature_column.*: feature_column
 python.data.ops.*: data
@@ -204,6 +205,10 @@ contrib.layers.python.ops.*: contrib.layers
 contrib.training.python.training.*: contrib.training
 contrib.learn.python.learn.datasets.mnist: pyflow:examples.tutorials.mnist.input_data
 contrib.learn.datasets.mnist: pyflow:examples.tutorials.mnist.input_data
+contrib.learn.python.learn.learn_runner: contrib.learn.learn_runner
+contrib.learn.python.learn.datasets: contrib.learn.datasets
+contrib.learn.python.learn.datasets.base: contrib.learn.datasets.base
+contrib.learn.python.learn.preprocessing.*: contrib.learn.preprocessing
 contrib.learn.python.learn.*: contrib.learn
 contrib.*.python.ops.*: contrib.{0} contrib.{0}.{1}
 contrib.*.python.*: contrib.{0}

@@ -49,9 +49,9 @@ typedef struct {
   TILE(phase) *phase;
   int64_t phases, pieces;              /* runs in a row that cover one stretch of the source */
   int padded;                          /* the source needs padding */
-  T *strips;                           /* by rows: one per worker; by panels: one per image */
+  T *strips;                           /* by rows: one per worker; else: one per image */
   int64_t strip_size;
-  int64_t image0, images;              /* by panels: the images in strips */
+  int64_t image0, images;              /* the images in strips; by rows: 0 where each worker's */
   int64_t parts;                       /* tasks of one panel; by rows: of the same rows */
   T *blocks;                           /* by panels: a packed block per worker */
   int64_t block_size;
@@ -266,12 +266,20 @@ static TILE(patch) TILE(open_patch)(const TILE(slide) *s, int64_t task) {
   return p;
 }
 
+/* Where the strips of whole images have the patch that is task number t of theirs. */
+static const T *TILE(strip_of_image)(const TILE(slide) *s, const TILE(patch) *p, int64_t t) {
+  return s->strips + t / s->tasks_per_image * s->strip_size +
+         (p->top - s->row0(s->g, 0)) * p->pitch;
+}
+
 static void TILE(row_tasks)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const TILE(slide) *s = arg;
   for (int64_t task = lo; task < hi; task++) {
     const int64_t rows = task / s->parts;
     TILE(patch) p = TILE(open_patch)(s, rows);
-    if (s->padded) {
+    if (s->padded && s->images) {
+      p.strip = TILE(strip_of_image)(s, &p, rows);
+    } else if (s->padded) {
       T *strip = s->strips + worker * s->strip_size;
       const T *src = s->src + s->src_at(s->g, rows / s->tasks_per_image);
       pf_copy_strip((const char *)src, s->sh, s->sw, s->sc * (int64_t)sizeof(T), p.top,
@@ -345,14 +353,45 @@ static pf_status TILE(run_rows)(pf_ctx *c, TILE(slide) *s) {
   return pf_parallel(c, rows * s->parts, 1, TILE(row_tasks), s);
 }
 
+/* Band of source rows of one image -> the padded copy. */
+static void TILE(pad_bands)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const TILE(slide) *s = arg;
+  int64_t top = s->row0(s->g, 0), rows = s->row1(s->g, s->oh - 1) - top + 1;
+  int64_t bands = (rows + BAND_ROWS - 1) / BAND_ROWS;
+  (void)worker;
+  for (int64_t band = lo; band < hi; band++) {
+    int64_t image = band / bands, r0 = band % bands * BAND_ROWS;
+    const T *src = s->src + s->src_at(s->g, s->image0 + image);
+    T *to = s->strips + image * s->strip_size + r0 * s->strip_cols * s->sc;
+    pf_copy_strip((const char *)src, s->sh, s->sw, s->sc * (int64_t)sizeof(T), top + r0,
+                  PF_MIN(BAND_ROWS, rows - r0), s->strip_w0, s->strip_cols, (char *)to);
+  }
+}
+
+/* Padded copies of the images in `strips`. */
+static pf_status TILE(pad_images)(pf_ctx *c, TILE(slide) *s, int64_t rows) {
+  return pf_parallel(c, s->images * ((rows + BAND_ROWS - 1) / BAND_ROWS),
+                     pf_grain(BAND_ROWS * s->strip_cols * s->sc), TILE(pad_bands), s);
+}
+
+/* The padded source of tasks by rows: a strip for each worker, or, where tasks would copy the same
+ * rows again and again (few rows of a filter with large dilations), all images once. */
+static pf_status TILE(take_strips)(pf_ctx *c, TILE(slide) *s) {
+  const int64_t rows = s->row1(s->g, s->oh - 1) - s->row0(s->g, 0) + 1, row = s->strip_cols * s->sc;
+  const int64_t image = (rows * row + 15) / 16 * 16;
+  if (s->tasks_per_image * s->strip_rows > 2 * rows &&
+      s->g->n * image <= 8 * PADDED_BYTES / (int64_t)sizeof(T))
+    s->images = s->g->n;
+  s->strip_size = s->images ? image : (s->strip_rows * row + 15) / 16 * 16;
+  const int64_t strips = s->images ? s->images : c->host->workers(c);
+  s->strips = c->host->scratch(c, (uint64_t)(s->strip_size * strips) * sizeof(T), 64);
+  if (!s->strips) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for convolution strips");
+  return s->images ? TILE(pad_images)(c, s, rows) : PF_OK;
+}
+
 static pf_status TILE(run_by_rows)(pf_ctx *c, TILE(slide) *s) {
   int64_t widest = 0;
-  if (s->padded) {
-    s->strip_size = (s->strip_rows * s->strip_cols * s->sc + 15) / 16 * 16;
-    s->strips =
-        c->host->scratch(c, (uint64_t)(s->strip_size * c->host->workers(c)) * sizeof(T), 64);
-    if (!s->strips) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for convolution strips");
-  }
+  if (s->padded) PF_TRY(TILE(take_strips)(c, s));
   if (s->ready) {
     TILE(next_slice)(s, 0);
     s->phase[0].packed = s->ready;
@@ -386,9 +425,7 @@ static void TILE(run_patches)(const TILE(slide) *s, const TILE(phase) *ph, int64
     else TILE(pack_panel)(s, ph, i, j, nv, u, end, buffer);
     for (int64_t t = t0; t < t1; t++) {
       TILE(patch) p = TILE(open_patch)(s, first + t);
-      if (s->padded)
-        p.strip = s->strips + t / s->tasks_per_image * s->strip_size +
-                  (p.top - s->row0(s->g, 0)) * p.pitch;
+      if (s->padded) p.strip = TILE(strip_of_image)(s, &p, t);
       if (TILE(enter_phase)(&p, ph)) TILE(run_panel)(&p, panel, s->ready ? 0 : u, u, end, i, j, nv);
     }
     u = end;
@@ -405,21 +442,6 @@ static void TILE(panel_tasks)(void *arg, int64_t lo, int64_t hi, int32_t worker)
       TILE(run_patches)(s, &s->phase[k], unit / panels, unit % panels * (TILE_NV * VL),
                         patches * part / s->parts, patches * (part + 1) / s->parts,
                         s->blocks + worker * s->block_size);
-  }
-}
-
-/* Band of source rows of one image -> the padded copy. */
-static void TILE(pad_bands)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
-  const TILE(slide) *s = arg;
-  int64_t top = s->row0(s->g, 0), rows = s->row1(s->g, s->oh - 1) - top + 1;
-  int64_t bands = (rows + BAND_ROWS - 1) / BAND_ROWS;
-  (void)worker;
-  for (int64_t band = lo; band < hi; band++) {
-    int64_t image = band / bands, r0 = band % bands * BAND_ROWS;
-    const T *src = s->src + s->src_at(s->g, s->image0 + image);
-    T *to = s->strips + image * s->strip_size + r0 * s->strip_cols * s->sc;
-    pf_copy_strip((const char *)src, s->sh, s->sw, s->sc * (int64_t)sizeof(T), top + r0,
-                  PF_MIN(BAND_ROWS, rows - r0), s->strip_w0, s->strip_cols, (char *)to);
   }
 }
 
@@ -447,9 +469,7 @@ static pf_status TILE(run_by_panels)(pf_ctx *c, TILE(slide) *s) {
   for (s->image0 = 0; s->image0 < n; s->image0 += s->images) {
     s->images = PF_MIN(most, n - s->image0);
     s->parts = TILE(even_parts)(s->images * s->tasks_per_image, (tasks + panels - 1) / panels);
-    if (s->padded)
-      PF_TRY(pf_parallel(c, s->images * ((rows + BAND_ROWS - 1) / BAND_ROWS),
-                         pf_grain(BAND_ROWS * s->strip_cols * s->sc), TILE(pad_bands), s));
+    if (s->padded) PF_TRY(TILE(pad_images)(c, s, rows));
     PF_TRY(pf_parallel(c, panels * s->parts, 1, TILE(panel_tasks), s));
   }
   return PF_OK;
@@ -535,8 +555,9 @@ static pf_status TILE(run_slide)(pf_ctx *c, TILE(slide) *s) {
   const int64_t least = TILE(shares)(c, s->groups, s->goc);
   TILE(cut_rows)(s, least > 1 && s->last_cols ? s->oh : least);
   TILE(size_blocks)(s);
-  s->padded =
-      top < 0 || bottom >= s->sh || s->strip_w0 < 0 || s->strip_w0 + s->strip_cols > s->sw;
+  /* rows beyond the source are left out (useful_runs), columns are not; dots leave out nothing */
+  s->padded = s->strip_w0 < 0 || s->strip_w0 + s->strip_cols > s->sw ||
+              (TILE(use_dots)(s->groups, s->goc, s->phase[0].len) && (top < 0 || bottom >= s->sh));
   TILE(settle_offsets)(s);
   return TILE(by_panels)(s) ? TILE(run_by_panels)(c, s) : TILE(run_by_rows)(c, s);
 }
