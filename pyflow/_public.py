@@ -736,6 +736,8 @@ PUBLIC = {
         "train.Saver train.SaverDef train.export_meta_graph train.import_meta_graph",
     "pyflow.train.wrapping_optimizers":
         "contrib.opt.MovingAverageOptimizer contrib.opt.VariableClippingOptimizer",
+    "pyflow.train.external_optimizer":
+        "contrib.opt.ExternalOptimizerInterface contrib.opt.ScipyOptimizerInterface",
     "pyflow.train.initial_values":
         "train.init_from_checkpoint",
     "pyflow.train.contrib_checkpoints":
