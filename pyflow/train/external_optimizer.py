@@ -3,8 +3,9 @@
     variables  <->  one vector of float64        packed in the order of the variables
 
 Invariants
-  1. While an optimizer searches, variables keep their values: the point asked about is fed. At the
-     end the best point is assigned to them.
+  1. While an optimizer searches, reference variables keep their values: the point asked about is
+     fed. Resource variables are read wherever they are used, so they are assigned each point. At
+     the end the best point is assigned to all.
   2. Constraints are tensors: equalities are to be 0, inequalities at least 0.
 
 Thread: the caller's, whose session runs.  Source: TF 1.15, contrib/opt external_optimizer.py.
@@ -23,6 +24,7 @@ from pyflow.framework import graph as ops
 from pyflow.gradients.backprop import gradients
 from pyflow.lib.array import identity_functions
 from pyflow.lib.variables import variables as variable_lists
+from pyflow.lib.variables.resource_variables import is_resource_variable
 from pyflow.ops.base import tensors
 from pyflow.train.optimizer import _target
 
@@ -93,9 +95,7 @@ class ExternalOptimizerInterface:
 
         def evaluate(wanted, callback=None, more=()):
             def function(x):
-                feeds = dict(feed_dict or {})
-                feeds.update({var: x[part].reshape(shape) for var, part, shape in zip(
-                    self._vars, self._slices, self._shapes)})
+                feeds = {**(feed_dict or {}), **self._at(session, x)}
                 found = session.run([*wanted, *more], feeds)
                 if callback is not None:
                     callback(*found[len(wanted):])
@@ -113,8 +113,22 @@ class ExternalOptimizerInterface:
             inequality_grad_funcs=[evaluate([grad]) for _, grad in above],
             packed_bounds=self._bounds, step_callback=step_callback or (lambda *unused: None),
             optimizer_kwargs=self.optimizer_kwargs)
-        session.run(self._assign, {new: found[part].reshape(shape) for new, part, shape in zip(
-            self._new, self._slices, self._shapes)}, **run_kwargs)
+        session.run(self._assign, dict(zip(self._new, self._unpacked(found))), **run_kwargs)
+
+    def _unpacked(self, x):
+        return [x[part].reshape(shape) for part, shape in zip(self._slices, self._shapes)]
+
+    def _at(self, session, x):
+        """What to feed so that the variables are x, after assigning those that cannot be fed."""
+        values, feeds, assigned = self._unpacked(x), {}, {}
+        for var, assign, new, value in zip(self._vars, self._assign, self._new, values):
+            if is_resource_variable(var):
+                assigned[assign] = new, value
+            else:
+                feeds[var] = value
+        if assigned:
+            session.run(list(assigned), dict(assigned.values()))
+        return feeds
 
     def _minimize(self, initial_val, loss_grad_func, equality_funcs, equality_grad_funcs,
                   inequality_funcs, inequality_grad_funcs, packed_bounds, step_callback,
