@@ -150,3 +150,20 @@ def test_tails_of_a_normal_distribution():
     np.testing.assert_allclose(other, wanted, rtol=1e-6)
     np.testing.assert_allclose(rest, np.exp(wanted), rtol=1e-6)
     assert np.isfinite(slopes).all() and slopes[0] == pytest.approx(30.0, rel=2e-3)
+
+
+def test_validated_parameters():
+    """Known ones when they are given, fed ones in the run."""
+    held = tf.placeholder(tf.float32, [2])
+    checked = tf.distributions.Bernoulli(probs=held, validate_args=True).probs
+    made = [(checked, [0.5, 1.5], "greater than 1"), (checked, [-0.5, 0.5], "did not hold"),
+            (tf.distributions.Uniform(held, 2.0, validate_args=True).high, [1.0, 2.0], "low >= high")]
+    with tf.Session() as sess:
+        for tensor, bad, message in made:
+            with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+                sess.run(tensor, {held: bad})
+            sess.run(tensor, {held: [0.25, 1.0]})
+    for make in (lambda: tf.distributions.Bernoulli(probs=1.5, validate_args=True),
+                 lambda: tf.distributions.Uniform(2.0, 1.0, validate_args=True)):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            make()

@@ -138,6 +138,12 @@ class Distribution:
                 f"{self.batch_shape} dtype={self._dtype.name}>")
 
 
+def _behind(x, checks):
+    """x, after the checks have passed."""
+    with graph.control_dependencies(checks):
+        return identity_functions.identity(x)
+
+
 def _ndtr(z):
     """The standard normal's cdf."""
     return 0.5 * unary_ops.Erfc(-z * math.sqrt(0.5))
@@ -165,8 +171,7 @@ class Normal(Distribution):
         with graph.name_scope(name, values=[loc, scale]) as scope:
             self._loc, self._scale = _floats(loc, scale)
             if validate_args:
-                with graph.control_dependencies([check_functions.assert_positive(self._scale)]):
-                    self._scale = identity_functions.identity(self._scale)
+                self._scale = _behind(self._scale, [check_functions.assert_positive(self._scale)])
         super().__init__(scope.rstrip("/"), {"loc": self._loc, "scale": self._scale},
                          self._loc.dtype, validate_args, allow_nan_stats)
 
@@ -223,9 +228,14 @@ class Uniform(Distribution):
 
     def __init__(self, low=0.0, high=1.0, validate_args=False, allow_nan_stats=True,
                  name="Uniform"):
-        """low, high: floats that broadcast, low below high."""
+        """low, high: floats that broadcast, low below high, else with validate_args an
+        InvalidArgumentError."""
         with graph.name_scope(name, values=[low, high]) as scope:
             self._low, self._high = _floats(low, high)
+            if validate_args:
+                ordered = [check_functions.assert_less(
+                    self._low, self._high, message="uniform not defined when low >= high.")]
+                self._low, self._high = (_behind(x, ordered) for x in (self._low, self._high))
         super().__init__(scope.rstrip("/"), {"low": self._low, "high": self._high},
                          self._low.dtype, validate_args, allow_nan_stats)
 
@@ -274,7 +284,8 @@ class Bernoulli(Distribution):
 
     def __init__(self, logits=None, probs=None, dtype=dtypes.int32, validate_args=False,
                  allow_nan_stats=True, name="Bernoulli"):
-        """logits or probs, one of them; dtype: of the samples."""
+        """logits or probs, one of them; dtype: of the samples. With validate_args probs outside
+        [0, 1] are an InvalidArgumentError."""
         _one_of(logits, probs)
         with graph.name_scope(name, values=[logits, probs]) as scope:
             if logits is not None:
@@ -282,6 +293,12 @@ class Bernoulli(Distribution):
                 self._probs = activation_ops.Sigmoid(self._logits)
             else:
                 self._probs, = _floats(probs)
+                if validate_args:
+                    self._probs = _behind(self._probs, [
+                        check_functions.assert_non_negative(self._probs),
+                        check_functions.assert_less_equal(
+                            self._probs, tensors.cast(1.0, self._probs.dtype),
+                            message="probs has components greater than 1.")])
                 self._logits = unary_ops.Log(self._probs) - unary_ops.Log1p(-self._probs)
         super().__init__(scope.rstrip("/"), {"probs": self._probs}, dtypes.as_dtype(dtype),
                          validate_args, allow_nan_stats)
