@@ -93,7 +93,8 @@ def test_a_queue_out_of_range_is_refused_when_it_is_used():
 
 def test_a_copied_cell_computes_the_same():
     cell = tf.nn.rnn_cell.LSTMCell(3, activation=tf.nn.relu)
-    assert copy.deepcopy(cell)._activation is cell._activation and copy.copy(tf.nn.relu) is tf.nn.relu
+    assert copy.deepcopy(cell)._activation is cell._activation
+    assert copy.copy(tf.nn.relu) is tf.nn.relu
 
 
 def test_an_embedding_around_a_cell():
@@ -156,8 +157,9 @@ def test_validated_parameters():
     """Known ones when they are given, fed ones in the run."""
     held = tf.placeholder(tf.float32, [2])
     checked = tf.distributions.Bernoulli(probs=held, validate_args=True).probs
+    high = tf.distributions.Uniform(held, 2.0, validate_args=True).high
     made = [(checked, [0.5, 1.5], "greater than 1"), (checked, [-0.5, 0.5], "did not hold"),
-            (tf.distributions.Uniform(held, 2.0, validate_args=True).high, [1.0, 2.0], "low >= high")]
+            (high, [1.0, 2.0], "low >= high")]
     with tf.Session() as sess:
         for tensor, bad, message in made:
             with pytest.raises(tf.errors.InvalidArgumentError, match=message):
