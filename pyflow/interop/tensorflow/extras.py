@@ -155,6 +155,9 @@ def _linear(args, output_size, bias, bias_initializer=None, kernel_initializer=N
         "bias", [output_size], dtype=parts[0].dtype.base_dtype, initializer=start))
 
 
+_RNNCell = RNNCell                      # its name in TF 1.0 and 1.1's rnn_cell_impl
+
+
 def assert_like_rnncell(cell_name, cell):
     """TypeError unless `cell` has what an RNNCell has."""
     wanted = [name for name in ("output_size", "state_size") if not hasattr(cell, name)]
