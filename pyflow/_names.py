@@ -72,6 +72,8 @@ _PROTOS = (
     " OptimizerOptions RunOptions"
 )
 LAZY = {name: ("pyflow.framework.protos", name) for name in _PROTOS.split()}
+LAZY.update({f"train.{name}": ("pyflow.framework.protos", name)
+             for name in "ClusterDef JobDef ServerDef".split()})
 _EVENTS = "Event HistogramProto SessionLog Summary SummaryMetadata"
 LAZY.update({name: ("pyflow.framework.protos", name) for name in _EVENTS.split()})
 _EVENTS = "Event SessionLog Summary SummaryDescription TaggedRunMetadata"
@@ -94,6 +96,7 @@ LAZY.update({
     "keras.__version__": ("pyflow.platform.keras_data", "__version__"),
     "keras.datasets.mnist": ("pyflow.platform.keras_data", "mnist"),
     "keras.datasets.cifar10": ("pyflow.platform.keras_data", "cifar10"),
+    "contrib.layers.summaries": ("pyflow.lib.contrib.layer_summaries", None),
     "contrib.keras.datasets.mnist": ("pyflow.platform.keras_data", "mnist"),
     "contrib.keras.datasets.cifar10": ("pyflow.platform.keras_data", "cifar10"),
     "test": ("pyflow.platform.test", None),
@@ -135,8 +138,6 @@ NOT_HERE = {                            # well-known names that pyflow does not 
     "lite": "not in this version; a frozen graph runs without Python through libpyflow_rt",
     "train.SummaryWriter": "TensorFlow 0.x's name of tf.summary.FileWriter",
     "train.Server": "not in this version, which runs in one process",
-    "train.ClusterSpec": "not in this version, which runs in one process",
-    "train.SyncReplicasOptimizer": "not in this version, which runs in one process",
     **{f"{kind}_summary": f"TensorFlow 0.x's name of tf.summary.{kind}" for kind in
        ("scalar", "histogram", "image", "audio", "merge")},
     "tensor_summary": "TensorFlow 0.x's name of tf.summary.tensor_summary",

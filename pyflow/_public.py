@@ -93,6 +93,8 @@ PUBLIC = {
         "contrib.framework.current_arg_scope contrib.framework.has_arg_scope "
         "contrib.slim.add_arg_scope contrib.slim.arg_scope contrib.slim.arg_scoped_arguments "
         "contrib.slim.has_arg_scope",
+    "pyflow.lib.contrib.compiler":
+        "contrib.compiler.jit.experimental_jit_scope",
     "pyflow.lib.contrib.conv_layers":
         "contrib.layers.conv1d contrib.layers.conv2d contrib.layers.conv2d_in_plane "
         "contrib.layers.conv2d_transpose contrib.layers.conv3d contrib.layers.conv3d_transpose "
@@ -164,6 +166,14 @@ PUBLIC = {
         "contrib.slim.utils.get_variable_collections contrib.slim.utils.last_dimension "
         "contrib.slim.utils.n_positive_integers contrib.slim.utils.smart_cond "
         "contrib.slim.utils.two_element_tuple",
+    "pyflow.lib.contrib.legacy_seq2seq":
+        "contrib.legacy_seq2seq.attention_decoder contrib.legacy_seq2seq.basic_rnn_seq2seq "
+        "contrib.legacy_seq2seq.embedding_attention_decoder "
+        "contrib.legacy_seq2seq.embedding_attention_seq2seq "
+        "contrib.legacy_seq2seq.embedding_rnn_decoder "
+        "contrib.legacy_seq2seq.embedding_rnn_seq2seq "
+        "contrib.legacy_seq2seq.embedding_tied_rnn_seq2seq "
+        "contrib.legacy_seq2seq.one2many_rnn_seq2seq contrib.legacy_seq2seq.tied_rnn_seq2seq",
     "pyflow.lib.contrib.losses":
         "contrib.losses.absolute_difference contrib.losses.add_loss "
         "contrib.losses.compute_weighted_loss contrib.losses.cosine_distance "
@@ -445,8 +455,9 @@ PUBLIC = {
         "losses.Reduction losses.absolute_difference losses.add_loss losses.compute_weighted_loss "
         "losses.cosine_distance losses.get_losses losses.get_regularization_loss "
         "losses.get_regularization_losses losses.get_total_loss losses.hinge_loss "
-        "losses.huber_loss losses.log_loss losses.mean_squared_error losses.sigmoid_cross_entropy "
-        "losses.softmax_cross_entropy losses.sparse_softmax_cross_entropy",
+        "losses.huber_loss losses.log_loss losses.mean_pairwise_squared_error "
+        "losses.mean_squared_error losses.sigmoid_cross_entropy losses.softmax_cross_entropy "
+        "losses.sparse_softmax_cross_entropy",
     "pyflow.lib.nn.nn_functions":
         "clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value global_norm "
         "linalg.global_norm linalg.l2_normalize math.l2_normalize math.zero_fraction nn.dropout "
@@ -514,8 +525,8 @@ PUBLIC = {
         "FixedLengthRecordReader IdentityReader ReaderBase TFRecordReader TextLineReader "
         "WholeFileReader",
     "pyflow.lib.rnn.legacy_seq2seq":
-        "contrib.legacy_seq2seq.rnn_decoder contrib.legacy_seq2seq.sequence_loss "
-        "contrib.legacy_seq2seq.sequence_loss_by_example",
+        "contrib.legacy_seq2seq.model_with_buckets contrib.legacy_seq2seq.rnn_decoder "
+        "contrib.legacy_seq2seq.sequence_loss contrib.legacy_seq2seq.sequence_loss_by_example",
     "pyflow.lib.rnn.rnn":
         "nn.bidirectional_dynamic_rnn nn.dynamic_rnn nn.raw_rnn",
     "pyflow.lib.rnn.rnn_cell":
@@ -680,14 +691,27 @@ PUBLIC = {
         "train.FtrlOptimizer",
     "pyflow.train.proximal":
         "train.ProximalAdagradOptimizer train.ProximalGradientDescentOptimizer",
+    "pyflow.train.adagrad_da":
+        "train.AdagradDAOptimizer",
+    "pyflow.train.adam_variants":
+        "contrib.opt.AdaMaxOptimizer contrib.opt.LazyAdamOptimizer contrib.opt.NadamOptimizer",
+    "pyflow.train.sign_optimizers":
+        "contrib.opt.AddSignOptimizer contrib.opt.PowerSignOptimizer "
+        "contrib.opt.get_cosine_decay_fn contrib.opt.get_linear_decay_fn "
+        "contrib.opt.get_restart_decay_fn",
+    "pyflow.train.weight_decay":
+        "contrib.opt.AdamWOptimizer contrib.opt.DecoupledWeightDecayExtension "
+        "contrib.opt.LARSOptimizer contrib.opt.MomentumWOptimizer "
+        "contrib.opt.extend_with_decoupled_weight_decay",
     "pyflow.train.training_util":
         "contrib.framework.create_global_step contrib.framework.get_global_step "
         "contrib.framework.get_or_create_global_step train.assert_global_step "
         "train.create_global_step train.get_global_step train.get_or_create_global_step "
         "train.global_step",
     "pyflow.train.learning_rate_decay":
-        "train.cosine_decay train.exponential_decay train.inverse_time_decay "
-        "train.natural_exp_decay train.piecewise_constant train.piecewise_constant_decay "
+        "train.cosine_decay train.cosine_decay_restarts train.exponential_decay "
+        "train.inverse_time_decay train.linear_cosine_decay train.natural_exp_decay "
+        "train.noisy_linear_cosine_decay train.piecewise_constant train.piecewise_constant_decay "
         "train.polynomial_decay",
     "pyflow.train.moving_averages":
         "train.ExponentialMovingAverage",
@@ -699,10 +723,14 @@ PUBLIC = {
         "train.get_checkpoint_state train.latest_checkpoint train.update_checkpoint_state",
     "pyflow.train.device_setter":
         "train.replica_device_setter",
+    "pyflow.train.cluster_spec":
+        "train.ClusterSpec",
     "pyflow.train.iterator_saveable":
         "contrib.data.make_saveable_from_iterator data.experimental.make_saveable_from_iterator",
     "pyflow.train.saver":
         "train.Saver train.SaverDef train.export_meta_graph train.import_meta_graph",
+    "pyflow.train.wrapping_optimizers":
+        "contrib.opt.MovingAverageOptimizer contrib.opt.VariableClippingOptimizer",
     "pyflow.train.initial_values":
         "train.init_from_checkpoint",
     "pyflow.train.contrib_checkpoints":
@@ -754,6 +782,8 @@ PUBLIC = {
         "train.SessionCreator train.SingularMonitoredSession train.WorkerSessionCreator",
     "pyflow.train.supervisor":
         "train.Supervisor",
+    "pyflow.train.sync_replicas":
+        "train.SyncReplicasOptimizer",
     "pyflow.saved_model.folders":
         "saved_model.contains_saved_model saved_model.loader.maybe_saved_model_directory "
         "saved_model.maybe_saved_model_directory",
