@@ -417,6 +417,7 @@ def test_paths_of_tensorflow():
     assert learn_runner.run is tf.contrib.learn.learn_runner.run
 
 
+@pytest.mark.long       # test_input_goes_on is the same without kill
 def test_a_killed_training_ends_with_the_same_bits(tmp_path):
     """Dropout, Adam and a shuffled dataset; killed at two random moments."""
     script = pathlib.Path(__file__).parent / "resumed.py"
