@@ -229,7 +229,7 @@ def main(argv=None):
     key = "untrained" if args.untrained else "tf"
     chosen = [p for p in listed if re.search(args.only, f"{p.repository}:{p.path}{p.run}")
               and not (args.missing and p.options.get(key))]
-    for repository in sorted({p.repository for p in chosen}):
+    for repository in sorted({p.repository for p in chosen} if not args.judge else ()):
         fetch(repository, commits[repository], args.source, args.folder)
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         results = list(pool.map(lambda program: tried(program, args), chosen))
@@ -252,7 +252,7 @@ def tried(program, args):
         kept.write_text(f"{json.dumps([code, round(seconds, 1)])}\n{printed}", encoding="utf-8")
     value = end_value(program, printed)
     said = check(program, value, printed, code)
-    if args.tf and code == 0 and value is not None:
+    if args.tf and value is not None and (code == 0 or args.untrained):
         said = "recorded"
         with RECORDING:
             record(program, "untrained" if args.untrained else "tf", value, 1 if args.untrained else 3)
