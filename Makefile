@@ -26,6 +26,7 @@
 # make queue-schedules   random schedules of calls on queues against a model (COUNT=1000000; minutes)
 # make fuzz-ops      bad calls of every op, plain and under ASan and UBSan (COUNT=10000 of each; hours)
 # make fuzz-saved    damaged checkpoints of TensorFlow's and SavedModels (COUNT=100000; minutes)
+# make kills         a monitored training killed at 300 random moments, in the midst of saving too (COUNT=300; minutes)
 # make soak          1,000,000 mixed steps (minutes); memory, threads and handles stay flat
 PYTHON ?= python3
 BIN := .venv/bin
@@ -46,7 +47,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
 
 PARTS := test-system test-ops test-graphs test-others
 MORE := test-baseline test-avx2 test-cuda
-.PHONY: demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved sanitize soak queue-schedules compile-all test-matrix clean
+.PHONY: demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved sanitize soak kills queue-schedules compile-all test-matrix clean
 
 demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
@@ -123,6 +124,17 @@ programs: .venv/installed .venv-programs/ready
 	  dist/pyflow_dataflow-*.whl $(PROGRAM_NEEDS)
 	@touch $@
 
+# Keras 2.2.4 in the youngest surroundings in which it still works by itself.
+KERAS_NEEDS := Keras==2.2.4 "numpy==1.26.*" "scipy==1.*" "pandas<3" scikit-learn pillow h5py pydot pytest==6.2.5 pytest-timeout==2.1.0
+keras-tests: .venv/installed .venv-keras/ready
+	.venv-keras/bin/python -P tests/libraries/keras_suite.py $(if $(ONLY),--only "$(ONLY)")
+
+.venv-keras/ready: .venv/installed
+	$(PYTHON) -m venv --clear .venv-keras
+	.venv-keras/bin/python -m pip --disable-pip-version-check -q install --config-settings=--global-option=--without-libyaml PyYAML==3.13
+	.venv-keras/bin/python -m pip --disable-pip-version-check -q install dist/pyflow_dataflow-*.whl $(KERAS_NEEDS)
+	@touch $@
+
 ui-check: .venv/installed .venv-ui/ready
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
 	  { echo "make ui-check: no chromium or no chromedriver on PATH: apt-get install chromium chromium-driver"; exit 2; }
@@ -173,6 +185,9 @@ compile-all: .venv/installed-tests
 
 test-matrix: .venv/installed-tests
 	$(BIN)/python tests/portability/matrix.py dist/pyflow_dataflow-*.whl $(MATRIX)
+
+kills: .venv/installed-tests
+	$(BIN)/python tests/train/kills.py --kills $(or $(COUNT),300)
 
 soak: .venv/installed-tests
 	cd tests && ../$(BIN)/python fuzz/soak.py

@@ -1,6 +1,7 @@
 """Types of pyflow.contrib.data.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
 from pyflow import contrib as _contrib
 AUTOTUNE = _contrib.data.AUTOTUNE
+CheckpointInputPipelineHook = _contrib.data.CheckpointInputPipelineHook
 Counter = _contrib.data.Counter
 CsvDataset = _contrib.data.CsvDataset
 RandomDataset = _contrib.data.RandomDataset

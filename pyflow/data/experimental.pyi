@@ -1,6 +1,7 @@
 """Types of pyflow.data.experimental.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
 from pyflow import data as _data
 AUTOTUNE = _data.experimental.AUTOTUNE
+CheckpointInputPipelineHook = _data.experimental.CheckpointInputPipelineHook
 Counter = _data.experimental.Counter
 CsvDataset = _data.experimental.CsvDataset
 OptimizationOptions = _data.experimental.OptimizationOptions

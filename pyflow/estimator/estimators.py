@@ -24,7 +24,8 @@ import os
 import numpy as np
 
 import pyflow as tf
-from pyflow.estimator import exporting, input_results, run_config, spec as spec_lib
+from pyflow.estimator import exporting, input_checkpoints, input_results, run_config
+from pyflow.estimator import spec as spec_lib
 from pyflow.estimator import warm_starting
 from pyflow.estimator.modes import ModeKeys
 
@@ -42,6 +43,28 @@ class _StopAfter(tf.train.SessionRunHook):
         self._left -= 1
         if self._left <= 0:
             run_context.request_stop()
+
+
+class _Restored(tf.train.SessionCreator):
+    """Sessions with a checkpoint's values, or initialised ones without a path. Random streams are
+    the training's and stay out."""
+
+    def __init__(self, scaffold, master, config, path):
+        self._scaffold, self._master, self._config, self._path = scaffold, master, config, path
+
+    def create_session(self):
+        scaffold = self._scaffold.finalize()
+        manager = tf.train.SessionManager(
+            local_init_op=scaffold.local_init_op, ready_op=scaffold.ready_op,
+            ready_for_local_init_op=scaffold.ready_for_local_init_op,
+            local_init_feed_dict=scaffold.local_init_feed_dict)
+        if self._path is None:
+            return manager.prepare_session(
+                self._master, init_op=scaffold.init_op, config=self._config,
+                init_feed_dict=scaffold.init_feed_dict, init_fn=scaffold.init_fn)
+        return manager.prepare_session(
+            self._master, config=self._config,
+            init_fn=lambda sess: scaffold.saver.restore(sess, self._path))
 
 
 class Estimator:
@@ -224,6 +247,9 @@ class Estimator:
         if (secs or steps) and not there:
             made = [tf.train.CheckpointSaverHook(
                 self.model_dir, save_secs=secs, save_steps=steps, scaffold=spec.scaffold)]
+        listeners = [*(hook.listener for hook in hooks
+                       if isinstance(hook, input_checkpoints.CheckpointInputPipelineHook)),
+                     *listeners]
         if listeners:
             if not there + made:
                 raise ValueError(
@@ -250,9 +276,8 @@ class Estimator:
             scaffold, update_op, values, more = self._evaluation(input_fn, path)
             final = tf.train.FinalOpsHook(values)
             with tf.train.MonitoredSession(
-                    session_creator=tf.train.ChiefSessionCreator(
-                        scaffold, self._config.evaluation_master, self._config.session_config,
-                        checkpoint_filename_with_path=path),
+                    session_creator=_Restored(scaffold, self._config.evaluation_master,
+                                              self._config.session_config, path),
                     hooks=[final, *more, *hooks]) as session:
                 while not session.should_stop():
                     session.run(update_op)
@@ -316,9 +341,8 @@ class Estimator:
                              "That means predict yields forever. This is probably a mistake.")
             predictions = _wanted(spec.predictions, predict_keys)
             session = tf.train.MonitoredSession(
-                session_creator=tf.train.ChiefSessionCreator(
-                    spec.scaffold, self._config.master, self._config.session_config,
-                    checkpoint_filename_with_path=path),
+                session_creator=_Restored(spec.scaffold, self._config.master,
+                                          self._config.session_config, path),
                 hooks=[*input_hooks, *hooks, *spec.prediction_hooks])
         # The graph is the default one while it runs, not while the caller has a value.
         for batch in _batches(graph, session, predictions):

@@ -37,6 +37,9 @@ class _StartDataset(tf.train.SessionRunHook):
         session.run(self._op)
 
 
+ITERATORS = "iterators"          # the collection of the datasets' iterators
+
+
 def called(input_fn, mode, params, config):
     """input_fn() with those of mode, params and config that it takes, on the CPU."""
     there = {"mode": mode, "params": params, "config": config}
@@ -58,6 +61,7 @@ def parsed(result):
     if is_dataset(result):
         with tf.device("/cpu:0"):
             iterator = result.make_initializable_iterator()
+            tf.add_to_collection(ITERATORS, iterator)
             hooks.append(_StartDataset(iterator))
             result = iterator.get_next()
     if isinstance(result, (list, tuple)):

@@ -135,6 +135,10 @@ JobDef: 1 name string; 2 tasks <int32,string>
 RunOptions: 1 trace_level RunOptions.TraceLevel; 2 timeout_in_ms int64; 3 inter_op_thread_pool
     int32; 5 output_partition_graphs bool; 6 debug_options DebugOptions; 7
     report_tensor_allocations_upon_oom bool; 8 experimental RunOptions.Experimental
+CallableOptions: 1 feed *string; 2 fetch *string; 3 target *string; 4 run_options RunOptions; 5
+    tensor_connection *TensorConnection; 6 feed_devices <string,string>; 7 fetch_devices
+    <string,string>; 8 fetch_skip_sync bool
+TensorConnection: 1 from_tensor string; 2 to_tensor string
 RunOptions.Experimental: 1 collective_graph_key int64; 2 use_run_handler_pool bool
 DebugOptions: 4 debug_tensor_watch_opts *DebugTensorWatch; 10 global_step int64; 11
     reset_disk_byte_usage bool

@@ -40,9 +40,10 @@ def install_as_onnxruntime():
     return sys.modules["onnxruntime"]
 
 
-def install_as_tensorflow():
+def install_as_tensorflow(old_python=False):
     """Makes `import tensorflow` and imports of its modules, here and in packages that are imported
-    later, find pyflow.
+    later, find pyflow.  With old_python also gives back names that Python and NumPy have removed
+    since (`collections.Iterable`, `inspect.getargspec`, `numpy.float`), to all of the process.
 
     Returns the module. What TensorFlow's modules are called there is in
     pyflow/interop/tensorflow/paths.py; names that TensorFlow 0.x had work, and are told of once.
@@ -62,6 +63,8 @@ def install_as_tensorflow():
     if not any(isinstance(finder, Finder) and finder.root == "tensorflow"
                for finder in sys.meta_path):
         sys.meta_path.insert(0, Finder("tensorflow"))
+    if old_python:
+        importlib.import_module("pyflow.interop.old_python").install()
     return importlib.import_module("tensorflow")
 
 

@@ -103,6 +103,10 @@ class _Fusion:
         edges = [i for s, i in reader.inputs if s is node]
         return reader if edges == [0] and reader.op != "_Retval" else None
 
+    def others_are_read(self, node):
+        """True if somebody reads another output of the node than its first."""
+        return any(i for r in self.readers[node] for s, i in r.inputs if s is node)
+
     def is_conditional(self, node):
         """True if the node may be dead or run more than once."""
         if self._conditional is None:
@@ -197,7 +201,8 @@ class _Chain:
     # ---- steps: True if the reader belongs to the chain
     def _fold(self, reader, node):
         if (self.channels is None or self.start.attrs["T"] not in _FOLDED
-                or self.start.inputs[1][0].op != "Const"):
+                or self.start.inputs[1][0].op != "Const"
+                or self._fusion.others_are_read(reader)):
             return False
         found = fuse_shapes.affine(reader, node, self.start, self.channels)
         if found is None:

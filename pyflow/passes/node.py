@@ -12,6 +12,7 @@ Invariants
 
 Threads: a graph belongs to the thread that compiles it.
 """
+import heapq
 
 
 class Node:
@@ -80,6 +81,46 @@ def prune(tensors, targets, feeds):
     rets = [_ret(t, i, (arg_of[t], 0) if t in arg_of else (node_of[t.op], t.value_index))
             for i, t in enumerate(tensors)]
     return Graph(args + list(node_of.values()) + rets, args, rets)
+
+
+def prune_joined(tensors, targets, feeds, joined):
+    """As `prune`, with tensors in the place of others: joined, {Tensor: what its readers read instead}.
+
+    ValueError where a tensor would be computed from itself.
+    """
+    graph = prune([*tensors, *joined.values()], targets, [*feeds, *joined])
+    args, rets = graph.args[len(feeds):], graph.rets[len(tensors):]
+    source_of = {arg: ret.inputs[0] for arg, ret in zip(args, rets)}
+    gone = {*args, *rets}
+    nodes = [node for node in graph.nodes if node not in gone]
+    for node in nodes:
+        node.inputs = [source_of.get(source, (source, index)) for source, index in node.inputs]
+        node.controls = [source_of[c][0] if c in source_of else c for c in node.controls]
+    return Graph(_sources_first(nodes), graph.args[:len(feeds)], graph.rets[:len(tensors)])
+
+
+def _sources_first(nodes):
+    """The nodes in their order, but none before what it reads (but a loop's NextIteration)."""
+    place = {node: i for i, node in enumerate(nodes)}
+    readers, waits = {node: [] for node in nodes}, dict.fromkeys(nodes, 0)
+    for node in nodes:
+        for source in (*(source for source, _ in node.inputs), *node.controls):
+            if source.op not in ("NextIteration", "RefNextIteration"):
+                readers[source].append(node)
+                waits[node] += 1
+    ready, order = [place[node] for node in nodes if not waits[node]], []
+    while ready:
+        node = nodes[heapq.heappop(ready)]
+        order.append(node)
+        for reader in readers[node]:
+            waits[reader] -= 1
+            if not waits[reader]:
+                heapq.heappush(ready, place[reader])
+    if len(order) < len(nodes):
+        name = next(node.name for node in nodes if waits[node])
+        raise ValueError(f"a tensor stands in the place of one that it is computed from: a cycle "
+                         f"through {name!r}")
+    return order
 
 
 def whole(graph):

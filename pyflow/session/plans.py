@@ -59,13 +59,16 @@ class Compiler:
         other.pool, other.options = pool, {**self.options, "threads": pool.threads}
         return other
 
-    def compile(self, tensors, targets, feeds):
-        """A `Compiled` plan.  Raises tf.errors exceptions for what does not fit."""
+    def compile(self, tensors, targets, feeds, joined=None):
+        """A `Compiled` plan; joined: {Tensor: the Tensor that is read in its place}.  Raises
+        tf.errors exceptions for what does not fit."""
         with pause.collection_paused():
             dump = printer.dumper()
             if dump:
                 dump("built", node_lib.whole(self.graph))
-            return self.compile_nodes(node_lib.prune(tensors, targets, feeds), dump)
+            graph = (node_lib.prune_joined(tensors, targets, feeds, joined) if joined else
+                     node_lib.prune(tensors, targets, feeds))
+            return self.compile_nodes(graph, dump)
 
     def compile_nodes(self, graph, dump=None):
         """A `Compiled` plan of a pass graph."""

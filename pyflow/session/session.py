@@ -27,6 +27,7 @@ import numpy as np
 from pyflow import config as env
 from pyflow.framework import errors, origin
 from pyflow.framework import graph as graph_lib
+from pyflow.session import callable_options as callable_options_lib
 from pyflow.session import devices as devices_lib
 from pyflow.session import feeds as feeds_lib
 from pyflow.session import fetches as fetches_lib
@@ -74,6 +75,24 @@ class Step:
             raise self.compiled.explain(failure) from None
         if self.leaf:
             return results[0]
+        if self.fed_fetches:
+            results = self._with_fed(results, args)
+        if self.handles:
+            results = handles.wrap(self._session(), self.handles, results)
+        return self.mapper.build(results)
+
+    def run_watched(self, values, timeout_ms, look, every):
+        """As `run`; `look` is called every so many seconds meanwhile, on this thread."""
+        if self.compiled.observed:
+            return self.run(values, timeout_ms)
+        args = [feed.convert(value) for feed, value in zip(self.feeds, values)]
+        try:
+            started = self.compiled.plan.start(args, timeout_ms)
+            while not started.wait(every):
+                look()
+            results = started.result()
+        except self._error as failure:
+            raise self.compiled.explain(failure) from None
         if self.fed_fetches:
             results = self._with_fed(results, args)
         if self.handles:
@@ -185,6 +204,12 @@ class BaseSession:
             return self._first_run(fetches, feed_dict)
         return step.run(feed_dict.values() if feed_dict else (), self._timeout_ms)
 
+    def run_watched(self, fetches, feed_dict, look, every=0.1):
+        """`run`, while `look()` is called every so many seconds on this thread, for what takes long;
+        not in debug mode and where all steps are traced.  What `look` raises ends the step."""
+        step, values = self._step_for(fetches, feed_dict)
+        return step.run_watched(values, self._timeout_ms, look, every)
+
     def _first_run(self, fetches, feed_dict):
         step, values = self._step_for(fetches, feed_dict)
         return step.run(values, self._timeout_ms)
@@ -195,6 +220,9 @@ class BaseSession:
         values = feed_dict.values() if feed_dict else ()
         if step is None or pool:
             step, values = self._step_for(fetches, feed_dict, pool)
+        return self._run_step(step, values, options, run_metadata)
+
+    def _run_step(self, step, values, options, run_metadata):
         timeout = int(getattr(options, "timeout_in_ms", 0) or 0) or self._timeout_ms
         level = metadata.level_of(options) if run_metadata is not None else 0
         trace = runtime.executor().Trace(level) if level else None
@@ -241,7 +269,8 @@ class BaseSession:
         except TypeError:
             pass                                   # unhashable: the signature serves
 
-    def _make_step(self, fetches, fed, pool=0):
+    def _make_step(self, fetches, fed, pool=0, targets=(), joined=None):
+        """targets: operations to run besides; joined: {Tensor: what is read in its place}."""
         mapper = fetches_lib.FetchMapper(self._graph, fetches)
         order = {t: i for i, t in enumerate(fed)}
         fed_fetches = [(slot, order[t]) for slot, t in enumerate(mapper.tensors) if t in order]
@@ -249,7 +278,7 @@ class BaseSession:
         in_debug = self._inspection is not None and self._inspection.debug
         compiler = (self._compiler if not pool or in_debug else
                     self._compiler.on_pool(self._pools.get(pool)))
-        compiled = compiler.compile(computed, mapper.targets, list(fed))
+        compiled = compiler.compile(computed, [*mapper.targets, *targets], list(fed), joined)
         self._graph.mark_run()
         return Step(mapper, self._feeds(fed), compiled, fed_fetches, self, fetches)
 
@@ -292,8 +321,17 @@ class BaseSession:
         def run_step(*values, options=None, run_metadata=None):
             if options is None and run_metadata is None:
                 return fast(*values)
-            return self.run(fetches, dict(zip(feed_list, values)), options, run_metadata)
+            self._require_open()
+            if len(values) != len(pairs):
+                return fast(*values)            # which says so
+            return self._run_with_options(step, fetches, dict(zip(pairs, values)), options,
+                                          run_metadata)
         return run_step
+
+    def _make_callable_from_options(self, callable_options):
+        """A function that runs what a CallableOptions message names; it takes a value per `feed`, and
+        run_metadata=, and returns the list of the values of `fetch`.  See callable_options.py."""
+        return callable_options_lib.make(self, callable_options)
 
     def _fast_callable(self, step):
         count, timeout = len(step.feeds), self._timeout_ms

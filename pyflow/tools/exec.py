@@ -3,7 +3,8 @@
 
 SCRIPT, or the module after -m, and all that it imports find pyflow where they say
 `import tensorflow` (`import onnxruntime`); nothing of the program is changed. `python -m pyflow
-coverage SCRIPT` says before what it will miss.
+coverage SCRIPT` says before what it will miss. --old-python: for libraries that Python 3.11 or
+today's NumPy would stop (pyflow/interop/old_python.py).
 
 Threads: a command of its own.
 """
@@ -26,7 +27,10 @@ def main(argv):
         print(f"python -m pyflow exec: no file {program}", file=sys.stderr)
         return 2
     from pyflow.interop import install
-    (install.install_as_onnxruntime if args.onnxruntime else install.install_as_tensorflow)()
+    if args.onnxruntime:
+        install.install_as_onnxruntime()
+    else:
+        install.install_as_tensorflow(args.old_python)
     sys.argv = words
     sys.path.insert(0, os.getcwd() if args.module else os.path.dirname(os.path.abspath(program)))
     if args.module:
@@ -42,6 +46,9 @@ def _parser():
     parser.add_argument("--onnxruntime", action="store_true",
                         help="`import onnxruntime` finds pyflow.interop.onnxruntime; without it "
                              "`import tensorflow` finds pyflow")
+    parser.add_argument("--old-python", action="store_true",
+                        help="gives back names that Python and NumPy have removed since, such as "
+                             "collections.Iterable and numpy.float")
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE",
                         help="runs a module, found as `python -m` finds it, with its arguments")
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT",

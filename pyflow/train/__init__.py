@@ -6,6 +6,7 @@ one of their names.
 
 MODULES = (
     "optimizer",
+    "row_steps",
     "gradient_descent",
     "momentum",
     "adam",
@@ -13,6 +14,10 @@ MODULES = (
     "adagrad",
     "ftrl",
     "proximal",
+    "adagrad_da",
+    "adam_variants",
+    "sign_optimizers",
+    "weight_decay",
     "training_util",
     "learning_rate_decay",
     "moving_averages",
@@ -22,7 +27,8 @@ MODULES = (
     "cluster_spec",
     "iterator_saveable",
     "saver",
-    "warm_start",
+    "wrapping_optimizers",
+    "initial_values",
     "contrib_checkpoints",
     "contrib_optimizers",
     "slim_learning",

@@ -24,7 +24,7 @@ import time
 from pyflow.framework import errors
 from pyflow.session import stuck
 
-_log = logging.getLogger("pyflow")
+_log = logging.getLogger("tensorflow")
 _TURN = 0.05        # the most seconds between looks at the threads
 
 

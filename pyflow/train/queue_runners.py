@@ -16,7 +16,7 @@ import weakref
 
 from pyflow.framework import errors, graph
 
-_log = logging.getLogger("pyflow")
+_log = logging.getLogger("tensorflow")
 
 
 class QueueRunner:

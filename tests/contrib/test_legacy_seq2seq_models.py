@@ -128,7 +128,7 @@ def test_embedding_tied_rnn_seq2seq(feeds):
 
 
 def attend(v, scope, states, query, heads):
-    """What each head reads: states [batch, length, size] weighed by softmax(v . tanh(W s + U q))."""
+    """What each head reads: states [batch, length, size] by softmax(v . tanh(W s + U q))."""
     found = []
     for a in range(heads):
         y = dense(v, f"{scope}/Attention_{a}", query)

@@ -187,6 +187,19 @@ def test_an_intermediate_value_may_be_fetched_fed_or_waited_for():
                                           np.maximum(-wanted[1], 0))
 
 
+def test_a_norm_whose_other_outputs_are_fetched_stays():
+    """Found by comparing plans: the fused convolution has one output."""
+    image = np.random.default_rng(3).standard_normal((1, 4, 4, 2)).astype(np.float32)
+    x = tf.placeholder(tf.float32, image.shape)
+    mean = numbers(3)
+    normed = tf.nn.fused_batch_norm(conv(x, 3), numbers(3), numbers(3), mean,
+                                    tf.abs(numbers(3)) + 0.5, is_training=False)
+    with tf.Session() as sess:
+        _, found, wanted = sess.run([normed[0], normed[1], mean], {x: image})
+        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(sess.run(normed[1], {x: image}), wanted)
+
+
 def test_an_op_without_a_kernel_stays():
     with tf.Graph().as_default():
         x = tf.placeholder(tf.float32, [None, 70])

@@ -44,6 +44,112 @@ def test_a_program_with_flags(tmp_path):
                    "tf.global_variables_initializer\n")
 
 
+def test_compat_v1_is_a_module_like_any_other(tmp_path):
+    out, _ = run(tmp_path, """
+        import pyflow
+        import tensorflow.compat.v1 as tf
+        from tensorflow.compat import v1
+        from tensorflow.compat.v1 import nn
+        import tensorflow.compat.v1.train as train
+        print(tf is v1, tf.nn is nn, nn.relu is pyflow.nn.relu, train.Saver is pyflow.train.Saver, tf.__version__)
+        tf.disable_v2_behavior()
+        try: nn.rleu
+        except AttributeError as e: print(e)
+        """)
+    assert out.splitlines() == ["True True True True 1.15.0", "module 'tensorflow.compat.v1.nn' has no attribute 'rleu' "
+                                "in pyflow; did you mean tf.nn.relu?"]
+
+
+def test_private_names_that_libraries_use(tmp_path):
+    out, _ = run(tmp_path, """
+        import tensorflow as tf
+        from tensorflow.python.framework import ops
+        v = tf.Variable([1., 2.])
+        t = tf.identity(v)
+        sparse = tf.SparseTensor([[0]], [1.], [2])
+        print([isinstance(x, ops._TensorLike) for x in (t, sparse, tf.IndexedSlices(t, [0, 1]), v, [1.])])
+        print([ops.is_dense_tensor_like(x) for x in (t, sparse, v, [1.])])
+        print(ops._as_graph_element(v).op.type, ops._as_graph_element(3))
+        print(ops._get_graph_from_inputs([t, 1.]) is t.graph)
+        """)
+    assert out.splitlines() == ["[True, True, True, False, False]", "[True, False, True, False]", "Identity None", "True"]
+
+
+def test_names_that_python_and_numpy_removed_are_given_back_if_asked(tmp_path):
+    program = """
+        import collections.abc, html.parser, inspect, sys, threading, time, warnings
+        warnings.simplefilter("error")
+        import tensorflow as tf
+        import numpy as np
+        from collections import Iterable, Mapping
+        from fractions import gcd
+        def f(a, b=2, *more, **options): pass
+        def only(*, a): pass
+        print(Iterable is collections.abc.Iterable, gcd(12, 18), tuple(inspect.getargspec(f)))
+        try: inspect.getargspec(only)
+        except ValueError as e: print("ValueError", str(e)[:20])
+        print(np.zeros(1, np.float).dtype, np.zeros(1, np.int).dtype == np.array(1).dtype, np.asscalar(np.array([3])),
+              np.asfarray([1, 2]).dtype, np.asfarray([1], np.float32).dtype, np.bool in (bool, np.bool_),
+              np.product([2, 3]), np.in1d([[1, 2]], [2]).tolist(), np.round_(2.5))
+        print(time.clock() <= time.clock(), html.parser.HTMLParser().unescape("&lt;"), threading.Thread().isAlive())
+        """
+    path = tmp_path / "old.py"
+    path.write_text(textwrap.dedent(program), encoding="utf-8")
+    command = [sys.executable, "-P", "-m", "pyflow", "exec"]
+    without = subprocess.run([*command, str(path)], capture_output=True, text=True, timeout=120)
+    assert without.returncode == 1 and "cannot import name 'Iterable' from 'collections'" in without.stderr
+    done = subprocess.run([*command, "--old-python", str(path)], capture_output=True, text=True, timeout=120)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "True 6 (['a', 'b'], 'more', 'options', (2,))", "ValueError Function has keyword",
+        "float64 True 3 float64 float32 True 6 [False, True] 2.0", "True < False"]
+
+
+H5PY = """
+    import os
+    import numpy as np
+    __version__ = "3.9.0"
+    class Type:
+        def __init__(self, encoding): self.encoding = encoding
+    def check_string_dtype(dtype): return dtype
+    class Id:
+        def __init__(self, dtype): self.dtype = dtype
+    class AttributeManager:
+        values = {"bytes": ("abc", Type("ascii")), "text": ("abc", Type("utf-8")), "number": (3, None),
+                  "many": (np.array([["a"], ["bc"]], object), Type("ascii")),
+                  "texts": (np.array(["a"], object), Type("utf-8")), "objects": (np.array([None], object), None)}
+        def __getitem__(self, name): return self.values[name][0]
+        def get_id(self, name): return Id(self.values[name][1])
+    class File:
+        def __init__(self, name, mode="r", driver=None):
+            if mode == "a" and name == "locked": raise PermissionError(name)
+            self.told = name, mode, driver
+    """
+
+
+def test_h5py_is_as_it_was_if_asked(tmp_path):
+    (tmp_path / "h5py.py").write_text(textwrap.dedent(H5PY), encoding="utf-8")
+    path = tmp_path / "old.py"
+    path.write_text(textwrap.dedent("""
+        import sys
+        import tensorflow
+        assert "h5py" not in sys.modules
+        import h5py
+        a = h5py.AttributeManager()
+        print([a[name] for name in ("bytes", "text", "number", "texts", "objects")], a["many"].tolist(), a["many"].dtype)
+        print([h5py.File(*args, driver="core").told for args in (["x"], ["locked"], ["x", "w"])])
+        from pyflow.interop import old_python
+        old_python.install()
+        print(a["bytes"], h5py.File.__init__.__name__)
+        """), encoding="utf-8")
+    done = subprocess.run([sys.executable, "-P", "-m", "pyflow", "exec", "--old-python", str(path)],
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "[b'abc', 'abc', 3, array(['a'], dtype=object), array([None], dtype=object)] [[b'a'], [b'bc']] |S2",
+        "[('x', 'a', 'core'), ('locked', 'r', 'core'), ('x', 'w', 'core')]", "b'abc' __init__"]
+
+
 def test_modules_that_programs_import(tmp_path):
     out, _ = run(tmp_path, """
         import pyflow

@@ -82,10 +82,13 @@ def test_slices_are_assigned(session, use_resource):
     want = np.zeros([3, 4], np.float32)
     for change, index, value in ((v[1, 2:].assign([5.0, 6.0]), np.s_[1, 2:], [5.0, 6.0]),
                                  (v[::2, 0].assign([1.0, 2.0]), np.s_[::2, 0], [1.0, 2.0]),
-                                 (v[..., 3].assign([7.0, 8.0, 9.0]), np.s_[..., 3], [7, 8, 9])):
+                                 (v[..., 3].assign([7.0, 8.0, 9.0]), np.s_[..., 3], [7, 8, 9]),
+                                 (tf.assign(v[1:, 1], [3.0, 4.0]), np.s_[1:, 1], [3.0, 4.0])):
         want[index] = value
         np.testing.assert_allclose(session.run(change), want)
     np.testing.assert_allclose(session.run(v[1]), want[1])
+    with pytest.raises(TypeError, match="is not a variable"):
+        tf.assign(tf.identity(v)[1:], [3.0, 4.0])
 
 
 @KINDS

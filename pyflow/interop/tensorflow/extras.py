@@ -4,9 +4,11 @@
 
 Threads: as the functions of `tf` they are made of.
 """
+import abc
 import contextlib
 
 import pyflow as tf
+from pyflow.framework.graph import graph_of
 from pyflow.lib.rnn.rnn_cell import LayerRNNCell  # noqa: F401 - rnn_cell_impl.LayerRNNCell
 from pyflow.lib.rnn.rnn_cell_base import RNNCell
 
@@ -44,6 +46,28 @@ def smart_cond(pred, true_fn=None, false_fn=None, name=None):
     return true_fn() if known else false_fn()
 
 
+# ---------------------------------------------------------------- tensors
+
+class _TensorLike(abc.ABC):
+    """framework.ops._TensorLike: what isinstance() knows as a tensor, dense or not."""
+
+
+for _kind in (tf.Tensor, tf.SparseTensor, tf.IndexedSlices):
+    _TensorLike.register(_kind)
+
+
+def _as_graph_element(obj):
+    """framework.ops._as_graph_element: the tensor that an object such as a variable stands for, or
+    None."""
+    convert = getattr(obj, "_as_graph_element", None)
+    return convert() if convert else None
+
+
+def _get_graph_from_inputs(op_input_list, graph=None):
+    """framework.ops._get_graph_from_inputs: the graph of the inputs, or `graph`, or the default."""
+    return graph_of(op_input_list, graph)
+
+
 # ---------------------------------------------------------------- sparse tensors, weights
 
 def convert_to_tensor_or_sparse_tensor(value, dtype=None, name=None):
@@ -63,14 +87,6 @@ def is_sparse(x):
     return isinstance(x, (tf.SparseTensor, tf.SparseTensorValue))
 
 
-def broadcast_weights(weights, values):
-    """`weights` in the shape of `values`: each dimension the same, or 1, or weights a scalar."""
-    with tf.name_scope(None, "broadcast_weights", [weights, values]):
-        values = tf.convert_to_tensor(values)
-        weights = tf.convert_to_tensor(weights, dtype=values.dtype.base_dtype)
-        return tf.multiply(weights, tf.ones_like(values), name="broadcast_weights")
-
-
 def remove_squeezable_dimensions(labels, predictions, expected_rank_diff=0, name=None):
     """(labels, predictions), of the one whose rank is one too large the last dimension removed."""
     with tf.name_scope(name, "remove_squeezable_dimensions", [labels, predictions]):
@@ -82,7 +98,42 @@ def remove_squeezable_dimensions(labels, predictions, expected_rank_diff=0, name
                 predictions = tf.squeeze(predictions, [-1])
             elif difference == expected_rank_diff - 1:
                 labels = tf.squeeze(labels, [-1])
-        return labels, predictions
+            return labels, predictions
+        difference = tf.rank(predictions) - tf.rank(labels)
+
+        def squeezed(x, excess):
+            if x.get_shape().ndims is not None and not (
+                    x.get_shape().ndims and x.get_shape()[-1].is_compatible_with(1)):
+                return x
+            return tf.cond(tf.equal(difference, excess), lambda: tf.squeeze(x, [-1]), lambda: x)
+        return (squeezed(labels, expected_rank_diff - 1),
+                squeezed(predictions, expected_rank_diff + 1))
+
+
+# ---------------------------------------------------------------- variables, shapes
+
+def variable_op(shape, dtype, name="Variable", set_shape=True, container="", shared_name=""):
+    """A reference to a new variable without a value, as state_ops.variable_op of TF 0.x and 1.x.
+    set_shape: False leaves its static shape unknown."""
+    shape = tf.TensorShape(shape)
+    if not set_shape:
+        shape = tf.TensorShape(None)
+    return tf.raw_ops.VariableV2(shape=shape, dtype=dtype, name=name, container=container,
+                                 shared_name=shared_name)
+
+
+variable_op_v2 = variable_op
+
+
+def reduced_shape(input_shape, axes):
+    """The shape of a reduction of `axes` with keepdims, a vector of int32. As
+    math_ops.reduced_shape."""
+    input_shape = tf.cast(input_shape, tf.int32)
+    axes = tf.reshape(tf.cast(axes, tf.int32), [-1])
+    rank = tf.size(input_shape)
+    axes = (axes + rank) % rank
+    kept = tf.reduce_all(tf.not_equal(tf.range(rank)[:, tf.newaxis], axes), 1)
+    return tf.where(kept, input_shape, tf.ones_like(input_shape))
 
 
 # ---------------------------------------------------------------- cells

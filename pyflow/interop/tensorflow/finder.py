@@ -39,6 +39,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         root, _, below = full_name.partition(".")
         if root != self.root:
             return None
+        below = _of_v1(below)
         homes = homes_of(below)
         if homes is None:
             outer, _, name = full_name.rpartition(".")
@@ -89,7 +90,7 @@ class _Module(types.ModuleType):
             if value is not _MISSING:
                 break
         if isinstance(value, types.ModuleType) and value.__name__.startswith("pyflow") or (
-                value is _MISSING and homes_of(path) is not None):
+                value is _MISSING and name[0].islower() and homes_of(path) is not None):
             return importlib.import_module(f"{self.__name__}.{name}")
         return value
 
@@ -104,8 +105,14 @@ class _Module(types.ModuleType):
 
 # ---------------------------------------------------------------- homes
 
+def _of_v1(path):
+    """compat.v1.nn is nn."""
+    return path[len("compat.v1."):] if f"{path}.".startswith("compat.v1.") else path
+
+
 def homes_of(path):
     """The homes of a path of TensorFlow, None where there is nothing of that name."""
+    path = _of_v1(path)
     homes = paths.homes_of(path)
     if path.partition(".")[0] not in ("python", "core"):
         home = path or "."

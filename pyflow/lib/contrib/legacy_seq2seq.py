@@ -5,8 +5,8 @@ Invariants
   1. A sequence is a list with one tensor per time step; all steps have one batch.
   2. Variables have TensorFlow 1.15's names and shapes, so that its checkpoints fit.
   3. `feed_previous`, a Python bool, chooses when the graph is built whether each step but the first
-     reads the symbol just said in place of the one given; a bool tensor chooses in each run, through
-     tf.cond over both decoders, which share their variables.
+     reads the symbol just said in place of the one given; a bool tensor chooses in each run,
+     through tf.cond over both decoders, which share their variables.
 
 Thread: the one building the graph.  Sources: TF 1.15, contrib.legacy_seq2seq; Sutskever et al.
 2014 (arXiv:1409.3215); Vinyals et al. 2015 (arXiv:1412.7449), the attention.
@@ -44,7 +44,7 @@ def _said_before(embedding, output_projection, trains_embedding):
 
 
 def _checked_projection(output_projection, symbols, dtype):
-    """ValueError unless output_projection is None or (weights [size, symbols], biases [symbols])."""
+    """ValueError unless output_projection is None or weights [size, symbols], biases [symbols]."""
     if output_projection is not None:
         weights, biases = (graph.convert_to_tensor(x, dtype=dtype) for x in output_projection)
         weights.shape.assert_is_compatible_with([None, symbols])
@@ -74,7 +74,7 @@ def basic_rnn_seq2seq(encoder_inputs, decoder_inputs, cell, dtype=dtypes.float32
     (outputs, a list of [batch, output size]; the final state).
 
     encoder_inputs, decoder_inputs: lists of [batch, input size]; dtype: of the encoder's first
-    state. TF: contrib.legacy_seq2seq.basic_rnn_seq2seq."""
+    state. ValueError for shapes that do not fit. TF: contrib.legacy_seq2seq.basic_rnn_seq2seq."""
     with vs.variable_scope(scope or "basic_rnn_seq2seq"):
         _, state = rnn_static.static_rnn(copy.deepcopy(cell), encoder_inputs, dtype=dtype)
         return rnn_decoder(decoder_inputs, state, cell)
@@ -84,7 +84,8 @@ def tied_rnn_seq2seq(encoder_inputs, decoder_inputs, cell, loop_function=None,
                      dtype=dtypes.float32, scope=None):
     """As `basic_rnn_seq2seq`, with one cell and its variables for encoder and decoder.
 
-    loop_function(output, step) gives the decoder's input of each step but the first.
+    encoder_inputs, decoder_inputs: lists of floats [batch, input size]; loop_function(output, step)
+    gives the decoder's input of each step but the first. ValueError for shapes that do not fit.
     TF: contrib.legacy_seq2seq.tied_rnn_seq2seq."""
     with vs.variable_scope("combined_tied_rnn_seq2seq"):
         scope = scope or "tied_rnn_seq2seq"
@@ -119,7 +120,8 @@ def embedding_rnn_seq2seq(encoder_inputs, decoder_inputs, cell, num_encoder_symb
 
     encoder_inputs, decoder_inputs: lists of int32 [batch]; feed_previous: a bool or a bool tensor
     (of the first symbol alone the decoder then reads decoder_inputs); dtype: of the states, default
-    the scope's. TF: contrib.legacy_seq2seq.embedding_rnn_seq2seq."""
+    the scope's. ValueError if shapes do not fit.
+    TF: contrib.legacy_seq2seq.embedding_rnn_seq2seq."""
     with vs.variable_scope(scope or "embedding_rnn_seq2seq") as scope:
         if dtype is not None:
             scope.set_dtype(dtype)
@@ -140,7 +142,8 @@ def embedding_tied_rnn_seq2seq(encoder_inputs, decoder_inputs, cell, num_symbols
                                feed_previous=False, dtype=None, scope=None):
     """As `embedding_rnn_seq2seq`, with one table and one cell for encoder and decoder.
 
-    num_decoder_symbols: columns of the outputs, default num_symbols. ValueError if
+    encoder_inputs, decoder_inputs: lists of int32 [batch]; num_decoder_symbols: columns of the
+    outputs, floats [batch, num_decoder_symbols], default num_symbols. ValueError if
     output_projection does not fit. TF: contrib.legacy_seq2seq.embedding_tied_rnn_seq2seq."""
     with vs.variable_scope(scope or "embedding_tied_rnn_seq2seq", dtype=dtype) as scope:
         dtype = scope.dtype
@@ -199,10 +202,10 @@ def attention_decoder(decoder_inputs, initial_state, attention_states, cell, out
     """`cell` over decoder_inputs, each joined with what the step before read of attention_states:
     (outputs, a list of [batch, output_size]; the final state).
 
-    decoder_inputs: list of [batch, input size]; attention_states: [batch, length, size]; num_heads:
-    means read per step; loop_function(output, step): gives the input of each step but the first;
-    initial_state_attention: the first step reads with initial_state instead of zeros. ValueError
-    without inputs or heads, or if a size is not known.
+    decoder_inputs: list of floats [batch, input size]; attention_states: [batch, length, size];
+    num_heads: means read per step; loop_function(output, step): gives the input of each step but
+    the first; initial_state_attention: the first step reads with initial_state instead of zeros.
+    ValueError without inputs or heads, or if a size is not known.
     TF: contrib.legacy_seq2seq.attention_decoder."""
     _check_attention(decoder_inputs, attention_states, num_heads)
     output_size = cell.output_size if output_size is None else output_size
@@ -259,8 +262,9 @@ def embedding_attention_decoder(decoder_inputs, initial_state, attention_states,
                                 initial_state_attention=False):
     """`attention_decoder` over rows of a table "embedding" [num_symbols, embedding_size].
 
-    decoder_inputs: list of int32 [batch]; the rest as of `embedding_rnn_decoder` and
-    `attention_decoder`. TF: contrib.legacy_seq2seq.embedding_attention_decoder."""
+    decoder_inputs: list of ints [batch]; outputs: floats; the rest, and what is a ValueError, as of
+    `embedding_rnn_decoder` and `attention_decoder`. ValueError for shapes that do not fit.
+    TF: contrib.legacy_seq2seq.embedding_attention_decoder."""
     with vs.variable_scope(scope or "embedding_attention_decoder", dtype=dtype) as scope:
         if output_projection is not None:
             biases = graph.convert_to_tensor(output_projection[1], dtype=scope.dtype)
@@ -280,7 +284,10 @@ def embedding_attention_seq2seq(encoder_inputs, decoder_inputs, cell, num_encode
                                 output_projection=None, feed_previous=False, dtype=None,
                                 scope=None, initial_state_attention=False):
     """An encoder over symbols, then `embedding_attention_decoder` over its outputs: (outputs,
-    state). Arguments and results as of `embedding_rnn_seq2seq` and `attention_decoder`.
+    state).
+
+    encoder_inputs, decoder_inputs: lists of ints [batch]; outputs, floats, and the other arguments
+    as of `embedding_rnn_seq2seq` and `attention_decoder`. ValueError for shapes that do not fit.
     TF: contrib.legacy_seq2seq.embedding_attention_seq2seq."""
     with vs.variable_scope(scope or "embedding_attention_seq2seq", dtype=dtype) as scope:
         encoder = EmbeddingWrapper(copy.deepcopy(cell), num_encoder_symbols, embedding_size)
@@ -308,7 +315,10 @@ def one2many_rnn_seq2seq(encoder_inputs, decoder_inputs_dict, enc_cell, dec_cell
                          num_encoder_symbols, num_decoder_symbols_dict, embedding_size,
                          feed_previous=False, dtype=None, scope=None):
     """One encoder and a decoder per name: ({name: outputs}, {name: state}), as of
-    `embedding_rnn_seq2seq`. The dictionaries have the same names.
+    `embedding_rnn_seq2seq`.
+
+    encoder_inputs: list of ints [batch]; decoder_inputs_dict: such a list per name. The
+    dictionaries have the same names, else KeyError; ValueError for shapes that do not fit.
     TF: contrib.legacy_seq2seq.one2many_rnn_seq2seq."""
     outputs, states = {}, {}
     with vs.variable_scope(scope or "one2many_rnn_seq2seq", dtype=dtype) as scope:

@@ -84,17 +84,18 @@ def model_with_buckets(encoder_inputs, decoder_inputs, targets, weights, buckets
     """A model per bucket, all with the variables of the first: (outputs, losses), two lists with an
     item per bucket.
 
-    encoder_inputs, decoder_inputs, targets, weights: lists with a tensor per step, as long as the
-    last bucket; buckets: list of (encoder steps, decoder steps), growing; seq2seq(encoder_inputs,
-    decoder_inputs) -> (outputs, state). A loss is `sequence_loss`, a scalar, or with
+    encoder_inputs, decoder_inputs: what the model takes, a tensor per step; targets: list of int32
+    [batch]; weights: list of floats [batch]; all as long as the last bucket; buckets: list of
+    (encoder steps, decoder steps), growing; seq2seq(encoder_inputs, decoder_inputs) -> (outputs,
+    state). A loss is `sequence_loss`, a scalar, or with
     per_example_loss `sequence_loss_by_example`, [batch]. ValueError if a list is shorter than the
     last bucket. TF: contrib.legacy_seq2seq.model_with_buckets."""
     for kind, given, wanted in (("encoder_inputs", encoder_inputs, buckets[-1][0]),
                                 ("targets", targets, buckets[-1][1]),
                                 ("weights", weights, buckets[-1][1])):
         if len(given) < wanted:
-            raise ValueError(f"Length of {kind} ({len(given)}) must be at least that of last bucket "
-                             f"({wanted}).")
+            raise ValueError(f"Length of {kind} ({len(given)}) must be at least that of last "
+                             f"bucket ({wanted}).")
     loss = sequence_loss_by_example if per_example_loss else sequence_loss
     outputs, losses = [], []
     with graph.name_scope(name, "model_with_buckets",

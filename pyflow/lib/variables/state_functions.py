@@ -46,7 +46,7 @@ def is_variable_initialized(variable, name=None):
 def assign(ref, value, validate_shape=None, use_locking=None, name=None):
     """Sets variable `ref` to `value`; returns the variable afterwards. TF: tf.assign.
 
-    validate_shape False: the value may have another shape. use_locking: accepted; updates are
+    ref: a variable, or a slice of one: tf.assign(v[2:4], x) is v[2:4].assign(x). validate_shape False: the value may have another shape. use_locking: accepted; updates are
     atomic.
     Dtypes, shapes, errors: as op Assign.
 
@@ -56,7 +56,8 @@ def assign(ref, value, validate_shape=None, use_locking=None, name=None):
         ...     sess.run(tf.assign(v, 5.0))
         np.float32(5.0)
     """
-    tensor = _reference(ref)
+    sliced = isinstance(ref, ops.Tensor) and hasattr(ref, "assign")
+    tensor = None if sliced else _reference(ref)
     if tensor is None:
         return ref.assign(value, name=name)
     return Assign(tensor, value, use_locking=use_locking is not False, name=name,
