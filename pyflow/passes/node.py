@@ -86,7 +86,8 @@ def prune(tensors, targets, feeds):
 def prune_joined(tensors, targets, feeds, joined):
     """As `prune`, with tensors in the place of others.
 
-    joined: {Tensor: the Tensor that is read instead}.  ValueError where a tensor would be computed from itself.
+    joined: {Tensor: the Tensor that is read instead}.  ValueError where a tensor would be computed
+    from itself.
     """
     graph = prune([*tensors, *joined.values()], targets, [*feeds, *joined])
     args, rets = graph.args[len(feeds):], graph.rets[len(tensors):]
