@@ -68,6 +68,33 @@ def _get_graph_from_inputs(op_input_list, graph=None):
     return graph_of(op_input_list, graph)
 
 
+def shape_internal(input, name=None, optimize=True, out_type=tf.int32):
+    """array_ops.shape_internal: tf.shape, a constant where `optimize` and the shape is known."""
+    if optimize and not isinstance(input, (tf.SparseTensor, tf.SparseTensorValue)):
+        known = tf.convert_to_tensor(input).get_shape()
+        if known.is_fully_defined():
+            return tf.constant(known.as_list(), out_type, name=name or "Shape")
+    return tf.shape(input, name=name, out_type=out_type)
+
+
+def size_internal(input, name=None, optimize=True, out_type=tf.int32):
+    """array_ops.size_internal: tf.size, a constant where `optimize` and the shape is known."""
+    if optimize and not isinstance(input, (tf.SparseTensor, tf.SparseTensorValue)):
+        known = tf.convert_to_tensor(input).get_shape()
+        if known.is_fully_defined():
+            return tf.constant(known.num_elements(), out_type, name=name or "Size")
+    return tf.size(input, name=name, out_type=out_type)
+
+
+def rank_internal(input, name=None, optimize=True):
+    """array_ops.rank_internal: tf.rank, a constant where `optimize` and the rank is known."""
+    if optimize and not isinstance(input, (tf.SparseTensor, tf.SparseTensorValue)):
+        known = tf.convert_to_tensor(input).get_shape().ndims
+        if known is not None:
+            return tf.constant(known, tf.int32, name=name or "Rank")
+    return tf.rank(input, name=name)
+
+
 # ---------------------------------------------------------------- sparse tensors, weights
 
 def convert_to_tensor_or_sparse_tensor(value, dtype=None, name=None):

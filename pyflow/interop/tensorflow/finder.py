@@ -89,6 +89,10 @@ class _Module(types.ModuleType):
             value = value_in(home, name)
             if value is not _MISSING:
                 break
+        if value is _MISSING and homes_of(path) is None:
+            sibling = paths.sibling(self._path, name)
+            if sibling and homes_of(sibling) is not None:
+                return importlib.import_module(f"{self._finder.root}.{sibling}")
         if isinstance(value, types.ModuleType) and value.__name__.startswith("pyflow") or (
                 value is _MISSING and homes_of(path) is not None):
             return importlib.import_module(f"{self.__name__}.{name}")
