@@ -11,6 +11,7 @@ import pyflow as tf
 from pyflow.framework.graph import graph_of
 from pyflow.lib.rnn.rnn_cell import LayerRNNCell  # noqa: F401 - rnn_cell_impl.LayerRNNCell
 from pyflow.lib.rnn.rnn_cell_base import RNNCell
+from pyflow.ops.base.tensors import shape_internal  # noqa: F401 - array_ops.shape_internal
 
 
 # ---------------------------------------------------------------- control flow
@@ -68,31 +69,18 @@ def _get_graph_from_inputs(op_input_list, graph=None):
     return graph_of(op_input_list, graph)
 
 
-def shape_internal(input, name=None, optimize=True, out_type=tf.int32):
-    """array_ops.shape_internal: tf.shape, a constant where `optimize` and the shape is known."""
-    if optimize and not isinstance(input, (tf.SparseTensor, tf.SparseTensorValue)):
-        known = tf.convert_to_tensor(input).get_shape()
-        if known.is_fully_defined():
-            return tf.constant(known.as_list(), out_type, name=name or "Shape")
-    return tf.shape(input, name=name, out_type=out_type)
-
-
 def size_internal(input, name=None, optimize=True, out_type=tf.int32):
-    """array_ops.size_internal: tf.size, a constant where `optimize` and the shape is known."""
-    if optimize and not isinstance(input, (tf.SparseTensor, tf.SparseTensorValue)):
-        known = tf.convert_to_tensor(input).get_shape()
-        if known.is_fully_defined():
-            return tf.constant(known.num_elements(), out_type, name=name or "Size")
-    return tf.size(input, name=name, out_type=out_type)
+    """array_ops.size_internal: tf.size, which may be told not to fold."""
+    if optimize or is_sparse(input):
+        return tf.size(input, name=name, out_type=out_type)
+    return tf.raw_ops.Size(input=tf.convert_to_tensor(input), out_type=out_type, name=name)
 
 
 def rank_internal(input, name=None, optimize=True):
-    """array_ops.rank_internal: tf.rank, a constant where `optimize` and the rank is known."""
-    if optimize and not isinstance(input, (tf.SparseTensor, tf.SparseTensorValue)):
-        known = tf.convert_to_tensor(input).get_shape().ndims
-        if known is not None:
-            return tf.constant(known, tf.int32, name=name or "Rank")
-    return tf.rank(input, name=name)
+    """array_ops.rank_internal: tf.rank, which may be told not to fold."""
+    if optimize or is_sparse(input):
+        return tf.rank(input, name=name)
+    return tf.raw_ops.Rank(input=tf.convert_to_tensor(input), name=name)
 
 
 # ---------------------------------------------------------------- sparse tensors, weights
