@@ -71,8 +71,14 @@ def test_private_names_that_libraries_use(tmp_path):
         print([ops.is_dense_tensor_like(x) for x in (t, sparse, v, [1.])])
         print(ops._as_graph_element(v).op.type, ops._as_graph_element(3))
         print(ops._get_graph_from_inputs([t, 1.]) is t.graph)
+        from tensorflow.python.layers import utils
+        print(utils.constant_value(True), utils.constant_value(tf.constant(False)), utils.constant_value(t[0] > 0))
+        from tensorflow.python.ops import rnn_cell_impl
+        zeros = rnn_cell_impl._zero_state_tensors((2, [3]), 4, tf.float64)
+        print(zeros[0].shape, zeros[1][0].shape, zeros[0].dtype.name)
         """)
-    assert out.splitlines() == ["[True, True, True, False, False]", "[True, False, True, False]", "Identity None", "True"]
+    assert out.splitlines() == ["[True, True, True, False, False]", "[True, False, True, False]", "Identity None", "True", "True False None",
+                                "(4, 2) (4, 3) float64"]
 
 
 def test_names_that_python_and_numpy_removed_are_given_back_if_asked(tmp_path):
