@@ -168,7 +168,7 @@ def test_threads_and_plans_raise_no_alarm(name):
     assert report.found is None
 
 
-@pytest.mark.parametrize("name", sorted(set(frozen_models.MODELS) - {"strings"}))
+@pytest.mark.parametrize("name", ["lenet", "mobilenet", "lstm", "control_flow", "detection"])
 def test_exported_models_raise_no_alarm(name, tmp_path):
     graph = tf.GraphDef.FromString((FROZEN / f"{name}.pb").read_bytes())
     names = [f"out{i}:0" for i in range(ANSWERS.count(name))]
@@ -277,7 +277,8 @@ def test_a_training_with_its_checkpoint_beside(tmp_path):
     feeds = {"x": np.float32([1, 2])}
     assert dump.dump(tmp_path / "n.meta", feeds, ["y"])["y:0"].tolist() == [1, 3]
     assert blamed(tmp_path / "m.meta", tmp_path / "m.meta", feeds, fetches=["y"]) is None
-    assert blamed(tmp_path / "m.meta", tmp_path / "n.meta", feeds, fetches=["y"])[0] in ("v", "v/read")
+    found = blamed(tmp_path / "m.meta", tmp_path / "n.meta", feeds, fetches=["y"])
+    assert found[0] in ("v", "v/read")
 
 
 def test_a_saved_model(folder, tmp_path):
