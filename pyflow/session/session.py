@@ -330,8 +330,9 @@ class BaseSession:
         return run_step
 
     def _make_callable_from_options(self, callable_options):
-        """A function that runs what a CallableOptions message names; it takes a value per `feed`, and
-        run_metadata=, and returns the list of the values of `fetch`.  See callable_options.py."""
+        """A function that runs what a CallableOptions message names: it takes a value per `feed`
+        and run_metadata=, and returns the list of the values of `fetch`.  See
+        callable_options.py."""
         return callable_options_lib.make(self, callable_options)
 
     def _fast_callable(self, step):
