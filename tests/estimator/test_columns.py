@@ -29,7 +29,7 @@ def run(*fetches):
     (lambda: fc.categorical_column_with_vocabulary_list("x", ["a", "a"]), ValueError, "Duplicate"),
     (lambda: fc.categorical_column_with_vocabulary_list("x", ["a"], dtype=tf.int64), ValueError,
      "do not match"),
-    (lambda: fc.categorical_column_with_vocabulary_file("x", "/none"), ValueError, "does not exist"),
+    (lambda: fc.categorical_column_with_vocabulary_file("x", "/no"), ValueError, "does not exist"),
     (lambda: fc.crossed_column(["x"], 5), ValueError, "length > 1"),
     (lambda: fc.crossed_column(["x", fc.categorical_column_with_hash_bucket("y", 3)], 5),
      ValueError, "is not supported for crossing"),
