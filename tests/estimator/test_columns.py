@@ -103,6 +103,9 @@ def test_examples_parsed_for_columns(tmp_path):
     (found,) = run(fc.input_layer(tf.parse_example(tf.constant(examples()), spec), columns))
     assert found.tolist() == [[1, 1, 1, 2], [0, 0, 3, 4]]
 
+    one = tf.parse_single_example(examples()[1], {"x": spec["x"]})
+    assert run(one["x"])[0].tolist() == [3, 4]
+
     def input_fn():
         parsed = tf.parse_example(tf.constant(examples()), {
             **spec, "y": tf.FixedLenFeature([1], tf.int64)})
