@@ -11,6 +11,8 @@
 # make programs     public TensorFlow 1.x programs, fetched into build/programs, beside TensorFlow's recorded end values (MNIST in the
 #              folder PYFLOW_DATA; FROM=FOLDER where repositories are copied already, ONLY=REGEX some of them); 20 minutes;
 #              all of them write tests/programs/results.md
+# make kernel-tests TensorFlow's own kernel tests of 1.1, fetched into build/kernel_tests, and how many pass (FROM, ONLY as above);
+#              a quarter of an hour
 # make ui-check     TensorBoard's pages on a log folder of pyflow's, in headless Chromium (Debian's chromium and chromium-driver;
 #              tensorboard and selenium into .venv-ui); a minute; PICTURES=docs/images writes the pictures anew
 # make dev     an editable install for working on pyflow
@@ -123,6 +125,15 @@ programs: .venv/installed .venv-programs/ready
 .venv-programs/ready: .venv/installed
 	$(PYTHON) -m venv --clear .venv-programs && .venv-programs/bin/python -m pip --disable-pip-version-check -q install \
 	  dist/pyflow_dataflow-*.whl $(PROGRAM_NEEDS)
+	@touch $@
+
+# NumPy and SciPy as old as they may be: the tests are of 2017.
+kernel-tests: .venv/installed .venv-kernel-tests/ready
+	$(BIN)/python tests/kernel_tests/run.py --python .venv-kernel-tests/bin/python $(if $(FROM),--from $(FROM)) $(if $(ONLY),--only "$(ONLY)")
+
+.venv-kernel-tests/ready: .venv/installed
+	$(PYTHON) -m venv --clear .venv-kernel-tests && .venv-kernel-tests/bin/python -m pip --disable-pip-version-check -q install \
+	  dist/pyflow_dataflow-*.whl "numpy==1.26.*" "scipy==1.11.*" pandas six
 	@touch $@
 
 # Keras 2.2.4 in the youngest surroundings in which it still works by itself.

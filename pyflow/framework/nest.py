@@ -162,6 +162,61 @@ def flatten_up_to(shallow, structure):
     return flat
 
 
+def assert_shallow_structure(shallow_tree, input_tree, check_types=True):
+    """That `input_tree` is nested as `shallow_tree` and may be deeper.  TypeError where one is no
+    sequence or, with check_types, of another kind; ValueError for another length or other keys."""
+    if not is_sequence(shallow_tree):
+        return
+    if not is_sequence(input_tree):
+        raise TypeError("If shallow structure is a sequence, input must also be a sequence. Input "
+                        f"has type: {type(input_tree).__name__}.")
+    if check_types and not _same_kind(shallow_tree, input_tree):
+        raise TypeError("The two structures don't have the same sequence type. Input structure has "
+                        f"type {type(input_tree).__name__}, while shallow structure has type "
+                        f"{type(shallow_tree).__name__}.")
+    if len(input_tree) != len(shallow_tree):
+        raise ValueError("The two structures don't have the same sequence length. Input structure "
+                         f"has length {len(input_tree)}, while shallow structure has length "
+                         f"{len(shallow_tree)}.")
+    if isinstance(shallow_tree, abc.Mapping) and set(shallow_tree) != set(input_tree):
+        raise ValueError("The two structures don't have the same keys. Input structure has keys "
+                         f"{list(input_tree)}, while shallow structure has keys "
+                         f"{list(shallow_tree)}.")
+    for part, deep in zip(_elements(shallow_tree), _elements(input_tree)):
+        assert_shallow_structure(part, deep, check_types)
+
+
+def map_structure_up_to(shallow_tree, func, *inputs, check_types=True):
+    """`func` of the corresponding parts of `inputs` at the depth of `shallow_tree`'s leaves; the
+    result has shallow_tree's form."""
+    if not inputs:
+        raise ValueError("Cannot map over no sequences")
+    for tree in inputs:
+        assert_shallow_structure(shallow_tree, tree, check_types)
+    flat = [flatten_up_to(shallow_tree, tree) for tree in inputs]
+    return pack_sequence_as(shallow_tree, [func(*parts) for parts in zip(*flat)])
+
+
+def flatten_dict_items(dictionary):
+    """{leaf of a key: leaf of its value}, of keys and values that may be nested.
+
+    ValueError for a key that comes twice or has not as many leaves as its value, TypeError for what
+    is no dict."""
+    if not isinstance(dictionary, abc.Mapping):
+        raise TypeError("input must be a dictionary")
+    flat = {}
+    for key, value in dictionary.items():
+        keys, values = (flatten(key), flatten(value)) if is_sequence(key) else ([key], [value])
+        if len(keys) != len(values):
+            raise ValueError(f"Could not flatten dictionary. Key had {len(keys)} elements, but "
+                             f"value had {len(values)} elements. Key: {keys}, value: {values}.")
+        for leaf, part in zip(keys, values):
+            if leaf in flat:
+                raise ValueError(f"Could not flatten dictionary: key {leaf!r} is not unique.")
+            flat[leaf] = part
+    return flat
+
+
 PUBLIC = {
     "nest.flatten": flatten, "nest.pack_sequence_as": pack_sequence_as,
     "nest.map_structure": map_structure, "nest.assert_same_structure": assert_same_structure,

@@ -5,7 +5,8 @@
 
 Libraries of that day say `from collections import Iterable`, `inspect.getargspec`, `numpy.float`;
 on Python 3.11 and NumPy 1.24 they fail before they reach TensorFlow. And Keras decodes what h5py 2
-gave as bytes and h5py 3, the only one for Python 3.11, gives as text, and opens files without a mode.
+gave as bytes and h5py 3, the only one for Python 3.11, gives as text, and opens files without a
+mode.
 
 Invariants
     1. A name that is there stays as it is: only what is missing is set, with its old meaning.
@@ -40,7 +41,7 @@ def install():
     given = []
     for home, names in _names().items():
         for name, value in names.items():
-            if name not in vars(home):
+            if name not in vars(home) and value is not None:
                 setattr(home, name, value)
                 given.append(f"{home.__name__}.{name}")
     if "h5py" in sys.modules:
@@ -51,8 +52,9 @@ def install():
 
 
 def getargspec(function):
-    """inspect.getargspec of Python 3.10 and before: (args, varargs, keywords, defaults).  ValueError
-    for a function with keyword-only arguments or annotations."""
+    """inspect.getargspec of Python 3.10 and before: (args, varargs, keywords, defaults).
+
+    ValueError for a function with keyword-only arguments or annotations."""
     full = inspect.getfullargspec(function)
     if full.kwonlyargs or full.annotations:
         raise ValueError("Function has keyword-only parameters or annotations, use "
@@ -84,7 +86,7 @@ def _of_numpy():
         "asscalar": lambda a: np.asarray(a).item(), "rank": np.ndim, "round_": np.round,
         "product": np.prod, "cumproduct": np.cumprod, "sometrue": np.any, "alltrue": np.all,
         "in1d": lambda ar1, ar2, **options: np.isin(np.ravel(ar1), ar2, **options),
-        "row_stack": np.vstack, "trapz": getattr(np, "trapezoid", None) or getattr(np, "trapz", None),
+        "row_stack": np.vstack, "trapz": getattr(np, "trapezoid", None),
         "asfarray": _asfarray, "msort": lambda a: np.sort(a, axis=0),
     }
 
@@ -124,7 +126,7 @@ def _as_h5py_2(h5py):
 
 
 def _reading_bytes(h5py, text_of):
-    """AttributeManager.__getitem__ that gives bytes for ASCII text without a length, one or an array."""
+    """AttributeManager.__getitem__ that gives bytes for ASCII text, one or an array."""
     def __getitem__(self, name):
         value = text_of(self, name)
         many = isinstance(value, np.ndarray) and value.dtype == object
@@ -141,7 +143,7 @@ def _reading_bytes(h5py, text_of):
 
 
 def _opening_any(opened):
-    """File.__init__ whose mode, if there is none, is to read and write, or to read, or to create."""
+    """File.__init__ that without a mode reads and writes, or reads, or creates."""
     @functools.wraps(opened)
     def __init__(self, name, mode=None, *more, **options):
         if mode is not None:

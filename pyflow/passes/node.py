@@ -84,9 +84,10 @@ def prune(tensors, targets, feeds):
 
 
 def prune_joined(tensors, targets, feeds, joined):
-    """As `prune`, with tensors in the place of others: joined, {Tensor: what its readers read instead}.
+    """As `prune`, with tensors in the place of others.
 
-    ValueError where a tensor would be computed from itself.
+    joined: {Tensor: the Tensor that is read instead}.  ValueError where a tensor would be computed
+    from itself.
     """
     graph = prune([*tensors, *joined.values()], targets, [*feeds, *joined])
     args, rets = graph.args[len(feeds):], graph.rets[len(tensors):]

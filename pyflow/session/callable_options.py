@@ -66,8 +66,8 @@ def _require_once(tensors):
     twice = [t.name for i, t in enumerate(tensors) if t in tensors[:i]]
     if twice:
         raise errors.InvalidArgumentError(
-            None, None, f"Endpoint {twice[0]!r} fed more than once, by feed or tensor_connection of "
-            "the CallableOptions")
+            None, None, f"Endpoint {twice[0]!r} fed more than once, by feed or tensor_connection "
+            "of the CallableOptions")
 
 
 def _require_types(pairs):

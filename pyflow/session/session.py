@@ -205,8 +205,9 @@ class BaseSession:
         return step.run(feed_dict.values() if feed_dict else (), self._timeout_ms)
 
     def run_watched(self, fetches, feed_dict, look, every=0.1):
-        """`run`, while `look()` is called every so many seconds on this thread, for what takes long;
-        not in debug mode and where all steps are traced.  What `look` raises ends the step."""
+        """`run`, while `look()` is called every so many seconds on this thread, for what takes
+        long; not in debug mode and where all steps are traced.  What `look` raises ends the
+        step."""
         step, values = self._step_for(fetches, feed_dict)
         return step.run_watched(values, self._timeout_ms, look, every)
 
@@ -329,8 +330,9 @@ class BaseSession:
         return run_step
 
     def _make_callable_from_options(self, callable_options):
-        """A function that runs what a CallableOptions message names; it takes a value per `feed`, and
-        run_metadata=, and returns the list of the values of `fetch`.  See callable_options.py."""
+        """A function that runs what a CallableOptions message names: it takes a value per `feed`
+        and run_metadata=, and returns the list of the values of `fetch`.  See
+        callable_options.py."""
         return callable_options_lib.make(self, callable_options)
 
     def _fast_callable(self, step):

@@ -11,8 +11,6 @@ Thread: the one building the graph.  Source: TF 1.x tf.train.Optimizer.
 
 Example:  `train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)`
 """
-import abc
-
 from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.graph import GraphKeys
 from pyflow.framework.shown import ShowsArguments
@@ -32,7 +30,7 @@ _VALID_DTYPES = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64
                  dtypes.complex64, dtypes.complex128)
 
 
-class Optimizer(ShowsArguments, abc.ABC):
+class Optimizer(ShowsArguments):
     """Base of optimizers. `use_locking` locks variables while they are updated; `name` prefixes the
     ops."""
 
@@ -183,21 +181,21 @@ class Optimizer(ShowsArguments, abc.ABC):
     def _prepare(self):
         """Makes the tensors of hyper-parameters."""
 
-    @abc.abstractmethod
     def _apply_dense(self, grad, var):
         """The operation that updates reference variable `var`."""
+        raise _not_overridden(self, "_apply_dense", var)
 
-    @abc.abstractmethod
     def _resource_apply_dense(self, grad, handle):
         """The operation that updates resource variable `handle`."""
+        raise _not_overridden(self, "_resource_apply_dense", handle)
 
-    @abc.abstractmethod
     def _apply_sparse(self, grad, var):
         """As _apply_dense, for IndexedSlices with unique indices."""
+        raise _not_overridden(self, "_apply_sparse", var)
 
-    @abc.abstractmethod
     def _resource_apply_sparse(self, grad, handle, indices):
         """As _resource_apply_dense, for rows `indices`, which are unique."""
+        raise _not_overridden(self, "_resource_apply_sparse", handle)
 
     def _apply_sparse_duplicate_indices(self, grad, var):
         """As _apply_sparse, indices may repeat."""
@@ -286,6 +284,14 @@ def _as_gradient(grad):
 
 def _reasons(loss, var_list):
     return "".join("\n  " + missing_gradient([loss], variable) for variable in var_list[:20])
+
+
+def _not_overridden(optimizer, method, variable):
+    """What a subclass that lacks a method which a variable needs is told; one that overrides
+    apply_gradients needs none."""
+    return NotImplementedError(
+        f"{type(optimizer).__name__} has no {method}, which the update of variable "
+        f"'{variable.name}' calls: define it (see tf.train.Optimizer), or override apply_gradients")
 
 
 def summed_rows(values, indices):

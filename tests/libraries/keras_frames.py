@@ -36,7 +36,7 @@ def pytest_make_collect_report(collector):
     if report.failed:
         text = str(report.longrepr)
         _write({"test": collector.nodeid, "outcome": "failed", "seconds": 0.0,
-                "error": "\n".join(line[2:] for line in text.splitlines() if line[:2] == "E "),
+                "error": "\n".join(line[2:].strip() for line in text.splitlines() if line[:2] == "E "),
                 "frames": [line for line in text.splitlines() if ": in " in line]})
 
 

@@ -71,8 +71,14 @@ def test_private_names_that_libraries_use(tmp_path):
         print([ops.is_dense_tensor_like(x) for x in (t, sparse, v, [1.])])
         print(ops._as_graph_element(v).op.type, ops._as_graph_element(3))
         print(ops._get_graph_from_inputs([t, 1.]) is t.graph)
+        from tensorflow.python.layers import utils
+        print(utils.constant_value(True), utils.constant_value(tf.constant(False)), utils.constant_value(t[0] > 0))
+        from tensorflow.python.ops import rnn_cell_impl
+        zeros = rnn_cell_impl._zero_state_tensors((2, [3]), 4, tf.float64)
+        print(zeros[0].shape, zeros[1][0].shape, zeros[0].dtype.name)
         """)
-    assert out.splitlines() == ["[True, True, True, False, False]", "[True, False, True, False]", "Identity None", "True"]
+    assert out.splitlines() == ["[True, True, True, False, False]", "[True, False, True, False]", "Identity None", "True", "True False None",
+                                "(4, 2) (4, 3) float64"]
 
 
 def test_names_that_python_and_numpy_removed_are_given_back_if_asked(tmp_path):
@@ -103,6 +109,31 @@ def test_names_that_python_and_numpy_removed_are_given_back_if_asked(tmp_path):
     assert done.stdout.splitlines() == [
         "True 6 (['a', 'b'], 'more', 'options', (2,))", "ValueError Function has keyword",
         "float64 True 3 float64 float32 True 6 [False, True] 2.0", "True < False"]
+
+
+def test_modules_name_one_another_as_in_tensorflow(tmp_path):
+    out, _ = run(tmp_path, """
+        import pyflow
+        import tensorflow as tf
+        from tensorflow.python import tf2
+        from tensorflow.python.framework import device_spec
+        from tensorflow.python.keras.engine import input_spec
+        from tensorflow.python.ops import array_ops, rnn, rnn_cell_impl
+        from tensorflow.python.ops.rnn import rnn_cell_impl as the_same
+        print(rnn.rnn_cell_impl is rnn_cell_impl is the_same, array_ops.dtypes.float32 is tf.float32, tf2.enabled(),
+              device_spec.DeviceSpec is tf.DeviceSpec, input_spec.InputSpec is tf.layers.InputSpec)
+        x, y = tf.zeros([2, 3]), tf.placeholder(tf.float32)
+        for function in (array_ops.shape_internal, array_ops.size_internal, array_ops.rank_internal):
+            a, b, c = function(x), function(y, name="named"), function(x, optimize=False)
+            with tf.Session() as sess:
+                print(a.op.type, b.op.name, c.op.type, *[v.tolist() for v in sess.run([a, b, c], {y: [[1.]]})])
+        print(array_ops.shape_internal(x, out_type=tf.int64).dtype.name)
+        try: rnn.no_such_ops
+        except AttributeError as e: print(e)
+        """)
+    assert out.splitlines() == [
+        "True True False True True", "Const named Shape [2, 3] [1, 1] [2, 3]", "Const named_1 Size 6 1 6",
+        "Const named_2 Rank 2 2 2", "int64", "module 'tensorflow.python.ops.rnn' has no attribute 'no_such_ops' in pyflow"]
 
 
 H5PY = """

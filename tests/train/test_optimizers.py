@@ -124,3 +124,29 @@ def test_piecewise_constant_arguments():
         tf.train.piecewise_constant(tf.constant(1), [1], [1.0])
     with pytest.raises(ValueError, match="global_step is required"):
         tf.train.exponential_decay(0.1, None, 10, 0.5)
+
+
+def test_a_subclass_defines_what_its_variables_need():
+    """As in TensorFlow: only dense updates of one kind of variable, or apply_gradients alone (as BERT's optimiser)."""
+    class Dense(tf.train.Optimizer):
+        def __init__(self): super().__init__(False, "Dense")
+        def _apply_dense(self, grad, var): return tf.assign_sub(var, 0.5 * grad).op
+
+    class Whole(tf.train.Optimizer):
+        def __init__(self): super().__init__(False, "Whole")
+        def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+            return tf.group(*[tf.assign_sub(v, g) for g, v in grads_and_vars])
+
+    with tf.Graph().as_default(), tf.Session() as sess:
+        v = tf.Variable([1.0, 2.0], name="v", use_resource=False)
+        handle = tf.Variable([1.0, 2.0], name="handle", use_resource=True)
+        steps = [kind().minimize(tf.reduce_sum(v), var_list=[v]) for kind in (Dense, Whole)]
+        sess.run([v.initializer, handle.initializer])
+        for step, want in zip(steps, ([0.5, 1.5], [-0.5, 0.5])):
+            sess.run(step)
+            assert sess.run(v).tolist() == want
+        for loss, method in ((tf.reduce_sum(tf.gather(v, [0])), "_apply_sparse"),
+                             (tf.reduce_sum(handle), "_resource_apply_dense"),
+                             (tf.reduce_sum(tf.gather(handle, [0])), "_resource_apply_sparse")):
+            with pytest.raises(NotImplementedError, match=f"Dense has no {method}, which the update of variable "):
+                Dense().minimize(loss)

@@ -10,7 +10,8 @@ import contextlib
 import pyflow as tf
 from pyflow.framework.graph import graph_of
 from pyflow.lib.rnn.rnn_cell import LayerRNNCell  # noqa: F401 - rnn_cell_impl.LayerRNNCell
-from pyflow.lib.rnn.rnn_cell_base import RNNCell
+from pyflow.lib.rnn.rnn_cell_base import RNNCell, zero_states
+from pyflow.ops.base.tensors import shape_internal  # noqa: F401 - array_ops.shape_internal
 
 
 # ---------------------------------------------------------------- control flow
@@ -36,6 +37,9 @@ def smart_constant_value(pred):
     if pred in (0, 1):
         return bool(pred)
     raise TypeError(f"`pred` must be a Tensor, or a Python bool, or 1 or 0. Found instead: {pred!r}")
+
+
+constant_value = smart_constant_value       # python.layers.utils.constant_value
 
 
 def smart_cond(pred, true_fn=None, false_fn=None, name=None):
@@ -66,6 +70,20 @@ def _as_graph_element(obj):
 def _get_graph_from_inputs(op_input_list, graph=None):
     """framework.ops._get_graph_from_inputs: the graph of the inputs, or `graph`, or the default."""
     return graph_of(op_input_list, graph)
+
+
+def size_internal(input, name=None, optimize=True, out_type=tf.int32):
+    """array_ops.size_internal: tf.size, which may be told not to fold."""
+    if optimize or is_sparse(input):
+        return tf.size(input, name=name, out_type=out_type)
+    return tf.raw_ops.Size(input=tf.convert_to_tensor(input), out_type=out_type, name=name)
+
+
+def rank_internal(input, name=None, optimize=True):
+    """array_ops.rank_internal: tf.rank, which may be told not to fold."""
+    if optimize or is_sparse(input):
+        return tf.rank(input, name=name)
+    return tf.raw_ops.Rank(input=tf.convert_to_tensor(input), name=name)
 
 
 # ---------------------------------------------------------------- sparse tensors, weights
@@ -153,6 +171,14 @@ def _linear(args, output_size, bias, bias_initializer=None, kernel_initializer=N
     start = bias_initializer or tf.constant_initializer(0.0, dtype=parts[0].dtype.base_dtype)
     return tf.nn.bias_add(product, tf.get_variable(
         "bias", [output_size], dtype=parts[0].dtype.base_dtype, initializer=start))
+
+
+_RNNCell = RNNCell                      # its name in TF 1.0 and 1.1's rnn_cell_impl
+
+
+def _zero_state_tensors(state_size, batch_size, dtype):
+    """rnn_cell_impl._zero_state_tensors: zeros [batch_size] + size for each size of a nest."""
+    return zero_states(state_size, batch_size, dtype)
 
 
 def assert_like_rnncell(cell_name, cell):

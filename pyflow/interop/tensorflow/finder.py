@@ -89,9 +89,16 @@ class _Module(types.ModuleType):
             value = value_in(home, name)
             if value is not _MISSING:
                 break
-        if isinstance(value, types.ModuleType) and value.__name__.startswith("pyflow") or (
-                value is _MISSING and name[0].islower() and homes_of(path) is not None):
-            return importlib.import_module(f"{self.__name__}.{name}")
+        module = isinstance(value, types.ModuleType) and value.__name__.startswith("pyflow")
+        if module or value is _MISSING and name[0].islower():
+            if homes_of(path) is not None:
+                return importlib.import_module(f"{self.__name__}.{name}")
+            sibling = paths.sibling(self._path, name)
+            if sibling and homes_of(sibling) is not None:
+                return importlib.import_module(f"{self._finder.root}.{sibling}")
+            if module:                      # a namespace of tf, found in a module below python
+                return importlib.import_module(
+                    f"{self._finder.root}.{value.__name__.partition('.')[2]}")
         return value
 
     def __dir__(self):
@@ -159,7 +166,8 @@ def _public_value(module, name):
     """`name` of tf or of something in it, without the search for near names; or _MISSING."""
     if name in vars(module):
         value = vars(module)[name]
-        shown = not isinstance(value, types.ModuleType) or value.__name__.startswith("pyflow.")
+        shown = not isinstance(value, types.ModuleType) or (
+            value.__name__.startswith("pyflow.") or name in vars(module).get("__all__", ()))
         return value if shown else _MISSING
     if isinstance(module, types.ModuleType) and module.__name__.startswith("pyflow"):
         path = (module.__name__ + ".").partition(".")[2] + name

@@ -31,6 +31,7 @@ python.framework.sparse_tensor: . pyflow:framework.sparse_values pyflow:interop.
 python.framework.indexed_slices: . pyflow:framework.sparse_values
 python.framework.load_library: .
 python.framework.device: . pyflow:framework.device
+python.framework.device_spec: .
 python.framework.versions: version .
 python.framework.function: pyflow:lib.function.defun
 python.framework.meta_graph: pyflow:train.meta_graph
@@ -38,7 +39,7 @@ python.framework.smart_cond: pyflow:interop.tensorflow.extras
 python.framework.test_util: pyflow:interop.tensorflow.test_util
 python.framework.test_ops:
 python.framework.common_shapes: pyflow:ops.base.common
-python.ops.array_ops: . manip sparse pyflow:lib.array.identity_functions
+python.ops.array_ops: . manip sparse pyflow:lib.array.identity_functions pyflow:interop.tensorflow.extras
 python.ops.math_ops: . math pyflow:interop.tensorflow.extras
 python.ops.nn_ops: nn .
 python.ops.nn_impl: nn .
@@ -97,6 +98,9 @@ python.ops.metrics_impl: metrics
 python.ops.special_math_ops: . math
 python.ops.spectral_ops: spectral signal .
 python.ops.standard_ops: .
+python.tf2: pyflow:interop.tensorflow.tf2
+python.keras.engine.input_spec: layers
+python.keras.engine.base_layer: layers
 python.ops.confusion_matrix: . pyflow:interop.tensorflow.extras
 python.ops.weights_broadcast_ops: pyflow:lib.nn.weights_broadcast
 python.ops.bitwise_ops: bitwise
@@ -280,6 +284,15 @@ def homes_of(path):
         pattern.count(".") == path.count(".") and _matched(pattern.split("."), parts) is not None
         for pattern in ABOVE_PATTERNS)
     return () if above else None
+
+
+def sibling(path, name):
+    """The path of a module that TensorFlow's module at `path` imports by `name`, or None:
+    tensorflow.python.ops.rnn.rnn_cell_impl is tensorflow.python.ops.rnn_cell_impl."""
+    if path not in ROWS or not path.startswith("python."):
+        return None
+    return next((f"python.{folder}.{name}" for folder in ("ops", "framework", "util", "training")
+                 if f"python.{folder}.{name}" in EXACT), None)
 
 
 def _matched(pattern, parts):
