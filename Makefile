@@ -9,7 +9,8 @@
 #              half an hour, MODELS="--check" the answers alone; make models-end-to-end: six of the packages as their users run them
 # make oracle  record TensorFlow's answers anew (downloads TensorFlow into .venv-tf)
 # make programs     public TensorFlow 1.x programs, fetched into build/programs, beside TensorFlow's recorded end values (MNIST in the
-#              folder PYFLOW_DATA; FROM=FOLDER where repositories are copied already, ONLY=REGEX some of them)
+#              folder PYFLOW_DATA; FROM=FOLDER where repositories are copied already, ONLY=REGEX some of them); 20 minutes;
+#              all of them write tests/programs/results.md
 # make ui-check     TensorBoard's pages on a log folder of pyflow's, in headless Chromium (Debian's chromium and chromium-driver;
 #              tensorboard and selenium into .venv-ui); a minute; PICTURES=docs/images writes the pictures anew
 # make dev     an editable install for working on pyflow
@@ -25,6 +26,7 @@
 # make queue-schedules   random schedules of calls on queues against a model (COUNT=1000000; minutes)
 # make fuzz-ops      bad calls of every op, plain and under ASan and UBSan (COUNT=10000 of each; hours)
 # make fuzz-saved    damaged checkpoints of TensorFlow's and SavedModels (COUNT=100000; minutes)
+# make kills         a monitored training killed at 300 random moments, in the midst of saving too (COUNT=300; minutes)
 # make soak          1,000,000 mixed steps (minutes); memory, threads and handles stay flat
 PYTHON ?= python3
 BIN := .venv/bin
@@ -45,7 +47,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
 
 PARTS := test-system test-ops test-graphs test-others
 MORE := test-baseline test-avx2 test-cuda
-.PHONY: demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved sanitize soak queue-schedules compile-all test-matrix clean
+.PHONY: demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved sanitize soak kills queue-schedules compile-all test-matrix clean
 
 demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
@@ -112,9 +114,10 @@ oracle: .venv/installed .venv-tf/ready
 	.venv-tf/bin/python tests/shapes/record_nodes.py .venv-tf/nodes.pkl
 	.venv-tf/bin/python tests/shapes/record_functions.py
 
-PROGRAM_NEEDS := "numpy==2.0.*" matplotlib scikit-learn scipy pandas six  # what the programs themselves import
+PROGRAM_NEEDS := "numpy==2.0.*" matplotlib "scikit-learn==1.6.*" scipy pandas seaborn six  # what the programs themselves import
 programs: .venv/installed .venv-programs/ready
-	$(BIN)/python tests/programs/run.py --python .venv-programs/bin/python $(if $(FROM),--from $(FROM)) $(if $(ONLY),--only "$(ONLY)")
+	$(BIN)/python tests/programs/run.py --python .venv-programs/bin/python $(if $(FROM),--from $(FROM)) $(if $(ONLY),--only "$(ONLY)") \
+	  $(if $(ONLY),,--table tests/programs/results.md)
 
 .venv-programs/ready: .venv/installed
 	$(PYTHON) -m venv --clear .venv-programs && .venv-programs/bin/python -m pip --disable-pip-version-check -q install \
@@ -182,6 +185,9 @@ compile-all: .venv/installed-tests
 
 test-matrix: .venv/installed-tests
 	$(BIN)/python tests/portability/matrix.py dist/pyflow_dataflow-*.whl $(MATRIX)
+
+kills: .venv/installed-tests
+	$(BIN)/python tests/train/kills.py --kills $(or $(COUNT),300)
 
 soak: .venv/installed-tests
 	cd tests && ../$(BIN)/python fuzz/soak.py

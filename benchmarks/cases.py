@@ -243,10 +243,7 @@ def training(tf, build, batch, rate=0.01):
     with tf.Graph().as_default():
         tf.set_random_seed(0)
         x, y = tf.placeholder(tf.float32, [batch, 784]), tf.placeholder(tf.int64, [batch])
-        loss = tf.reduce_mean(
-            tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=build(tf, x))
-        )
-        step = tf.train.GradientDescentOptimizer(rate).minimize(loss)
+        loss, step = descent(tf, build(tf, x), y, rate)
         session = tf.Session(config=config(tf))
         session.run(tf.global_variables_initializer())
         call = session.make_callable([loss, step], [x, y])
@@ -256,6 +253,14 @@ def training(tf, build, batch, rate=0.01):
             None,
             counter(tf, session, [loss, step], {x: images, y: labels}),
         )
+
+
+def descent(tf, logits, labels, rate=0.01):
+    """(loss, training step) of a classifier."""
+    loss = tf.reduce_mean(
+        tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+    )
+    return loss, tf.train.GradientDescentOptimizer(rate).minimize(loss)
 
 
 def weights(tf, *shape):
@@ -274,31 +279,35 @@ def train_softmax(tf):
     return training(tf, build, 100)
 
 
+def mlp(tf, x):
+    """Logits of images [batch, 784]."""
+    w, b = weights(tf, 784, 100)
+    v, c = weights(tf, 100, 10)
+    return tf.matmul(tf.nn.relu(tf.matmul(x, w) + b), v) + c
+
+
+def lenet(tf, x):
+    """Logits of images [batch, 784]."""
+    x = tf.reshape(x, [-1, 28, 28, 1])
+    for shape in ((5, 5, 1, 32), (5, 5, 32, 64)):
+        w, b = weights(tf, *shape)
+        x = tf.nn.relu(
+            tf.nn.bias_add(tf.nn.conv2d(x, w, strides=[1, 1, 1, 1], padding="SAME"), b)
+        )
+        x = tf.nn.max_pool(x, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME")
+    w, b = weights(tf, 7 * 7 * 64, 1024)
+    v, c = weights(tf, 1024, 10)
+    return tf.matmul(tf.nn.relu(tf.matmul(tf.reshape(x, [-1, 7 * 7 * 64]), w) + b), v) + c
+
+
 @case
 def train_mlp(tf):
-    def build(tf, x):
-        w, b = weights(tf, 784, 100)
-        v, c = weights(tf, 100, 10)
-        return tf.matmul(tf.nn.relu(tf.matmul(x, w) + b), v) + c
-
-    return training(tf, build, 100)
+    return training(tf, mlp, 100)
 
 
 @case
 def train_lenet(tf):
-    def build(tf, x):
-        x = tf.reshape(x, [-1, 28, 28, 1])
-        for shape in ((5, 5, 1, 32), (5, 5, 32, 64)):
-            w, b = weights(tf, *shape)
-            x = tf.nn.relu(
-                tf.nn.bias_add(tf.nn.conv2d(x, w, strides=[1, 1, 1, 1], padding="SAME"), b)
-            )
-            x = tf.nn.max_pool(x, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME")
-        w, b = weights(tf, 7 * 7 * 64, 1024)
-        v, c = weights(tf, 1024, 10)
-        return tf.matmul(tf.nn.relu(tf.matmul(tf.reshape(x, [-1, 7 * 7 * 64]), w) + b), v) + c
-
-    return training(tf, build, 64)
+    return training(tf, lenet, 64)
 
 
 def ptb_data(steps=20, batch=20, words=10_000):
@@ -307,36 +316,40 @@ def ptb_data(steps=20, batch=20, words=10_000):
     return text[:, :-1].copy(), text[:, 1:].copy()
 
 
+def ptb(tf, x, y, steps=20, batch=20, units=200, layers=2, words=10_000):
+    """(loss, step) of PTB-small (Zaremba 2014), unrolled: embedding, two LSTM layers, softmax over
+    10,000 words, gradients clipped by their global norm, gradient descent."""
+
+    def variable(*shape):
+        return tf.Variable(tf.random_uniform(shape, -0.1, 0.1))
+
+    inputs = tf.unstack(tf.nn.embedding_lookup(variable(words, units), x), axis=1)
+    for _ in range(layers):
+        kernel, bias = variable(2 * units, 4 * units), tf.Variable(tf.zeros([4 * units]))
+        c = h = tf.zeros([batch, units])
+        for t in range(steps):
+            gates = tf.nn.bias_add(tf.matmul(tf.concat([inputs[t], h], 1), kernel), bias)
+            i, j, f, o = tf.split(gates, 4, axis=1)
+            c = c * tf.sigmoid(f + 1.0) + tf.sigmoid(i) * tf.tanh(j)
+            inputs[t] = h = tf.tanh(c) * tf.sigmoid(o)
+    outputs = tf.reshape(tf.stack(inputs, axis=1), [-1, units])
+    logits = tf.matmul(outputs, variable(units, words)) + tf.Variable(tf.zeros([words]))
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+        labels=tf.reshape(y, [-1]), logits=logits
+    )
+    loss = tf.reduce_sum(losses) / batch
+    trained = tf.trainable_variables()
+    gradients, _ = tf.clip_by_global_norm(tf.gradients(loss, trained), 5.0)
+    return loss, tf.train.GradientDescentOptimizer(1.0).apply_gradients(zip(gradients, trained))
+
+
 @case
-def train_ptb(tf, steps=20, batch=20, units=200, layers=2, words=10_000):
-    """PTB-small's step (Zaremba 2014), unrolled: embedding, two LSTM layers, softmax over 10,000
-    words, gradients clipped by their global norm, gradient descent."""
-    x_data, y_data = ptb_data(steps, batch, words)
+def train_ptb(tf, steps=20, batch=20):
+    x_data, y_data = ptb_data(steps, batch)
     with tf.Graph().as_default():
         tf.set_random_seed(0)
         x, y = (tf.placeholder(tf.int32, [batch, steps]) for _ in range(2))
-
-        def variable(*shape):
-            return tf.Variable(tf.random_uniform(shape, -0.1, 0.1))
-
-        inputs = tf.unstack(tf.nn.embedding_lookup(variable(words, units), x), axis=1)
-        for _ in range(layers):
-            kernel, bias = variable(2 * units, 4 * units), tf.Variable(tf.zeros([4 * units]))
-            c = h = tf.zeros([batch, units])
-            for t in range(steps):
-                gates = tf.nn.bias_add(tf.matmul(tf.concat([inputs[t], h], 1), kernel), bias)
-                i, j, f, o = tf.split(gates, 4, axis=1)
-                c = c * tf.sigmoid(f + 1.0) + tf.sigmoid(i) * tf.tanh(j)
-                inputs[t] = h = tf.tanh(c) * tf.sigmoid(o)
-        outputs = tf.reshape(tf.stack(inputs, axis=1), [-1, units])
-        logits = tf.matmul(outputs, variable(units, words)) + tf.Variable(tf.zeros([words]))
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
-            labels=tf.reshape(y, [-1]), logits=logits
-        )
-        loss = tf.reduce_sum(losses) / batch
-        trained = tf.trainable_variables()
-        gradients, _ = tf.clip_by_global_norm(tf.gradients(loss, trained), 5.0)
-        step = tf.train.GradientDescentOptimizer(1.0).apply_gradients(zip(gradients, trained))
+        loss, step = ptb(tf, x, y, steps, batch)
         session = tf.Session(config=config(tf))
         session.run(tf.global_variables_initializer())
         call = session.make_callable([loss, step], [x, y])

@@ -14,6 +14,7 @@ import time
 import datasets
 import models
 import pyflow as tf
+from pyflow import progress
 
 #        model, epochs, batch size, Adam's rate, accuracy to reach
 DIGITS = [(models.convnet, 40, 50, 2e-3, 0.97)]
@@ -40,13 +41,13 @@ class Classifier:
     def train(self, data, test, epochs, batch, seed):
         self.session.run(self.init)
         start, steps = time.time(), 0
-        for epoch in range(1, epochs + 1):
+        for epoch in progress.steps(range(1, epochs + 1), "training"):
             for images, labels in datasets.batches(data, batch, seed * 1000 + epoch):
                 _, loss = self.session.run([self.train_op, self.loss], {self.x: images, self.y: labels, self.keep: 0.5})
                 steps += 1
             if epoch % max(1, epochs // 8) == 0:
-                print(f"  epoch {epoch:3d}  step {steps:5d}  loss {loss:.4f}  test accuracy {self.accuracy(test):.4f}"
-                      f"  {time.time() - start:5.1f} s", flush=True)
+                progress.line(f"  epoch {epoch:3d}  step {steps:5d}  loss {loss:.4f}  test accuracy"
+                              f" {self.accuracy(test):.4f}  {time.time() - start:5.1f} s")
 
     def accuracy(self, data):
         parts = [(data[0][i:i + 1000], data[1][i:i + 1000]) for i in range(0, len(data[0]), 1000)]

@@ -23,6 +23,7 @@ import numpy as np
 import datasets
 import models
 import pyflow as tf
+from pyflow import progress
 from pyflow.interop import onnx
 
 PLACES = 4
@@ -84,7 +85,7 @@ def upright_classifier(path, seed):
         loss = tf.losses.sparse_softmax_cross_entropy(y, logits)
         step = tf.train.AdamOptimizer(2e-3).minimize(loss)
         session.run(tf.global_variables_initializer())
-        for epoch in range(10):
+        for epoch in progress.steps(range(10), "training"):
             for images, labels in datasets.batches(train, 50, seed * 100 + epoch):
                 session.run(step, {x: images, y: labels})
         read = session.run(reads, {x: test[0]}).argmax(1)
@@ -160,11 +161,11 @@ class Tuner:
         for at in range(0, len(images), size):
             kept = self.session.run(self.frozen, {self.x: images[at:at + size]})
             batches.append({**dict(zip(self.frozen, kept)), self.labels: labels[at:at + size]})
-        for epoch in range(self.task.settings["epochs"]):
+        for epoch in progress.steps(range(self.task.settings["epochs"]), "fine-tuning"):
             losses = [self.session.run([self.step, self.loss], batches[k])[1]
                       for k in random.permutation(len(batches))]
             if epoch % 5 == 4:
-                print(f"  epoch {epoch + 1:3d}  loss {np.mean(losses):.4f}", flush=True)
+                progress.line(f"  epoch {epoch + 1:3d}  loss {np.mean(losses):.4f}")
 
     def outputs(self, images, size=50):
         return np.concatenate([self.session.run(self.y, {self.x: images[at:at + size]})

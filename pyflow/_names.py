@@ -72,10 +72,15 @@ _PROTOS = (
     " OptimizerOptions RunOptions"
 )
 LAZY = {name: ("pyflow.framework.protos", name) for name in _PROTOS.split()}
+LAZY.update({f"train.{name}": ("pyflow.framework.protos", name)
+             for name in "ClusterDef JobDef ServerDef".split()})
 _EVENTS = "Event HistogramProto SessionLog Summary SummaryMetadata"
 LAZY.update({name: ("pyflow.framework.protos", name) for name in _EVENTS.split()})
 _EVENTS = "Event SessionLog Summary SummaryDescription TaggedRunMetadata"
 LAZY.update({f"summary.{name}": ("pyflow.framework.protos", name) for name in _EVENTS.split()})
+_EXAMPLES = ("BytesList Example Feature FeatureList FeatureLists Features FloatList Int64List"
+             " SequenceExample")
+LAZY.update({f"train.{name}": ("pyflow.framework.protos", name) for name in _EXAMPLES.split()})
 LAZY.update({f"contrib.tensorboard.plugins.projector.{name}": ("pyflow.framework.protos", name)
              for name in ("EmbeddingInfo", "ProjectorConfig", "SpriteMetadata")})
 LAZY.update({
@@ -91,6 +96,7 @@ LAZY.update({
     "keras.__version__": ("pyflow.platform.keras_data", "__version__"),
     "keras.datasets.mnist": ("pyflow.platform.keras_data", "mnist"),
     "keras.datasets.cifar10": ("pyflow.platform.keras_data", "cifar10"),
+    "contrib.layers.summaries": ("pyflow.lib.contrib.layer_summaries", None),
     "contrib.keras.datasets.mnist": ("pyflow.platform.keras_data", "mnist"),
     "contrib.keras.datasets.cifar10": ("pyflow.platform.keras_data", "cifar10"),
     "test": ("pyflow.platform.test", None),
@@ -113,13 +119,12 @@ LAZY.update({f"version.{name}": ("pyflow.platform.version", name)
              for name in f"VERSION PYFLOW_VERSION {_VERSIONS}".split()})
 ELSEWHERE = {**RENAMED, **LAZY}
 HOMES = {name: module for module, names in _public.PUBLIC.items() for name in names.split()}
-PACKAGES = {"pyflow.train", "pyflow.saved_model"}             # namespaces that have a folder
+PACKAGES = {"pyflow.train", "pyflow.saved_model", "pyflow.estimator",  # namespaces that have a
+            "pyflow.feature_column"}                                   # folder
 NAMESPACES = sorted({path for name in [*HOMES, *ELSEWHERE]                # outer ones first
                      for path in itertools.accumulate(name.split(".")[:-1], "{}.{}".format)})
 
 _V2 = "pyflow has TensorFlow 1.x's graph API, not TensorFlow 2's"
-_FEED = "feed batches through placeholders"
-_READERS = f"readers are not in this version; {_FEED}"
 NOT_HERE = {                            # well-known names that pyflow does not have, and what to do
     "GradientTape": f"{_V2}; use tf.gradients(y, xs)",
     "Module": f"{_V2}; use tf.variable_scope and tf.get_variable",
@@ -128,26 +133,16 @@ NOT_HERE = {                            # well-known names that pyflow does not 
                     "callbacks", "constraints", "estimator", "experimental", "initializers",
                     "layers", "losses", "metrics", "models", "optimizers", "preprocessing",
                     "regularizers", "utils", "wrappers")},
-    "estimator": "not in this version; write the loop with tf.Session and tf.train",
     "data": "not in this version; feed batches through placeholders",
     "distribute": "not in this version, which runs in one process",
     "lite": "not in this version; a frozen graph runs without Python through libpyflow_rt",
     "train.SummaryWriter": "TensorFlow 0.x's name of tf.summary.FileWriter",
     "train.Server": "not in this version, which runs in one process",
-    "train.ClusterSpec": "not in this version, which runs in one process",
-    "train.SyncReplicasOptimizer": "not in this version, which runs in one process",
     **{f"{kind}_summary": f"TensorFlow 0.x's name of tf.summary.{kind}" for kind in
        ("scalar", "histogram", "image", "audio", "merge")},
     "tensor_summary": "TensorFlow 0.x's name of tf.summary.tensor_summary",
     "merge_all_summaries": "TensorFlow 0.x's name of tf.summary.merge_all",
-    **dict.fromkeys((
-        "ReaderBase", "TFRecordReader", "TextLineReader", "WholeFileReader",
-        "FixedLengthRecordReader", "IdentityReader", "LMDBReader"), _READERS),
-    **dict.fromkeys((
-        "FixedLenFeature", "VarLenFeature", "FixedLenSequenceFeature", "SparseFeature",
-        "parse_example", "parse_single_example", "parse_single_sequence_example",
-        "train.Example", "train.Feature", "train.Features"),
-        f"TFRecord files are not read in this version; {_FEED}"),
+    "LMDBReader": "files of LMDB are not read; convert them to TFRecords",
 }
 NOT_HERE.update({
     "contrib.slim.nets": "slim's networks are not in this version; write them with slim's layers",

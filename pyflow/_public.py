@@ -93,6 +93,8 @@ PUBLIC = {
         "contrib.framework.current_arg_scope contrib.framework.has_arg_scope "
         "contrib.slim.add_arg_scope contrib.slim.arg_scope contrib.slim.arg_scoped_arguments "
         "contrib.slim.has_arg_scope",
+    "pyflow.lib.contrib.compiler":
+        "contrib.compiler.jit.experimental_jit_scope",
     "pyflow.lib.contrib.conv_layers":
         "contrib.layers.conv1d contrib.layers.conv2d contrib.layers.conv2d_in_plane "
         "contrib.layers.conv2d_transpose contrib.layers.conv3d contrib.layers.conv3d_transpose "
@@ -164,6 +166,14 @@ PUBLIC = {
         "contrib.slim.utils.get_variable_collections contrib.slim.utils.last_dimension "
         "contrib.slim.utils.n_positive_integers contrib.slim.utils.smart_cond "
         "contrib.slim.utils.two_element_tuple",
+    "pyflow.lib.contrib.legacy_seq2seq":
+        "contrib.legacy_seq2seq.attention_decoder contrib.legacy_seq2seq.basic_rnn_seq2seq "
+        "contrib.legacy_seq2seq.embedding_attention_decoder "
+        "contrib.legacy_seq2seq.embedding_attention_seq2seq "
+        "contrib.legacy_seq2seq.embedding_rnn_decoder "
+        "contrib.legacy_seq2seq.embedding_rnn_seq2seq "
+        "contrib.legacy_seq2seq.embedding_tied_rnn_seq2seq "
+        "contrib.legacy_seq2seq.one2many_rnn_seq2seq contrib.legacy_seq2seq.tied_rnn_seq2seq",
     "pyflow.lib.contrib.losses":
         "contrib.losses.absolute_difference contrib.losses.add_loss "
         "contrib.losses.compute_weighted_loss contrib.losses.cosine_distance "
@@ -290,6 +300,12 @@ PUBLIC = {
         "data.Iterator",
     "pyflow.lib.data.options":
         "data.Options data.experimental.OptimizationOptions data.experimental.ThreadingOptions",
+    "pyflow.lib.data.parsed":
+        "contrib.data.CsvDataset contrib.data.make_batched_features_dataset "
+        "contrib.data.make_csv_dataset contrib.data.parse_example_dataset "
+        "contrib.data.rejection_resample data.experimental.CsvDataset "
+        "data.experimental.make_batched_features_dataset data.experimental.make_csv_dataset "
+        "data.experimental.parse_example_dataset data.experimental.rejection_resample",
     "pyflow.lib.data.readers":
         "data.FixedLengthRecordDataset data.TFRecordDataset data.TextLineDataset",
     "pyflow.lib.files.io_functions":
@@ -439,8 +455,9 @@ PUBLIC = {
         "losses.Reduction losses.absolute_difference losses.add_loss losses.compute_weighted_loss "
         "losses.cosine_distance losses.get_losses losses.get_regularization_loss "
         "losses.get_regularization_losses losses.get_total_loss losses.hinge_loss "
-        "losses.huber_loss losses.log_loss losses.mean_squared_error losses.sigmoid_cross_entropy "
-        "losses.softmax_cross_entropy losses.sparse_softmax_cross_entropy",
+        "losses.huber_loss losses.log_loss losses.mean_pairwise_squared_error "
+        "losses.mean_squared_error losses.sigmoid_cross_entropy losses.softmax_cross_entropy "
+        "losses.sparse_softmax_cross_entropy",
     "pyflow.lib.nn.nn_functions":
         "clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value global_norm "
         "linalg.global_norm linalg.l2_normalize math.l2_normalize math.zero_fraction nn.dropout "
@@ -478,6 +495,14 @@ PUBLIC = {
         "nn.with_space_to_batch",
     "pyflow.lib.nn.weighted_functions":
         "nn.compute_average_loss nn.scale_regularization_loss nn.silu nn.weighted_moments",
+    "pyflow.lib.parsing.features":
+        "FixedLenFeature FixedLenSequenceFeature SparseFeature VarLenFeature io.FixedLenFeature "
+        "io.FixedLenSequenceFeature io.SparseFeature io.VarLenFeature",
+    "pyflow.lib.parsing.parsing":
+        "decode_json_example io.decode_json_example io.parse_example io.parse_sequence_example "
+        "io.parse_single_example io.parse_single_sequence_example io.parse_tensor "
+        "io.serialize_tensor parse_example parse_single_example parse_single_sequence_example "
+        "parse_tensor serialize_tensor",
     "pyflow.lib.queue.accumulators":
         "ConditionalAccumulator ConditionalAccumulatorBase SparseConditionalAccumulator "
         "sparse.SparseConditionalAccumulator",
@@ -496,9 +521,12 @@ PUBLIC = {
         "random_gamma random_poisson",
     "pyflow.lib.random.stateless_variate_functions":
         "random.stateless_binomial random.stateless_gamma random.stateless_poisson",
+    "pyflow.lib.reader.readers":
+        "FixedLengthRecordReader IdentityReader ReaderBase TFRecordReader TextLineReader "
+        "WholeFileReader",
     "pyflow.lib.rnn.legacy_seq2seq":
-        "contrib.legacy_seq2seq.rnn_decoder contrib.legacy_seq2seq.sequence_loss "
-        "contrib.legacy_seq2seq.sequence_loss_by_example",
+        "contrib.legacy_seq2seq.model_with_buckets contrib.legacy_seq2seq.rnn_decoder "
+        "contrib.legacy_seq2seq.sequence_loss contrib.legacy_seq2seq.sequence_loss_by_example",
     "pyflow.lib.rnn.rnn":
         "nn.bidirectional_dynamic_rnn nn.dynamic_rnn nn.raw_rnn",
     "pyflow.lib.rnn.rnn_cell":
@@ -663,14 +691,27 @@ PUBLIC = {
         "train.FtrlOptimizer",
     "pyflow.train.proximal":
         "train.ProximalAdagradOptimizer train.ProximalGradientDescentOptimizer",
+    "pyflow.train.adagrad_da":
+        "train.AdagradDAOptimizer",
+    "pyflow.train.adam_variants":
+        "contrib.opt.AdaMaxOptimizer contrib.opt.LazyAdamOptimizer contrib.opt.NadamOptimizer",
+    "pyflow.train.sign_optimizers":
+        "contrib.opt.AddSignOptimizer contrib.opt.PowerSignOptimizer "
+        "contrib.opt.get_cosine_decay_fn contrib.opt.get_linear_decay_fn "
+        "contrib.opt.get_restart_decay_fn",
+    "pyflow.train.weight_decay":
+        "contrib.opt.AdamWOptimizer contrib.opt.DecoupledWeightDecayExtension "
+        "contrib.opt.LARSOptimizer contrib.opt.MomentumWOptimizer "
+        "contrib.opt.extend_with_decoupled_weight_decay",
     "pyflow.train.training_util":
         "contrib.framework.create_global_step contrib.framework.get_global_step "
         "contrib.framework.get_or_create_global_step train.assert_global_step "
         "train.create_global_step train.get_global_step train.get_or_create_global_step "
         "train.global_step",
     "pyflow.train.learning_rate_decay":
-        "train.cosine_decay train.exponential_decay train.inverse_time_decay "
-        "train.natural_exp_decay train.piecewise_constant train.piecewise_constant_decay "
+        "train.cosine_decay train.cosine_decay_restarts train.exponential_decay "
+        "train.inverse_time_decay train.linear_cosine_decay train.natural_exp_decay "
+        "train.noisy_linear_cosine_decay train.piecewise_constant train.piecewise_constant_decay "
         "train.polynomial_decay",
     "pyflow.train.moving_averages":
         "train.ExponentialMovingAverage",
@@ -682,11 +723,15 @@ PUBLIC = {
         "train.get_checkpoint_state train.latest_checkpoint train.update_checkpoint_state",
     "pyflow.train.device_setter":
         "train.replica_device_setter",
+    "pyflow.train.cluster_spec":
+        "train.ClusterSpec",
     "pyflow.train.iterator_saveable":
         "contrib.data.make_saveable_from_iterator data.experimental.make_saveable_from_iterator",
     "pyflow.train.saver":
         "train.Saver train.SaverDef train.export_meta_graph train.import_meta_graph",
-    "pyflow.train.warm_start":
+    "pyflow.train.wrapping_optimizers":
+        "contrib.opt.MovingAverageOptimizer contrib.opt.VariableClippingOptimizer",
+    "pyflow.train.initial_values":
         "train.init_from_checkpoint",
     "pyflow.train.contrib_checkpoints":
         "contrib.framework.assign_from_checkpoint contrib.framework.assign_from_checkpoint_fn "
@@ -737,6 +782,8 @@ PUBLIC = {
         "train.SessionCreator train.SingularMonitoredSession train.WorkerSessionCreator",
     "pyflow.train.supervisor":
         "train.Supervisor",
+    "pyflow.train.sync_replicas":
+        "train.SyncReplicasOptimizer",
     "pyflow.saved_model.folders":
         "saved_model.contains_saved_model saved_model.loader.maybe_saved_model_directory "
         "saved_model.maybe_saved_model_directory",
@@ -784,4 +831,115 @@ PUBLIC = {
         "saved_model.utils.build_tensor_info saved_model.utils.get_tensor_from_tensor_info",
     "pyflow.saved_model.writing":
         "saved_model.Builder saved_model.builder.SavedModelBuilder saved_model.simple_save",
+    "pyflow.feature_column.categorical":
+        "feature_column.categorical_column_with_hash_bucket "
+        "feature_column.categorical_column_with_identity "
+        "feature_column.categorical_column_with_vocabulary_file "
+        "feature_column.categorical_column_with_vocabulary_list feature_column.crossed_column "
+        "feature_column.weighted_categorical_column",
+    "pyflow.feature_column.dense":
+        "feature_column.embedding_column feature_column.indicator_column "
+        "feature_column.shared_embedding_columns",
+    "pyflow.feature_column.layers":
+        "feature_column.input_layer feature_column.linear_model "
+        "feature_column.make_parse_example_spec",
+    "pyflow.feature_column.numeric":
+        "feature_column.bucketized_column feature_column.numeric_column",
+    "pyflow.feature_column.sequences":
+        "contrib.feature_column.sequence_categorical_column_with_hash_bucket "
+        "contrib.feature_column.sequence_categorical_column_with_identity "
+        "contrib.feature_column.sequence_categorical_column_with_vocabulary_file "
+        "contrib.feature_column.sequence_categorical_column_with_vocabulary_list "
+        "contrib.feature_column.sequence_input_layer "
+        "contrib.feature_column.sequence_numeric_column "
+        "feature_column.sequence_categorical_column_with_hash_bucket "
+        "feature_column.sequence_categorical_column_with_identity "
+        "feature_column.sequence_categorical_column_with_vocabulary_file "
+        "feature_column.sequence_categorical_column_with_vocabulary_list "
+        "feature_column.sequence_numeric_column",
+    "pyflow.estimator.added_metrics":
+        "contrib.estimator.add_metrics estimator.add_metrics",
+    "pyflow.estimator.array_inputs":
+        "estimator.inputs.numpy_input_fn estimator.inputs.pandas_input_fn",
+    "pyflow.estimator.baseline":
+        "estimator.BaselineClassifier estimator.BaselineEstimator estimator.BaselineRegressor",
+    "pyflow.estimator.contrib_columns":
+        "contrib.layers.bucketized_column contrib.layers.create_feature_spec_for_parsing "
+        "contrib.layers.crossed_column contrib.layers.embedding_column "
+        "contrib.layers.input_from_feature_columns contrib.layers.one_hot_column "
+        "contrib.layers.real_valued_column contrib.layers.sparse_column_with_hash_bucket "
+        "contrib.layers.sparse_column_with_integerized_feature "
+        "contrib.layers.sparse_column_with_keys contrib.layers.sparse_column_with_vocabulary_file "
+        "contrib.layers.weighted_sparse_column",
+    "pyflow.estimator.contrib_datasets":
+        "contrib.learn.datasets.base.Dataset contrib.learn.datasets.base.Datasets "
+        "contrib.learn.datasets.base.load_boston contrib.learn.datasets.base.load_csv_with_header "
+        "contrib.learn.datasets.base.load_csv_without_header "
+        "contrib.learn.datasets.base.load_iris contrib.learn.datasets.base.shrink_csv "
+        "contrib.learn.datasets.load_boston contrib.learn.datasets.load_iris",
+    "pyflow.estimator.contrib_experiment":
+        "contrib.learn.Experiment contrib.learn.learn_runner.run",
+    "pyflow.estimator.contrib_learn":
+        "contrib.learn.DNNClassifier contrib.learn.DNNLinearCombinedClassifier "
+        "contrib.learn.DNNLinearCombinedRegressor contrib.learn.DNNRegressor "
+        "contrib.learn.Estimator contrib.learn.LinearClassifier contrib.learn.LinearRegressor "
+        "contrib.learn.MetricSpec contrib.learn.ModeKeys contrib.learn.ModelFnOps "
+        "contrib.learn.RunConfig contrib.learn.SKCompat "
+        "contrib.learn.infer_real_valued_columns_from_input "
+        "contrib.learn.infer_real_valued_columns_from_input_fn",
+    "pyflow.estimator.dnn":
+        "estimator.DNNClassifier estimator.DNNEstimator estimator.DNNRegressor",
+    "pyflow.estimator.dnn_linear_combined":
+        "estimator.DNNLinearCombinedClassifier estimator.DNNLinearCombinedEstimator "
+        "estimator.DNNLinearCombinedRegressor",
+    "pyflow.estimator.early_stopping":
+        "contrib.estimator.make_early_stopping_hook contrib.estimator.stop_if_higher_hook "
+        "contrib.estimator.stop_if_lower_hook contrib.estimator.stop_if_no_decrease_hook "
+        "contrib.estimator.stop_if_no_increase_hook "
+        "estimator.experimental.make_early_stopping_hook "
+        "estimator.experimental.stop_if_higher_hook estimator.experimental.stop_if_lower_hook "
+        "estimator.experimental.stop_if_no_decrease_hook "
+        "estimator.experimental.stop_if_no_increase_hook",
+    "pyflow.estimator.estimators":
+        "estimator.Estimator",
+    "pyflow.estimator.exporters":
+        "estimator.BestExporter estimator.Exporter estimator.FinalExporter "
+        "estimator.LatestExporter",
+    "pyflow.estimator.heads":
+        "contrib.estimator.binary_classification_head contrib.estimator.logistic_regression_head "
+        "contrib.estimator.multi_class_head contrib.estimator.multi_label_head "
+        "contrib.estimator.poisson_regression_head contrib.estimator.regression_head "
+        "estimator.BinaryClassHead estimator.Head estimator.LogisticRegressionHead "
+        "estimator.MultiClassHead estimator.MultiLabelHead estimator.PoissonRegressionHead "
+        "estimator.RegressionHead",
+    "pyflow.estimator.input_checkpoints":
+        "contrib.data.CheckpointInputPipelineHook data.experimental.CheckpointInputPipelineHook",
+    "pyflow.estimator.kmeans":
+        "contrib.factorization.COSINE_DISTANCE contrib.factorization.KMEANS_PLUS_PLUS_INIT "
+        "contrib.factorization.KMeans contrib.factorization.KMeansClustering "
+        "contrib.factorization.RANDOM_INIT contrib.factorization.SQUARED_EUCLIDEAN_DISTANCE "
+        "estimator.experimental.KMeans",
+    "pyflow.estimator.linear":
+        "estimator.LinearClassifier estimator.LinearEstimator estimator.LinearRegressor",
+    "pyflow.estimator.local_training":
+        "estimator.EvalSpec estimator.TrainSpec estimator.train_and_evaluate",
+    "pyflow.estimator.modes":
+        "estimator.ModeKeys",
+    "pyflow.estimator.outputs":
+        "estimator.export.ClassificationOutput estimator.export.ExportOutput "
+        "estimator.export.PredictOutput estimator.export.RegressionOutput",
+    "pyflow.estimator.parse_specs":
+        "estimator.classifier_parse_example_spec estimator.regressor_parse_example_spec",
+    "pyflow.estimator.receivers":
+        "estimator.export.ServingInputReceiver estimator.export.TensorServingInputReceiver "
+        "estimator.export.build_parsing_serving_input_receiver_fn "
+        "estimator.export.build_raw_serving_input_receiver_fn",
+    "pyflow.estimator.run_config":
+        "estimator.RunConfig",
+    "pyflow.estimator.spec":
+        "estimator.EstimatorSpec",
+    "pyflow.estimator.trees":
+        "estimator.BoostedTreesClassifier estimator.BoostedTreesRegressor",
+    "pyflow.estimator.warm_starting":
+        "estimator.VocabInfo estimator.WarmStartSettings train.VocabInfo train.warm_start",
 }

@@ -12,6 +12,7 @@ get_total_loss = _losses.get_total_loss
 hinge_loss = _losses.hinge_loss
 huber_loss = _losses.huber_loss
 log_loss = _losses.log_loss
+mean_pairwise_squared_error = _losses.mean_pairwise_squared_error
 mean_squared_error = _losses.mean_squared_error
 sigmoid_cross_entropy = _losses.sigmoid_cross_entropy
 softmax_cross_entropy = _losses.softmax_cross_entropy

@@ -301,6 +301,31 @@ cdef void pf_pycall_go "pf_pycall_go"(void* arg) noexcept nogil:
             st = host.fail(p.ctx, code, text, len(text))
     host.done(ticket, st)
 
+# ---------------------------------------------------------------- files behind a scheme
+cdef object serve_files             # function(path, what, fd)
+cdef pf_files files_table
+
+cdef pf_status call_files(int32_t what, pf_str path, int32_t fd, char* why, int64_t room) noexcept nogil:
+    """From any thread: it waits for the interpreter, and then for the file."""
+    with gil:
+        try:
+            serve_files(path.data[:path.len].decode("utf-8", "surrogateescape"), what, fd)
+            return PF_OK
+        except BaseException as e:
+            code = getattr(e, "_error_code", None) or PF_UNKNOWN
+            text = str(getattr(e, "message", None) or e or type(e).__name__).encode("utf-8", "replace")[:room - 1]
+            memcpy(why, <char*>text, len(text))
+            why[len(text)] = 0
+            return code
+
+def register_files(function):
+    """Kernels reach paths with a scheme by function(path, what, fd); what: 1 read, 2 write, 3 match; once in a process."""
+    global serve_files
+    serve_files = function
+    files_table.size = sizeof(pf_files)
+    files_table.call = call_files
+    pf_files_set(&files_table)
+
 # ---------------------------------------------------------------- known ops
 # Kernels of known ops for the CPU that are Python functions [register_hosted]:
 # function(*arrays, **attributes) -> array, or a tuple of arrays.  The arrays are the node's inputs, the attributes those of

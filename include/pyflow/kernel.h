@@ -523,6 +523,18 @@ typedef struct {
   void (*drop)(pf_fn_call *);           /* [any] *out is not needed any more; the call goes on; NULL is allowed */
 } pf_functions_api;
 
+/* ---------------------------------------------------------------- extension "pyflow.files/1" (since 1.2)
+ * Files behind a scheme, "s3://bucket/x", where somebody serves them: in Python, fsspec.  NULL where nobody does.  Bytes go by an
+ * open file of the caller's, from its beginning on, which is written or read to its end. */
+enum { PF_FILES_READ = 1,               /* the bytes of `path` into the file */
+       PF_FILES_WRITE = 2,              /* the file's bytes to `path` */
+       PF_FILES_MATCH = 3 };            /* paths that match the pattern `path`, each ended by a NUL, into the file */
+typedef struct {
+  uint32_t size, flags;
+  pf_status (*call)(int32_t what, pf_str path, int32_t fd, char *why, int64_t room);
+      /* [any] blocks; a failure says why in `why`, of `room` bytes, ended by a NUL */
+} pf_files;
+
 /* ---------------------------------------------------------------- extension "pyflow.compiler/1", offered by a plugin
  * Claims groups of nodes and turns each into one kernel (a JIT, an NPU).
  *

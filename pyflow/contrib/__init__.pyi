@@ -1,8 +1,12 @@
 """Types of pyflow.contrib.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
 from pyflow import contrib as _contrib
+from . import compiler as compiler
 from . import crf as crf
 from . import data as data
 from . import distributions as distributions
+from . import estimator as estimator
+from . import factorization as factorization
+from . import feature_column as feature_column
 from . import framework as framework
 from . import keras as keras
 from . import layers as layers
@@ -11,6 +15,7 @@ from . import legacy_seq2seq as legacy_seq2seq
 from . import losses as losses
 from . import metrics as metrics
 from . import nn as nn
+from . import opt as opt
 from . import rnn as rnn
 from . import seq2seq as seq2seq
 from . import slim as slim

@@ -230,6 +230,7 @@ class Graph(GraphScopes, GraphCollections):
             self._register(op)
         if context is not None:
             context.add_op(op)
+            self._put_behind_inputs(op)
         if scopes.control:
             self._record_op_seen_by_control_dependencies(op)
         if self._default_original_op is not None:
@@ -256,6 +257,17 @@ class Graph(GraphScopes, GraphCollections):
     def get_operations(self):
         """All operations, in the order they were made."""
         return list(self._nodes_by_id)
+
+    def _put_behind_inputs(self, op):
+        """Moves `op` behind what its context has added for its inputs, so that the order of
+        operations, of GraphDefs too, stays one in which inputs come first."""
+        with self._lock:
+            nodes, at = self._nodes_by_id, op._id - 1
+            if op._id == len(nodes) or nodes[at] is not op:
+                return
+            nodes.append(nodes.pop(at))
+            for number, moved in enumerate(nodes[at:], at + 1):
+                moved._id = number
 
     def _put_before(self, op, count):
         """Moves all operations but the first `count` before `op`, in the order of construction."""

@@ -16,6 +16,7 @@ States of a node: WAITING (inputs missing) -> READY [in file order] -> ADDED.
 
 import heapq
 
+from pyflow import progress
 from pyflow.framework import (default_graph, errors, function_inline, function_lower, op_check,
                               wire)
 from pyflow.framework.default_scopes import name_scope
@@ -327,15 +328,20 @@ class Import:
         ready = [n.index for n in self.nodes.values() if n.waiting == 0]
         order = list(self.nodes.values())
         heapq.heapify(ready)
-        added = 0
-        while ready:
-            node = order[heapq.heappop(ready)]
-            self.add(node)
-            added += 1
-            for reader in node.readers:
-                reader.waiting -= 1
-                if reader.waiting == 0:
-                    heapq.heappush(ready, reader.index)
+        added, look = 0, 1
+        with progress.of("importing nodes", len(order)) as shown:
+            while ready:
+                node = order[heapq.heappop(ready)]
+                self.add(node)
+                added += 1
+                if added == look:
+                    shown.set(added)
+                    look += shown.turns
+                for reader in node.readers:
+                    reader.waiting -= 1
+                    if reader.waiting == 0:
+                        heapq.heappush(ready, reader.index)
+            shown.count = added
         if added < len(order):
             stuck = [n.name for n in order if n.waiting]
             raise ValueError(f"{len(stuck)} nodes in a cycle: {', '.join(stuck[:5])}. Only edges "

@@ -97,6 +97,12 @@ class OpDef:
             self.call_plan = CallPlan(self)
         return self.__dict__[key]
 
+    def __copy__(self):
+        return self                     # as a function: a copied cell keeps its activation
+
+    def __deepcopy__(self, memo):
+        return self
+
     @property
     def is_stateful(self):
         return self.stateful

@@ -151,6 +151,10 @@ OP_TYPES = {
     "norm.softmax_ops":
         "L2Loss LogSoftmax Softmax SoftmaxCrossEntropyWithLogits "
         "SparseSoftmaxCrossEntropyWithLogits",
+    "parsing.parsing_ops":
+        "DecodeJSONExample ParseExample ParseExampleV2 ParseSequenceExample "
+        "ParseSequenceExampleV2 ParseSingleExample ParseSingleSequenceExample ParseTensor "
+        "SerializeTensor",
     "pool.fractional_pool_ops":
         "FractionalAvgPool FractionalAvgPoolGrad FractionalMaxPool FractionalMaxPoolGrad",
     "pool.pool3d_ops":
@@ -191,6 +195,13 @@ OP_TYPES = {
         "StatelessRandomUniform StatelessRandomUniformInt StatelessTruncatedNormal",
     "random.stateless_variate_ops":
         "StatelessRandomBinomial StatelessRandomGammaV2 StatelessRandomPoisson",
+    "reader.reader_ops":
+        "FixedLengthRecordReader FixedLengthRecordReaderV2 IdentityReader IdentityReaderV2 "
+        "ReaderNumRecordsProduced ReaderNumRecordsProducedV2 ReaderNumWorkUnitsCompleted "
+        "ReaderNumWorkUnitsCompletedV2 ReaderRead ReaderReadUpTo ReaderReadUpToV2 ReaderReadV2 "
+        "ReaderReset ReaderResetV2 ReaderRestoreState ReaderRestoreStateV2 ReaderSerializeState "
+        "ReaderSerializeStateV2 TFRecordReader TFRecordReaderV2 TextLineReader TextLineReaderV2 "
+        "WholeFileReader WholeFileReaderV2",
     "reduce.bincount_ops":
         "Bincount Bucketize DenseBincount",
     "reduce.lookup_ops":

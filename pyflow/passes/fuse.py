@@ -10,7 +10,8 @@ A chain starts at a MatMul, Conv2D or DepthwiseConv2dNative and takes, each once
                    vectors over the channels: folded into a constant filter and a bias
     bias           BiasAdd, or Add of a vector over the channels
     residual       Add of a tensor that has the result's shape in every step
-    activation     Relu, Relu6, LeakyRelu, Elu, Sigmoid, Tanh
+    activation     Relu, Relu6, LeakyRelu, Elu, Sigmoid, Tanh, or the nodes that make HardSwish or
+                   Swish: x * max(0, min(1, x / 6 + 1 / 2)), x * Sigmoid(x)
 
     a Pad of zeros before a Conv2D without padding becomes its explicit padding.
 
@@ -34,7 +35,7 @@ import numpy as np
 
 from pyflow.framework import dtypes
 from pyflow.ops.base.common import text
-from pyflow.passes import fuse_shapes, pure
+from pyflow.passes import fuse_gate, fuse_shapes, pure
 from pyflow.passes.node import Node
 
 FUSED = {"MatMul": "_FusedMatMul", "Conv2D": "_FusedConv2D",
@@ -102,6 +103,10 @@ class _Fusion:
         edges = [i for s, i in reader.inputs if s is node]
         return reader if edges == [0] and reader.op != "_Retval" else None
 
+    def others_are_read(self, node):
+        """True if somebody reads another output of the node than its first."""
+        return any(i for r in self.readers[node] for s, i in r.inputs if s is node)
+
     def is_conditional(self, node):
         """True if the node may be dead or run more than once."""
         if self._conditional is None:
@@ -168,11 +173,11 @@ def _device_type(node):
 
 class _Chain:
     """A product and what follows it: `nodes`; `scale`, `shift`: arrays over the channels to fold,
-    `bias`, `side`: edges; `activation`: a node."""
+    `bias`, `side`: edges; `activation`: a node; `gate`: HardSwish or Swish."""
 
     def __init__(self, start, fusion):
         self.start, self.nodes, self._fusion = start, [start], fusion
-        self.scale = self.shift = self.bias = self.side = self.activation = None
+        self.scale = self.shift = self.bias = self.side = self.activation = self.gate = None
         self.channels = fuse_shapes.channels(start)
         self._consts = []
 
@@ -181,7 +186,11 @@ class _Chain:
         at = 0
         while at < len(steps):
             reader = self._fusion.only_reader(self.nodes[-1])
-            if reader is None or reader.attrs.get("T") is not self.start.attrs["T"]:
+            if reader is None:
+                if self.activation is None:
+                    self._take_gate()
+                return
+            if reader.attrs.get("T") is not self.start.attrs["T"]:
                 return
             if steps[at](reader, self.nodes[-1]):
                 self.nodes.append(reader)
@@ -192,7 +201,8 @@ class _Chain:
     # ---- steps: True if the reader belongs to the chain
     def _fold(self, reader, node):
         if (self.channels is None or self.start.attrs["T"] not in _FOLDED
-                or self.start.inputs[1][0].op != "Const"):
+                or self.start.inputs[1][0].op != "Const"
+                or self._fusion.others_are_read(reader)):
             return False
         found = fuse_shapes.affine(reader, node, self.start, self.channels)
         if found is None:
@@ -230,6 +240,12 @@ class _Chain:
         self.activation = reader
         return True
 
+    def _take_gate(self):
+        """Two readers: what gates the result, and the product with it."""
+        name, nodes = fuse_gate.find(self.nodes[-1], self._fusion)
+        if nodes and self.start.attrs["T"] is dtypes.float32 and _device_type(self.start) == "CPU":
+            self.gate, self.nodes = name, self.nodes + nodes
+
     # ---- the fused node
     def is_worth_it(self):
         if len(self.nodes) == 1:
@@ -252,6 +268,8 @@ class _Chain:
             attrs["fused_ops"].append(self.activation.op)
             if self.activation.op == "LeakyRelu":
                 attrs["leakyrelu_alpha"] = self.activation.attrs.get("alpha", 0.2)
+        if self.gate is not None:
+            attrs["fused_ops"].append(self.gate)
         return attrs
 
     def constants(self):

@@ -1,10 +1,15 @@
-"""tf.gfile: TF's file functions on local paths.  Failures are tf.errors exceptions, as in TF."""
+"""tf.gfile: TF's file functions, on local paths and, by fsspec, on those with a scheme ("s3://x").
+
+Failures are tf.errors exceptions, as in TF.
+"""
 import errno
 import glob
 import os
 import shutil
+import stat
 
 from pyflow.framework import errors
+from pyflow.lib.files import remote
 
 
 def _checked(function):
@@ -16,6 +21,13 @@ def _checked(function):
             raise errors.of_os_error(e) from None
     call.__name__, call.__doc__ = function.__name__, function.__doc__
     return call
+
+
+@remote.translated
+def _elsewhere(path, method, *args, **kwargs):
+    """A method of fsspec's file system of a path with a scheme."""
+    system, name = remote.filesystem(path)
+    return getattr(system, method)(name, *args, **kwargs)
 
 
 class GFile:
@@ -32,7 +44,7 @@ class GFile:
     """
 
     def __init__(self, name, mode="r"):
-        self._name, self._mode, self._file = os.fspath(name), mode, None
+        self._name, self._mode, self._file = remote.local(name), mode, None
 
     name = property(lambda self: self._name, doc="The path.")
     mode = property(lambda self: self._mode, doc="The mode it is opened with.")
@@ -41,7 +53,8 @@ class GFile:
     def _open(self):
         if self._file is None:
             encoding = None if "b" in self._mode else "utf-8"
-            self._file = _checked(open)(self._name, self._mode, encoding=encoding)
+            opened = remote.open_file if remote.is_remote(self._name) else _checked(open)
+            self._file = opened(self._name, self._mode, encoding=encoding)
         return self._file
 
     def read(self, n=-1):
@@ -71,6 +84,8 @@ class GFile:
 
     def size(self):
         """The file's size in bytes. NotFoundError for no such file."""
+        if remote.is_remote(self._name):
+            return _elsewhere(self._name, "size")
         return _checked(os.path.getsize)(self._name)
 
     def flush(self):
@@ -103,12 +118,16 @@ def Exists(filename):  # noqa: N802 - TF's names
         >>> tf.gfile.Exists(tempfile.mkdtemp())
         True
     """
-    return os.path.exists(filename)
+    if remote.is_remote(filename):
+        return _elsewhere(filename, "exists")
+    return os.path.exists(remote.local(filename))
 
 
 def IsDirectory(dirname):  # noqa: N802
     """True for a folder."""
-    return os.path.isdir(dirname)
+    if remote.is_remote(dirname):
+        return _elsewhere(dirname, "isdir")
+    return os.path.isdir(remote.local(dirname))
 
 
 @_checked
@@ -121,8 +140,10 @@ def MakeDirs(dirname):  # noqa: N802
         >>> tf.gfile.IsDirectory(path)
         True
     """
+    if remote.is_remote(dirname):
+        return _elsewhere(dirname, "makedirs", exist_ok=True)
     try:
-        os.makedirs(dirname, exist_ok=True)
+        os.makedirs(remote.local(dirname), exist_ok=True)
     except FileExistsError as e:                # a file of that name
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), e.filename) from None
 
@@ -130,56 +151,88 @@ def MakeDirs(dirname):  # noqa: N802
 @_checked
 def MkDir(dirname):  # noqa: N802
     """Makes a folder; the one above it is there.  tf.errors.OpError if that fails."""
-    os.mkdir(dirname)
+    if remote.is_remote(dirname):
+        return _elsewhere(dirname, "mkdir")
+    os.mkdir(remote.local(dirname))
 
 
 @_checked
 def ListDirectory(dirname):  # noqa: N802
     """Names in a folder, in no order.  NotFoundError for no such folder."""
-    return os.listdir(dirname)
+    if remote.is_remote(dirname):
+        return [path.rstrip("/").rpartition("/")[2]
+                for path in _elsewhere(dirname, "ls", detail=False)]
+    return os.listdir(remote.local(dirname))
 
 
 @_checked
 def Remove(filename):  # noqa: N802
     """Deletes a file.  NotFoundError for no such file."""
-    os.remove(filename)
+    if remote.is_remote(filename):
+        return _elsewhere(filename, "rm_file")
+    os.remove(remote.local(filename))
 
 
 @_checked
 def DeleteRecursively(dirname):  # noqa: N802
     """Deletes a folder with all in it.  NotFoundError for no such folder."""
-    shutil.rmtree(dirname)
+    if remote.is_remote(dirname):
+        return _elsewhere(dirname, "rm", recursive=True)
+    shutil.rmtree(remote.local(dirname))
 
 
 @_checked
 def Stat(filename):  # noqa: N802
     """The file's os.stat_result.  NotFoundError for no such file."""
-    return os.stat(filename)
+    if remote.is_remote(filename):
+        found = _elsewhere(filename, "info")
+        kind = stat.S_IFDIR if found["type"] == "directory" else stat.S_IFREG
+        return os.stat_result((kind, 0, 0, 0, 0, 0, found["size"] or 0, 0, 0, 0))
+    return os.stat(remote.local(filename))
 
 
 def Walk(top, in_order=True):  # noqa: N802
     """(folder, folders in it, files in it) of `top` and all below, `top` first if `in_order`."""
-    return os.walk(top, topdown=in_order)
+    if remote.is_remote(top):
+        return _walked(top, in_order)
+    return os.walk(remote.local(top), topdown=in_order)
+
+
+def _walked(top, in_order):
+    system, name = remote.filesystem(top)
+    for folder, folders, files in system.walk(name, topdown=in_order):
+        yield system.unstrip_protocol(folder), folders, files
 
 
 def Glob(filename):  # noqa: N802 - TF's names
     """Paths that match the pattern or list of patterns."""
     patterns = [filename] if isinstance(filename, (str, os.PathLike)) else filename
-    return [path for p in patterns for path in sorted(glob.glob(os.fspath(p)))]
+    return [path for p in patterns for path in (
+        remote.match(p) if remote.is_remote(p) else sorted(glob.glob(remote.local(p))))]
 
 
 def _refuse_existing(path, overwrite):
-    if os.path.exists(path) and not overwrite:
+    if Exists(path) and not overwrite:
         raise errors.AlreadyExistsError(None, None, f"file already exists: {path}")
 
 
 def Copy(oldpath, newpath, overwrite=False):  # noqa: N802
     """Copies a file."""
     _refuse_existing(newpath, overwrite)
-    _checked(shutil.copyfile)(oldpath, newpath)
+    if not remote.is_remote(oldpath) and not remote.is_remote(newpath):
+        _checked(shutil.copyfile)(remote.local(oldpath), remote.local(newpath))
+        return
+    with GFile(oldpath, "rb") as source, GFile(newpath, "wb") as target:
+        shutil.copyfileobj(source._open, target._open, 1 << 20)
 
 
 def Rename(oldname, newname, overwrite=False):  # noqa: N802
     """Renames a file or folder."""
     _refuse_existing(newname, overwrite)
-    _checked(os.replace)(oldname, newname)
+    if remote.is_remote(oldname) and remote.is_remote(newname):
+        _elsewhere(oldname, "mv", remote.filesystem(newname)[1], recursive=True)
+    elif remote.is_remote(oldname) or remote.is_remote(newname):
+        raise errors.UnimplementedError(None, None, f"{oldname} and {newname} lie in two file "
+                                        "systems: use Copy, then Remove")
+    else:
+        _checked(os.replace)(remote.local(oldname), remote.local(newname))

@@ -183,6 +183,8 @@ class TestCase(unittest.TestCase):
         x = self._value(x)
         return x if isinstance(x, np.ndarray) else np.array(x)
 
+    _GetNdArray = _array                 # the name that TensorFlow's own tests use
+
     def assertShapeEqual(self, np_array, tf_tensor, msg=None):  # noqa: N802 - TF's names
         """The array and the tensor have one shape, all of it known."""
         self.assertEqual(list(np_array.shape), tf_tensor.get_shape().as_list(), msg)

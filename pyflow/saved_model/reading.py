@@ -67,7 +67,7 @@ def import_into(graph, meta_graph, import_scope, export_dir, **saver_kwargs):
         if saver is not None and checkpoint.checkpoint_exists(path):
             saver.restore(sess, path)
         elif saver is not None:
-            logging.getLogger("pyflow").info(
+            logging.getLogger("tensorflow").info(
                 "The specified SavedModel has no variables; no checkpoints were restored.")
         if init is not None:
             sess.run(init, assets)

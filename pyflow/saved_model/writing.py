@@ -97,7 +97,7 @@ class SavedModelBuilder:
             path = os.path.join(self._export_dir, keys.SAVED_MODEL_FILENAME_PB)
             data = self._message.SerializeToString(deterministic=True)
         checkpoint_state.replace_file(path, data)
-        logging.getLogger("pyflow").info("SavedModel written to: %s", path)
+        logging.getLogger("tensorflow").info("SavedModel written to: %s", path)
         return path
 
     # ------------------------------------------------------------ one MetaGraph

@@ -57,16 +57,24 @@ def start():
 
 def _register_hosted(module):
     """Gives the executor the kernels that are Python functions: image codecs, image summaries,
-    Unicode case."""
+    Unicode case, JSON."""
     global _hosted
     with _lock:
         if not _hosted:
             from pyflow.ops.image import image_codec
+            from pyflow.ops.parsing import json_examples
             from pyflow.ops.strings import string_codec
             from pyflow.ops.summary import summary_image
+            module.register_files(_serve_files)
             module.register_hosted(image_codec.KERNELS | string_codec.KERNELS
-                                   | summary_image.KERNELS)
+                                   | summary_image.KERNELS | json_examples.KERNELS)
             _hosted = True
+
+
+def _serve_files(path, what, fd):
+    """A kernel's path with a scheme; the module is loaded by the first one."""
+    from pyflow.lib.files import remote
+    remote.serve(path, what, fd)
 
 
 def release_memory():

@@ -81,6 +81,24 @@ class Step:
             results = handles.wrap(self._session(), self.handles, results)
         return self.mapper.build(results)
 
+    def run_watched(self, values, timeout_ms, look, every):
+        """As `run`; `look` is called every so many seconds meanwhile, on this thread."""
+        if self.compiled.observed:
+            return self.run(values, timeout_ms)
+        args = [feed.convert(value) for feed, value in zip(self.feeds, values)]
+        try:
+            started = self.compiled.plan.start(args, timeout_ms)
+            while not started.wait(every):
+                look()
+            results = started.result()
+        except self._error as failure:
+            raise self.compiled.explain(failure) from None
+        if self.fed_fetches:
+            results = self._with_fed(results, args)
+        if self.handles:
+            results = handles.wrap(self._session(), self.handles, results)
+        return self.mapper.build(results)
+
     def _with_fed(self, results, args):
         results = list(results)
         for slot, index in self.fed_fetches:
@@ -185,6 +203,12 @@ class BaseSession:
         if step is None:
             return self._first_run(fetches, feed_dict)
         return step.run(feed_dict.values() if feed_dict else (), self._timeout_ms)
+
+    def run_watched(self, fetches, feed_dict, look, every=0.1):
+        """`run`, while `look()` is called every so many seconds on this thread, for what takes long;
+        not in debug mode and where all steps are traced.  What `look` raises ends the step."""
+        step, values = self._step_for(fetches, feed_dict)
+        return step.run_watched(values, self._timeout_ms, look, every)
 
     def _first_run(self, fetches, feed_dict):
         step, values = self._step_for(fetches, feed_dict)
@@ -297,7 +321,11 @@ class BaseSession:
         def run_step(*values, options=None, run_metadata=None):
             if options is None and run_metadata is None:
                 return fast(*values)
-            return self.run(fetches, dict(zip(feed_list, values)), options, run_metadata)
+            self._require_open()
+            if len(values) != len(pairs):
+                return fast(*values)            # which says so
+            return self._run_with_options(step, fetches, dict(zip(pairs, values)), options,
+                                          run_metadata)
         return run_step
 
     def _make_callable_from_options(self, callable_options):

@@ -1,5 +1,6 @@
 """python -m pyflow devices | op NAME | explain FILE | check MODEL | run MODEL | convert MODEL -o FILE
-| exec SCRIPT | coverage [FILE ...] | verify-resume --dir DIR SCRIPT | bench | trace FILE
+| serve DIR | compare A B | dump MODEL -o FILE | summary MODEL | exec SCRIPT | coverage [FILE ...]
+| verify-resume --dir DIR SCRIPT | bench | trace FILE
 
 Installed, it is the command `pyflow`, too; --version says which one it is.
 Each command is a module of this package with `main(argv)`, imported only when it is asked for.
@@ -14,6 +15,10 @@ COMMANDS = {
     "check": "what a model needs and this installation lacks",
     "run": "runs a frozen graph or an ONNX model: --input x.npy --profile",
     "convert": "a frozen graph or SavedModel to ONNX, or an ONNX model to a frozen graph",
+    "serve": "answers TensorFlow Serving's REST API for SavedModels: DIR, --model NAME=DIR",
+    "summary": "the parameters of a model or checkpoint by scope: names, shapes, types, bytes",
+    "compare": "the first tensor at which two graphs, runs, or a graph and arrays differ beyond rounding",
+    "dump": "every named tensor of one step into a .npz, for compare",
     "exec": "runs a program that imports tensorflow (--onnxruntime: onnxruntime): SCRIPT [ARGUMENT ...]",
     "coverage": "what of TensorFlow 1.x is here, or is missing for FILE ...; --rewrite moves programs over",
     "verify-resume": "kills a training script and compares its end with an undisturbed one's",

@@ -43,6 +43,25 @@ def read_meta_graph(path, tags=None):
         raise UnreadableModel(str(e)) from None
 
 
+def read_meta_file(path):
+    """The MetaGraphDef of a .meta file, binary or text."""
+    from pyflow.framework import protos
+    with open(path, "rb") as f:
+        data = f.read()
+    try:
+        return protos.MetaGraphDef.FromString(data)
+    except Exception:               # no binary one, as read_graph found
+        return _text(data, protos.MetaGraphDef())
+
+
+def saved_places(path):
+    """The items of a .meta file that say where its nodes were made (train/saved_origins.py)."""
+    from pyflow.train import saved_origins
+    found = read_meta_file(path).collection_def
+    key = saved_origins.COLLECTION
+    return list(found[key].bytes_list.value) if key in found else []
+
+
 def tags_of(text):
     """The tags of --tags serve,gpu; None without."""
     return [tag for tag in text.split(",") if tag] if text else None

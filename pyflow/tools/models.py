@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pyflow.tools.files import UnreadableModel, read_graph, read_meta_graph
+from pyflow.tools.files import UnreadableModel, read_graph, read_meta_graph, saved_places
 
 __all__ = ["Model", "UnreadableModel", "feeds_of", "load", "shapes_of", "tensor_name", "with_feeds"]
 
@@ -81,7 +81,7 @@ def _load_saved_model(path, shapes, tags, signature):
     outputs = signatures.names_of(found.outputs, "output", path)
     graph = tf.Graph()
     give_state = reading.import_into(graph, message, None, folders.folder_of(path))
-    _say_where(graph, path)
+    say_where(graph, path)
     _set_shapes(graph.get_operations(), {inputs.get(k, k): v for k, v in shapes.items()})
     return Model(graph, list(inputs.values()), list(outputs.values()), give_state,
                  {**inputs, **outputs})
@@ -89,10 +89,13 @@ def _load_saved_model(path, shapes, tags, signature):
 
 def _load_graph(path, shapes):
     import pyflow as tf
-    message, _ = read_graph(path)
+    from pyflow.train import saved_origins
+    message, kind = read_graph(path)
     with tf.Graph().as_default() as graph:
         tf.import_graph_def(message, name="")
-    _say_where(graph, path)
+    if kind.startswith("MetaGraphDef"):
+        saved_origins.restore(graph, saved_places(path))
+    say_where(graph, path)
     operations = graph.get_operations()
     given = _set_shapes(operations, shapes)
     inputs = [op.outputs[0].name for op in [op for op in given if _is_read(op)] or given]
@@ -201,7 +204,7 @@ def _load_onnx(path, shapes, files, named):
     feeds = feeds_of(Model(None, [f"{name}:0" for name in names], []), files, named)
     fed = {name.rpartition(":")[0]: np.asarray(value) for name, value in feeds.items()}
     variant = kept.find(fed)
-    _say_where(variant.model.graph, path)
+    say_where(variant.model.graph, path)
     inputs = variant.model.inputs
     built_in = set(names) - set(inputs)
     feeds = {inputs[name].name if name in inputs else f"{name}:0": value
@@ -210,12 +213,16 @@ def _load_onnx(path, shapes, files, named):
                  [t.name for t in flat(variant.model.outputs.values())]), feeds
 
 
-def _say_where(graph, path):
-    """Errors name the file, not this program."""
+READ = "graph"          # the function in whose line 1 what a file holds was made
+
+
+def say_where(graph, path):
+    """Errors name the file, not this program, where the file does not say the line of its own."""
     from pyflow.train import saved_origins
-    place = saved_origins.SavedPlace(str(path), 1, "graph")
+    place = saved_origins.SavedPlace(str(path), 1, READ)
     for op in graph.get_operations():
-        op.origin = (place, 0)
+        if not isinstance(op.origin[0], saved_origins.SavedPlace):
+            op.origin = (place, 0)
 
 
 def tensor_of(model, name):

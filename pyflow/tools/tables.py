@@ -19,7 +19,7 @@ import sys
 import textwrap
 
 import pyflow as tf
-from pyflow import _names, lib, ops, saved_model, train
+from pyflow import _names, estimator, feature_column, lib, ops, saved_model, train
 from pyflow.interop.onnx import registry
 
 OP_TYPES = '''"""Which module of pyflow.ops declares which ops.
@@ -65,6 +65,8 @@ MODULES = (
     "pyflow.gradients.higher_order",
     *(f"pyflow.train.{name}" for name in train.MODULES),
     *modules_in(saved_model),
+    *modules_in(feature_column),
+    *modules_in(estimator),
 )
 
 

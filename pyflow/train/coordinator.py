@@ -24,7 +24,7 @@ import time
 from pyflow.framework import errors
 from pyflow.session import stuck
 
-_log = logging.getLogger("pyflow")
+_log = logging.getLogger("tensorflow")
 _TURN = 0.05        # the most seconds between looks at the threads
 
 
@@ -119,6 +119,11 @@ class Coordinator:
         """`join` waits for this thread too."""
         with self._lock:
             self._registered_threads.add(thread)
+
+    def _unregister_thread(self, thread):
+        """`join` does not wait for this thread: what it waits for ends with the session."""
+        with self._lock:
+            self._registered_threads.discard(thread)
 
     def join(self, threads=None, stop_grace_period_secs=120, ignore_live_threads=False):
         """Waits for the threads, those registered included, and raises what was reported.

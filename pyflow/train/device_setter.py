@@ -18,7 +18,7 @@ import logging
 
 from pyflow.framework.device import parsed
 
-_log = logging.getLogger("pyflow")
+_log = logging.getLogger("tensorflow")
 STANDARD_PS_OPS = tuple("""Variable VariableV2 AutoReloadVariable VarHandleOp MutableHashTable
     MutableHashTableV2 MutableHashTableOfTensors MutableHashTableOfTensorsV2 MutableDenseHashTable
     MutableDenseHashTableV2 BoostedTreesEnsembleResourceHandleOp

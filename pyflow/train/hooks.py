@@ -21,7 +21,7 @@ from pyflow.lib.summary.file_writer import FileWriterCache
 from pyflow.train import meta_graph, random_streams, training_util
 from pyflow.train.session_run_hook import SessionRunArgs, SessionRunHook
 
-_log = logging.getLogger("pyflow")
+_log = logging.getLogger("tensorflow")
 
 
 # ------------------------------------------------------------------------------------------- timers
@@ -153,7 +153,7 @@ class LoggingTensorHook(SessionRunHook):
             if self._formatter:
                 _log.info("%s", self._formatter(values))
                 return
-            said = ", ".join(f"{tag} = {values[tag]}" for tag in self._order)
+            said = ", ".join(f"{tag} = {values[tag]!s}" for tag in self._order)
             _log.info("%s", said if seconds is None else f"{said} ({seconds:.3f} sec)")
 
 

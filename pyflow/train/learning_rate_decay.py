@@ -14,6 +14,7 @@ from pyflow.framework import dtypes, graph as ops
 from pyflow.lib.control_flow import case
 from pyflow.ops.control import identity_ops
 from pyflow.lib.math import logic_functions
+from pyflow.lib.random import random_functions
 from pyflow.ops.base import tensors
 from pyflow.ops.elementwise import binary_ops, logic_ops, unary_ops
 
@@ -106,6 +107,63 @@ def cosine_decay(learning_rate, global_step, decay_steps, alpha=0.0, name=None):
         return rate * ((1 - alpha) * half + alpha)
 
 
+def cosine_decay_restarts(learning_rate, global_step, first_decay_steps, t_mul=2.0, m_mul=1.0,
+                          alpha=0.0, name=None):
+    """Half cosines from learning_rate to alpha * learning_rate, again and again, each t_mul times
+    as long and m_mul times as high as the one before (Loshchilov and Hutter 2016, SGDR).
+    TF: tf.train.cosine_decay_restarts.
+    Scalars; the result has learning_rate's float dtype. ValueError without global_step."""
+    with _prepared(name, "SGDRDecay", [learning_rate], global_step) as scope:
+        rate, step, steps, longer, higher, alpha = _arguments(
+            learning_rate, global_step, first_decay_steps, t_mul, m_mul, alpha)
+        done = step / steps
+        if t_mul == 1.0:
+            restarts = unary_ops.Floor(done)
+            done = done - restarts
+        else:
+            restarts = unary_ops.Floor(
+                unary_ops.Log(1.0 - done * (1.0 - longer)) / unary_ops.Log(longer))
+            before = (1.0 - binary_ops.Pow(longer, restarts)) / (1.0 - longer)
+            done = (done - before) / binary_ops.Pow(longer, restarts)
+        half = 0.5 * binary_ops.Pow(higher, restarts) * (1.0 + unary_ops.Cos(done * math.pi))
+        return binary_ops.Mul(rate, (1 - alpha) * half + alpha, name=scope)
+
+
+def linear_cosine_decay(learning_rate, global_step, decay_steps, num_periods=0.5, alpha=0.0,
+                        beta=0.001, name=None):
+    """learning_rate ((alpha + linear) cosine + beta): linear from 1 to 0 in decay_steps, the cosine
+    of num_periods periods (Bello et al. 2017). TF: tf.train.linear_cosine_decay.
+    Scalars; the result has learning_rate's float dtype. ValueError without global_step."""
+    with _prepared(name, "LinearCosineDecay", [learning_rate], global_step) as scope:
+        rate, left, cosine, alpha, beta = _linear_and_cosine(
+            learning_rate, global_step, decay_steps, num_periods, alpha, beta)
+        return binary_ops.Mul(rate, (alpha + left) * cosine + beta, name=scope)
+
+
+def noisy_linear_cosine_decay(learning_rate, global_step, decay_steps, initial_variance=1.0,
+                              variance_decay=0.55, num_periods=0.5, alpha=0.0, beta=0.001,
+                              name=None):
+    """As linear_cosine_decay, with normal noise of variance initial_variance / (1 + step) ^
+    variance_decay added to the linear part. TF: tf.train.noisy_linear_cosine_decay.
+    Scalars; the result has learning_rate's float dtype. ValueError without global_step."""
+    with _prepared(name, "NoisyLinearCosineDecay", [learning_rate], global_step) as scope:
+        rate, left, cosine, alpha, beta = _linear_and_cosine(
+            learning_rate, global_step, decay_steps, num_periods, alpha, beta)
+        step = binary_ops.Minimum(*_arguments(learning_rate, global_step, decay_steps)[1:])
+        _, variance, decay = _arguments(learning_rate, initial_variance, variance_decay)
+        noise = random_functions.random_normal([], dtype=rate.dtype.base_dtype)
+        left += noise * unary_ops.Sqrt(variance / binary_ops.Pow(1.0 + step, decay))
+        return binary_ops.Mul(rate, (alpha + left) * cosine + beta, name=scope)
+
+
+def _linear_and_cosine(learning_rate, global_step, decay_steps, num_periods, alpha, beta):
+    """(rate, 1 - progress, the cosine, alpha, beta)."""
+    rate, step, steps, periods, alpha, beta = _arguments(
+        learning_rate, global_step, decay_steps, num_periods, alpha, beta)
+    done = binary_ops.Minimum(step, steps) / steps
+    return rate, 1.0 - done, 0.5 * (1.0 + unary_ops.Cos(2 * math.pi * periods * done)), alpha, beta
+
+
 def piecewise_constant(x, boundaries, values, name=None):
     """values[i] for boundaries[i - 1] < x <= boundaries[i]. TF: tf.train.piecewise_constant.
 
@@ -147,5 +205,5 @@ def _giving(value):
 
 PUBLIC = {f"train.{f.__name__}": f for f in (
     exponential_decay, natural_exp_decay, inverse_time_decay, polynomial_decay, cosine_decay,
-    piecewise_constant)}
+    cosine_decay_restarts, linear_cosine_decay, noisy_linear_cosine_decay, piecewise_constant)}
 PUBLIC["train.piecewise_constant_decay"] = piecewise_constant

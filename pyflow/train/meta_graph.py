@@ -252,7 +252,7 @@ def import_meta_graph(meta_graph_or_file, clear_devices=False, import_scope=None
         return Saver.from_proto(message.saver_def, import_scope=scope or None)
     if graph.get_collection(graph_lib.GraphKeys.GLOBAL_VARIABLES, scope or None):
         return Saver()
-    logging.getLogger("pyflow").info(
+    logging.getLogger("tensorflow").info(
         "Saver not created because there are no variables in the graph to restore"
     )
     return None

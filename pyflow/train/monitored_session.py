@@ -29,7 +29,7 @@ from pyflow.train.scaffold import Scaffold
 from pyflow.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunValues
 
 _LOST = (errors.AbortedError, errors.UnavailableError)
-_log = logging.getLogger("pyflow")
+_log = logging.getLogger("tensorflow")
 USE_DEFAULT = object()
 
 

@@ -16,7 +16,7 @@ import weakref
 
 from pyflow.framework import errors, graph
 
-_log = logging.getLogger("pyflow")
+_log = logging.getLogger("tensorflow")
 
 
 class QueueRunner:
@@ -94,7 +94,9 @@ class QueueRunner:
                     self._end_of_input(sess)
                     return
         except Exception as e:
-            if coord:
+            if coord and coord.should_stop() and isinstance(e, errors.CancelledError):
+                pass                        # stopped, and its session closed: no failure
+            elif coord:
                 coord.request_stop(e)
             else:
                 _log.error("Exception in QueueRunner: %s", str(e))

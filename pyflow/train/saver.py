@@ -19,6 +19,7 @@ Threads: one thread at a time per Saver.
     path = saver.save(sess, "/tmp/model", global_step=10)     # "/tmp/model-10"
     saver.restore(sess, path)
 """
+import logging
 import os
 import time
 
@@ -28,7 +29,8 @@ from pyflow.ops.checkpoint import io_ops
 from pyflow.lib.array import identity_functions
 from pyflow.lib.control_flow import grouping
 from pyflow.ops.base import tensors
-from pyflow.train import checkpoint, checkpoint_state, restore_report, saveable
+from pyflow.train import (checkpoint, checkpoint_state, file_progress, restore_report,
+                          saveable)
 
 DEFAULT_KEEP_HOURS = 10000.0
 
@@ -321,7 +323,8 @@ class Saver:
     def _write(self, sess, prefix, save_path):
         names = self.saver_def
         try:
-            sess.run(names.save_tensor_name, {names.filename_tensor_name: prefix})
+            file_progress.save(sess, names.save_tensor_name, {names.filename_tensor_name: prefix},
+                               prefix)
         except (errors.FailedPreconditionError, errors.NotFoundError):
             folder = os.path.dirname(save_path)
             if folder and not os.path.isdir(folder):
@@ -368,12 +371,14 @@ class Saver:
             raise ValueError(f"The passed save_path is not a valid checkpoint: {save_path}"
                              + restore_report.suggest_prefix(save_path))
         _require_session(sess)
+        logging.getLogger("tensorflow").info("Restoring parameters from %s", save_path)
         reader = checkpoint.CheckpointReader(save_path)
         report = restore_report.compare(sess.graph, self.saver_def, reader, self._reshape)
         if strict:
             report.raise_for_problems()
             names = self.saver_def
-            sess.run(names.restore_op_name, {names.filename_tensor_name: save_path})
+            file_progress.restore(sess, names.restore_op_name,
+                                  {names.filename_tensor_name: save_path}, reader)
             return None
         report.restore_matching(sess, reader)
         return report

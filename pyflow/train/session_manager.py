@@ -23,7 +23,7 @@ from pyflow.framework import errors, graph as graph_lib
 from pyflow.session import Session
 from pyflow.train import checkpoint_state, random_streams
 
-_log = logging.getLogger("pyflow")
+_log = logging.getLogger("tensorflow")
 
 
 class SessionManager:

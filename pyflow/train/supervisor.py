@@ -30,7 +30,7 @@ from pyflow.lib.variables import lookup_tables, variables
 from pyflow.train import coordinator, meta_graph, random_streams, saver as saver_lib
 from pyflow.train import session_manager as session_managers, training_util
 
-_log = logging.getLogger("pyflow")
+_log = logging.getLogger("tensorflow")
 USE_DEFAULT = 0
 
 

@@ -9,13 +9,14 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # What each layer may import beside itself.  Every module and package of pyflow/ is here.
-FRAMEWORK = {"framework", "config"}
+FRAMEWORK = {"framework", "config", "progress"}
 OPS = FRAMEWORK | {"ops"}
 LIB = OPS | {"lib"}
 GRAPH = LIB | {"gradients", "passes"}
 SESSION = GRAPH | {"plugins", "plugin_probe", "session", "_executor"}
 ALLOWED = {
     "config": set(),
+    "progress": {"config"},
     "_names": {"_public"},              # imports by name, from its tables
     "_public": set(),
     "framework": FRAMEWORK,
@@ -32,7 +33,10 @@ ALLOWED = {
     "interop": SESSION | {"timeline", "_names", "python", "train", "examples"},   # profiles of a model; TF's paths
     "platform": SESSION | {"examples"},     # MNIST's files
     "saved_model": SESSION | {"train", "interop"},
-    "tools": SESSION | {"train", "interop", "saved_model", "timeline", "_names"},
+    "feature_column": LIB,          # and names of tf, where a checkpoint gives first values
+    "estimator": SESSION | {"train", "saved_model", "feature_column"},
+    "tools": SESSION | {"train", "interop", "saved_model", "timeline", "_names", "feature_column",
+                        "estimator"},
     "examples": FRAMEWORK,              # TensorFlow's module names for tutorials
     "core": FRAMEWORK,                  # TensorFlow's module names for messages
     "python": SESSION | {"timeline", "train"},   # TensorFlow's module names for clients

@@ -87,6 +87,28 @@ def test_one_graph_for_every_shape(what):
                 np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("height", [1, "h"])
+@pytest.mark.parametrize("axes", [(0,), (1,), (2,), (3,), (0, 2), (1, 3), (2, 4), (3, 4), (0, 4)])
+def test_axes_of_size_one_come_and_go_without_transposes(height, axes):
+    """What lies channels-last stays so."""
+    w = data(4, 3, 1, 1, low=-1, high=1)
+    nodes = [node("Conv", ["x", "w"], ["c"]), node("Squeeze", ["c", "two"], ["s"]),
+             node("Relu", ["s"], ["r"]), node("Unsqueeze", ["r", "axes"], ["y"])]
+    arrays = {"w": w, "two": np.array([2]), "axes": np.array(axes)}
+    proto = model(graph(nodes, [("x", F, ("n", 3, height, "w"))], [("y",), ("r",)], arrays),
+                  {"": 17})
+    kept = onnx.prepare(proto)
+    for shape in ((2, 3, 1, 5), (1, 3, 1, 4)):
+        x = data(*shape, low=-1, high=1)
+        wanted = np.maximum(np.einsum("oc,nchw->nohw", w[:, :, 0, 0], x)[:, :, 0], 0)
+        expanded = wanted
+        for axis in axes:
+            expanded = np.expand_dims(expanded, axis)
+        for found, want in zip(kept.run([x]), (expanded, wanted)):
+            assert found.shape == want.shape
+            np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
+
+
 def test_sizes_that_follow_another_tensor():
     """Resize to the sizes of a second image, as in feature pyramids; other batches are an error."""
     proto = model(graph([node("Shape", ["like"], ["s"]),

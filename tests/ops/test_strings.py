@@ -326,6 +326,24 @@ def levenshtein(a, b):
     return line[-1]
 
 
+def test_edit_distance_reads_no_place_along_the_last_dimension():
+    def distance(hypothesis, truth, shape=(1, 1, 1), normalize=False):
+        sides = [tf.SparseTensor([at for at, _ in side], [letter for _, letter in side], list(shape))
+                 for side in (hypothesis, truth)]
+        return run(tf.edit_distance(*sides, normalize=normalize)).tolist()
+    bear = [([0, 0, k], letter) for k, letter in enumerate("bear")]
+    beers = [([0, 0, k], letter) for k, letter in zip((0, 1, 1, 3, 4), "beers")]
+    assert distance(bear, beers) == [[2.0]]                               # TensorFlow 2.21's answers
+    assert distance(bear, beers, normalize=True) == [[pytest.approx(0.4)]]
+    assert distance([([0, 0, 1], "a"), ([0, 0, 0], "b")], [([0, 0, 0], "a")]) == [[1.0]]
+    assert distance([([0, 0, -1], "a")], [([0, 0, 0], "a")]) == [[0.0]]
+    for at in ([0, 1, 0], [1, 0, 0], [0, -1, 0]):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="out of bounds"):
+            distance([(at, "a")], [([0, 0, 0], "a")])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="out of order"):
+        distance([([1, 0, 0], "a"), ([0, 0, 0], "b")], [([0, 0, 0], "a")], (2, 1, 2))
+
+
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "float32", "string"])
 def test_edit_distances_of_short_and_long_rows(dtype):
     rng = np.random.default_rng(13)

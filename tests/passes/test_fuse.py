@@ -4,6 +4,7 @@ import pytest
 
 import pyflow as tf
 import rewriting
+from pyflow.ops.base.common import text
 from pyflow.passes import fold, fuse
 from pyflow.passes.place_kernels import KernelTable
 from pyflow.session import runtime
@@ -139,6 +140,32 @@ def test_few_output_channels_get_what_follows_the_sum(channels, activation):
     np.testing.assert_allclose(found, plain, rtol=2e-5, atol=2e-5)
 
 
+def hard(x, alpha=1 / 6, beta=0.5):
+    return tf.maximum(tf.constant(0.0), tf.minimum(1.0, np.float32(alpha) * x + beta))
+
+
+@pytest.mark.parametrize("gated, name", [
+    (lambda x: x * hard(x), "HardSwish"), (lambda x: hard(x) * x, "HardSwish"),
+    (lambda x: x * tf.sigmoid(x), "Swish"), (lambda x: x * hard(x, 0.2), None),
+    (lambda x: x * tf.sigmoid(x) + tf.sigmoid(x), None), (lambda x: x * tf.tanh(x), None)])
+@pytest.mark.parametrize("start", ["conv", "depthwise", "product"])
+def test_gates(gated, name, start):
+    """The bits are those of the single nodes."""
+    data = (ROWS if start == "product" else IMAGES) * 5
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, (None,) + data.shape[1:])
+        made = (tf.matmul(x, numbers(70, 33)) if start == "product" else conv(x, 9, 1)
+                if start == "conv" else tf.nn.depthwise_conv2d(x, numbers(3, 3, 4, 2), [1] * 4, "SAME"))
+        y = tf.identity(gated(tf.nn.bias_add(made, numbers(int(made.shape[-1])))))
+        graph = rewriting.pruned([y], [x])
+        fused(graph)
+        ops = [text(n) for node in graph.nodes for n in node.attrs.get("fused_ops", ())]
+        assert ops == (["BiasAdd", name] if name else ["BiasAdd"])
+        found, plain = rewriting.both(y, {x: data})
+    np.testing.assert_allclose(found, plain, rtol=2e-5, atol=2e-5)
+    assert np.ptp(plain) > 5
+
+
 # --------------------------------------------------------------------------------- what must not be
 def test_an_intermediate_value_may_be_fetched_fed_or_waited_for():
     with tf.Graph().as_default():
@@ -158,6 +185,19 @@ def test_an_intermediate_value_may_be_fetched_fed_or_waited_for():
             np.testing.assert_array_equal(sess.run(y, {product: wanted[0]}), wanted[2])
             np.testing.assert_array_equal(sess.run(y, {biased: -wanted[1]}),
                                           np.maximum(-wanted[1], 0))
+
+
+def test_a_norm_whose_other_outputs_are_fetched_stays():
+    """Found by comparing plans: the fused convolution has one output."""
+    image = np.random.default_rng(3).standard_normal((1, 4, 4, 2)).astype(np.float32)
+    x = tf.placeholder(tf.float32, image.shape)
+    mean = numbers(3)
+    normed = tf.nn.fused_batch_norm(conv(x, 3), numbers(3), numbers(3), mean,
+                                    tf.abs(numbers(3)) + 0.5, is_training=False)
+    with tf.Session() as sess:
+        _, found, wanted = sess.run([normed[0], normed[1], mean], {x: image})
+        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(sess.run(normed[1], {x: image}), wanted)
 
 
 def test_an_op_without_a_kernel_stays():

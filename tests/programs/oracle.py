@@ -1,13 +1,14 @@
 """Runs a TensorFlow 1.x program on TensorFlow 2's compat.v1: python oracle.py SCRIPT [ARGUMENT ...]
 
 `import tensorflow` is compat.v1 with what 1.15 had beside it and programs of programs.txt use:
-tutorials' input_data (pyflow's file, which needs NumPy only), cells and initialisers of contrib, and
-the names of TensorFlow 0.x by pyflow's own table. Needs tf-keras for layers and cells.
+tutorials' input_data (pyflow's file, which needs NumPy only), contrib.layers (tf-slim, where it
+lives now), cells and losses of contrib, and the names of TensorFlow 0.x by pyflow's own table.
+Needs tf-keras, tf-slim and tensorboard.
 """
+import importlib
 import importlib.util
 import os
 import pathlib
-import runpy
 import sys
 import types
 
@@ -77,6 +78,16 @@ def _seeds():
     random_seed.get_seed = get_seed
 
 
+def untrained():
+    """Optimizers change nothing from here on, but the step: what a broken program would end with."""
+    from tensorflow.python.training import optimizer
+
+    def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+        del self, grads_and_vars
+        return v1.no_op(name) if global_step is None else v1.assign_add(global_step, 1).op
+    optimizer.Optimizer.apply_gradients = apply_gradients
+
+
 def _v1(name, lazy):
     if name.startswith("__") or name in lazy:
         raise AttributeError(name)
@@ -84,24 +95,49 @@ def _v1(name, lazy):
 
 
 def _contrib():
-    cells, glorot = v1.nn.rnn_cell, v1.glorot_uniform_initializer
+    import tf_slim
+    from tensorboard.plugins import projector
+    cells = v1.nn.rnn_cell
     module("tensorflow.contrib")
     rnn = module("tensorflow.contrib.rnn", static_rnn=v1.nn.static_rnn,
                  static_bidirectional_rnn=v1.nn.static_bidirectional_rnn)
     for name in ("BasicLSTMCell", "BasicRNNCell", "GRUCell", "LSTMCell", "MultiRNNCell",
                  "DropoutWrapper", "LSTMStateTuple", "RNNCell"):
         setattr(rnn, name, getattr(cells, name))
-    flatten = v1.layers.flatten
-    module("tensorflow.contrib.layers", flatten=flatten,
-           xavier_initializer=lambda uniform=True, seed=None, dtype=v1.float32: (
-               glorot(seed=seed) if uniform else v1.glorot_normal_initializer(seed=seed)),
-           fully_connected=_fully_connected,
-           variance_scaling_initializer=v1.variance_scaling_initializer)
+    module("tensorflow.contrib.layers", **{
+        name: value for name, value in vars(tf_slim.layers).items() if not name.startswith("_")})
+    layers = sys.modules["tensorflow.contrib.layers"]
+    for part in ("initializers", "regularizers"):
+        for name, value in vars(importlib.import_module(f"tf_slim.layers.{part}")).items():
+            if name.endswith(part[:-1]):
+                setattr(layers, name, value)
     module("tensorflow.contrib.seq2seq", sequence_loss=_sequence_loss)
+    for name in ("tensorboard", "tensorboard.plugins"):
+        module(f"tensorflow.contrib.{name}")
+    sys.modules["tensorflow.contrib.tensorboard.plugins"].projector = projector
+    module("tensorflow.contrib.legacy_seq2seq", rnn_decoder=_rnn_decoder,
+           sequence_loss_by_example=_sequence_loss_by_example)
 
 
-def _fully_connected(inputs, num_outputs, activation_fn=v1.nn.relu, **unused):
-    return v1.layers.dense(inputs, num_outputs, activation_fn)
+def _rnn_decoder(inputs, state, cell, loop_function=None, scope=None):
+    """(the outputs, the last state) of a cell over a list of inputs."""
+    outputs = []
+    with v1.variable_scope(scope or "rnn_decoder"):
+        for at, value in enumerate(inputs):
+            if at:
+                v1.get_variable_scope().reuse_variables()
+            if outputs and loop_function is not None:
+                value = loop_function(outputs[-1], at)
+            output, state = cell(value, state)
+            outputs.append(output)
+    return outputs, state
+
+
+def _sequence_loss_by_example(logits, targets, weights, **unused):
+    """Of lists with a step's logits, targets and weights each."""
+    losses = [weight * v1.nn.sparse_softmax_cross_entropy_with_logits(labels=target, logits=logit)
+              for logit, target, weight in zip(logits, targets, weights)]
+    return v1.add_n(losses) / (v1.add_n(weights) + 1e-12)
 
 
 def _sequence_loss(logits, targets, weights):
@@ -119,10 +155,23 @@ def _tutorials():
     data._other_folders = lambda: [more, os.path.join(more, "mnist")] if more else []
     sys.modules[data.__name__] = data
     sys.modules["tensorflow.examples.tutorials.mnist"].input_data = data
+    path = "tensorflow.contrib"
+    for part in ("learn", "python", "learn", "datasets"):
+        path = f"{path}.{part}"
+        module(path)
+    sys.modules[path].mnist = sys.modules[f"{path}.mnist"] = data
+    model = pathlib.Path(os.environ.get("PROGRAM_FILES", ""),
+                         "tensorflow/examples/tutorials/mnist/mnist.py")
+    if model.exists():                  # TensorFlow's own, in a program's copy of its repository
+        name = "tensorflow.examples.tutorials.mnist.mnist"
+        sys.modules[name] = load(name, model)
+        sys.modules["tensorflow.examples.tutorials.mnist"].mnist = sys.modules[name]
 
 
 if __name__ == "__main__":
     install()
-    sys.argv = sys.argv[1:]
-    sys.path.insert(0, os.path.dirname(os.path.abspath(sys.argv[0])))
-    runpy.run_path(sys.argv[0], run_name="__main__")
+    if os.environ.get("PROGRAM_UNTRAINED"):
+        untrained()
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    import seeded
+    seeded.run(sys.modules["tensorflow"], sys.argv[1:])

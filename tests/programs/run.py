@@ -1,37 +1,42 @@
 """Runs public TensorFlow 1.x programs on pyflow and compares their end values with TensorFlow's.
 
     python tests/programs/run.py --from FOLDER_OR_URL                # all; `make programs`
-    python tests/programs/run.py --from ... --only char-rnn --show   # some, with what they print
+    python tests/programs/run.py --from ... --only char-rnn          # some
     python tests/programs/run.py --from ... --tf PYTHON              # records TensorFlow's end values
 
-programs.txt lists them. Nothing of them is kept in this tree: repositories are fetched into
+programs.txt lists them; what they print is left in build/programs/printed. Nothing of them is kept in this tree: repositories are fetched into
 build/programs, at the commit listed, and programs run in a copy.
 
 Invariants
-    1. A program is changed in three ways only, the same for both runtimes: constants that
-       programs.txt names (`set`) get its values, which make it short; random seeds are set below the
-       first import of tensorflow; nothing else.
+    1. A program's text is never changed. It is made short by its arguments, by less data (`mnist`,
+       `data`), or by ending it when it has printed what `until` says, the same for both runtimes.
+       Random seeds are set before it begins (seeded.py).
     2. On pyflow it runs by `python -m pyflow exec`, on TensorFlow by oracle.py; each in a process of
        its own, in its folder, with MNIST where it looks for it.
     3. The end value is the last number that `value`, a regular expression, finds in the output; it
        passes within `within` of the median of TensorFlow's values.
 """
 import argparse
-import ast
+import concurrent.futures
 import configparser
+import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import statistics
 import subprocess
 import sys
+import threading
 import time
 import typing
 
+import data
+
 HERE = pathlib.Path(__file__).resolve().parent
 LIST = HERE / "programs.txt"
-SEEDS = "import random; random.seed(1); import numpy; numpy.random.seed(1); {}set_random_seed(1)"
+RECORDING = threading.Lock()
 
 
 class Program(typing.NamedTuple):
@@ -40,10 +45,19 @@ class Program(typing.NamedTuple):
     repository: str
     path: str
     options: typing.Mapping
+    run: str = ""               # "#2" of the second run of a program
+
+    @property
+    def section(self):
+        return f"[{self.repository}:{self.path}{self.run}]"
 
     @property
     def name(self):
-        return f"{self.repository.partition('/')[2]}:{self.path}"
+        return f"{self.repository.partition('/')[2]}:{self.path}{self.run}"
+
+    @property
+    def short(self):
+        return re.sub(r"\W+", "_", self.name)
 
 
 def programs():
@@ -56,17 +70,20 @@ def programs():
     for section in parser.sections():
         if section != "repositories":
             repository, _, path = section.partition(":")
-            found.append(Program(repository, path.partition("#")[0], parser[section]))
+            path, mark, number = path.partition("#")
+            found.append(Program(repository, path, parser[section], mark + number))
     return commits, found
 
 
 # ---------------------------------------------------------------- fetching
 
-def fetch(repository, commit, source, folder):
-    """The folder with a repository's files at a commit, fetched once."""
+def fetch(repository, wanted, source, folder):
+    """The folder with a repository's files at a commit, fetched once; `wanted` is the commit, or the
+    commit and the folder of the repository that is needed."""
+    commit, _, part = wanted.partition(" ")
     into = folder / repository.replace("/", "+")
     mark = into / ".commit"
-    if mark.exists() and mark.read_text() == commit:
+    if mark.exists() and mark.read_text() == wanted:
         return into
     shutil.rmtree(into, ignore_errors=True)
     into.mkdir(parents=True)
@@ -79,15 +96,17 @@ def fetch(repository, commit, source, folder):
         subprocess.run(["git", "init", "-q", "--bare", str(where)], check=True)
         subprocess.run([*git, "fetch", "-q", "--depth", "1", f"{source}/{repository}", commit],
                        check=True)
-    _unpack(str(where), commit, into)
-    mark.write_text(commit)
+    _unpack(str(where), commit, part, into)
+    mark.write_text(wanted)
     return into
 
 
-def _unpack(git, commit, into):
-    """Writes a commit's files, without those that the repository at hand lacks (large ones)."""
-    listed = subprocess.run(["git", "-C", git, "ls-tree", "-r", "-z", commit], check=True,
-                            stdout=subprocess.PIPE).stdout.decode("utf-8", "replace")
+def _unpack(git, commit, part, into):
+    """Writes a commit's files (below the folder `part`), without those that the repository at hand
+    lacks (large ones)."""
+    listed = subprocess.run(
+        ["git", "-C", git, "ls-tree", "-r", "-z", commit, *([f"{part}/"] if part else [])],
+        check=True, stdout=subprocess.PIPE).stdout.decode("utf-8", "replace")
     rows = [row.split(None, 3) for row in listed.split("\0") if row]
     asked = "".join(f"{row[2]}\n" for row in rows if row[1] == "blob").encode()
     out = subprocess.run(["git", "-C", git, "cat-file", "--batch"], check=True, input=asked,
@@ -108,91 +127,83 @@ def _unpack(git, commit, into):
         at += size + 1
 
 
-# ---------------------------------------------------------------- shortening
-
-def shortened(text, constants):
-    """The program with other values for constants, and seeds.  ValueError for a name that it does
-    not assign."""
-    lines, changes, left = text.splitlines(keepends=True), [], set(constants)
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            name = ast.unparse(node.targets[0])
-            if name in constants:
-                changes.append((node.value, constants[name]))
-                left.discard(name)
-        elif isinstance(node, ast.keyword) and f"{node.arg}=" in constants:
-            changes.append((node.value, constants[f"{node.arg}="]))
-            left.discard(f"{node.arg}=")
-        elif isinstance(node, (ast.Call, ast.BoolOp, ast.BinOp)) and ast.unparse(node) in constants:
-            changes.append((node, constants[ast.unparse(node)]))
-            left.discard(ast.unparse(node))
-    if left:
-        raise ValueError(f"no assignment, keyword or call {', '.join(sorted(left))}")
-    for value, new in sorted(changes, key=lambda c: (c[0].lineno, c[0].col_offset), reverse=True):
-        _replace(lines, value, new)
-    return "".join(_seeded(tree, lines))
-
-
-def _replace(lines, node, new):
-    first, last = node.lineno - 1, node.end_lineno - 1
-    start = len(lines[first].encode()[:node.col_offset].decode())
-    end = len(lines[last].encode()[:node.end_col_offset].decode())
-    lines[first] = lines[first][:start] + new + lines[last][end:]
-    for at in range(first + 1, last + 1):
-        lines[at] = ""
-
-
-def _seeded(tree, lines):
-    for node in tree.body:
-        if isinstance(node, ast.Import) and node.names[0].name == "tensorflow":
-            tf = node.names[0].asname or "tensorflow"
-            at = node.end_lineno
-            return [*lines[:at], SEEDS.format(tf + ".") + "\n", *lines[at:]]
-    return lines
-
-
 # ---------------------------------------------------------------- running
 
 def run(program, files, args, python=None):
-    """(end value or None, seconds, what it printed, exit code)."""
-    copy = args.folder / "running" / re.sub(r"\W+", "_", program.name)
+    """(seconds, what it printed, exit code or "timeout")."""
+    side = f"tf{args.untrained:d}" if python else "pyflow"
+    copy = args.folder / "running" / f"{side}_{program.short}"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(files, copy, symlinks=True, ignore=shutil.ignore_patterns(".fetched", ".git"))
-    path = copy / program.path
-    constants = dict(line.split(" = ", 1) for line in program.options.get("set", "").splitlines()
-                     if line.strip())
-    path.write_text(shortened(path.read_text(encoding="utf-8"), constants), encoding="utf-8")
-    folder = path.parent if program.options.get("folder") is None else (
-        copy / program.options["folder"])
-    for line in program.options.get("make", "").split():
+    options = program.options
+    folder = (copy / program.path).parent if options.get("folder") is None else (
+        copy / options["folder"])
+    for line in options.get("make", "").split():
         (folder / line).mkdir(parents=True, exist_ok=True)
+    given = data.give(options, folder, args.folder)
     command = ([python, str(HERE / "oracle.py")] if python else
-               [args.python, "-P", "-m", "pyflow", "exec"])
-    env = {**os.environ, "MPLBACKEND": "Agg", "PYTHONHASHSEED": "0", "PYTHONIOENCODING": "utf-8",
-           "TF_CPP_MIN_LOG_LEVEL": "2", "TF_USE_LEGACY_KERAS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    began = time.perf_counter()
-    try:
-        done = subprocess.run(
-            [*command, str(path), *program.options.get("arguments", "").split()], cwd=folder,
-            env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=args.timeout,
-            stdin=subprocess.DEVNULL)
-        printed, code = done.stdout.decode("utf-8", "replace"), done.returncode
-    except subprocess.TimeoutExpired as e:
-        printed, code = (e.stdout or b"").decode("utf-8", "replace"), "timeout"
+               [args.python, "-P", "-m", "pyflow", "exec", str(HERE / "seeded.py")])
+    env = _environment(args, {**given, "PROGRAM_FILES": str(copy)}, options)
+    began, before = time.perf_counter(), ""
+    if "first" in options:
+        path, *words = shlex.split(options["first"])
+        before, _ = _watched([*command, str(copy / path), *words], folder, env, None, args.timeout)
+    command += [str(copy / program.path), *shlex.split(options.get("arguments", ""))]
+    printed, code = _watched(command, folder, env, options.get("until"), args.timeout,
+                             int(options.get("count", "1")))
+    printed = before + printed
     seconds = time.perf_counter() - began
     shutil.rmtree(copy, ignore_errors=True)
+    return seconds, printed, code
+
+
+def end_value(program, printed):
     found = re.findall(program.options["value"], printed, re.MULTILINE)
-    return float(found[-1]) if found else None, seconds, printed, code
+    return float(found[-1]) if found else None
 
 
-def record(program, value):
-    """Adds TensorFlow's end value to programs.txt, at most three."""
+def _environment(args, given, options):
+    env = {**os.environ, "MPLBACKEND": "module://unattended", "PYTHONHASHSEED": "0",
+           "PYTHONPATH": str(HERE / "backend"), "PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": "1",
+           "TF_CPP_MIN_LOG_LEVEL": "2", "TF_USE_LEGACY_KERAS": "1", "CUDA_VISIBLE_DEVICES": "",
+           "PROGRAM_SEED": str(args.seed), "PROGRAM_UNTRAINED": "1" * args.untrained, **given}
+    env.update(word.split("=", 1) for word in shlex.split(options.get("env", "")))
+    return env
+
+
+def _watched(command, folder, env, until, timeout, count=1):
+    """(what a command printed, its exit code); it is ended, with code 0, when it has printed so many
+    lines that the regular expression `until` finds, and with "timeout" after so many seconds."""
+    lines, code = [], None
+    with subprocess.Popen(command, cwd=folder, env=env, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        late = threading.Event()
+        clock = threading.Timer(timeout, lambda: (late.set(), process.kill()))
+        clock.start()
+        for line in process.stdout:
+            lines.append(line.decode("utf-8", "replace"))
+            count -= bool(until and re.search(until, lines[-1]))
+            if count == 0:
+                code = 0
+                process.kill()
+                break
+        process.wait()
+        clock.cancel()
+    return "".join(lines), ("timeout" if late.is_set() else
+                            process.returncode if code is None else code)
+
+
+def record(program, key, value, most=1):
+    """Puts TensorFlow's value into programs.txt, with the last ones if there may be so many."""
     lines = LIST.read_text(encoding="utf-8").splitlines()
-    section = f"[{program.repository}:{program.path}]"
-    at = next(k for k in range(lines.index(section), len(lines)) if lines[k].startswith("tf ="))
-    values = lines[at].partition("=")[2].split()
-    lines[at] = f"tf = {' '.join([*values, f'{value:.6g}'][-3:])}"
+    first = lines.index(program.section) + 1
+    last = next((k for k in range(first, len(lines)) if not lines[k]), len(lines))
+    at = next((k for k in range(first, last) if lines[k].startswith(f"{key} =")), None)
+    if at is None:
+        lines.insert(last, f"{key} =")
+        at = last
+    values = [*lines[at].partition("=")[2].split(), f"{value:.6g}"]
+    lines[at] = f"{key} = {' '.join(values[-most:])}"
     LIST.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -215,34 +226,64 @@ def check(program, value, printed, code):
 def main(argv=None):
     args = _arguments(argv)
     commits, listed = programs()
-    chosen = [p for p in listed if re.search(args.only, f"{p.repository}:{p.path}")]
-    results = []
-    for program in chosen:
-        if args.missing and program.options["tf"]:
-            continue
-        if program.options.get("waits") and not args.all:
-            print(f"waits   {program.name}: {program.options['waits']}")
-            continue
-        files = fetch(program.repository, commits[program.repository], args.source, args.folder)
-        value, seconds, printed, code = run(program, files, args, args.tf)
-        if args.show:
-            print(printed)
-        said = ("recorded" if args.tf and code == 0 and value is not None else
-                check(program, value, printed, code))
-        if said == "recorded":
-            record(program, value)
-        results.append((program, said))
-        word = said if said in ("ok", "ran", "recorded") else "FAIL"
-        print(f"{word:8} {seconds:6.1f} s  {program.name}  "
-              f"{'' if value is None else f'{value:.6g}'}{'  ' + said if word == 'FAIL' else ''}",
-              flush=True)
+    key = "untrained" if args.untrained else "tf"
+    chosen = [p for p in listed if re.search(args.only, f"{p.repository}:{p.path}{p.run}")
+              and not (args.missing and p.options.get(key))]
+    for repository in sorted({p.repository for p in chosen}):
+        fetch(repository, commits[repository], args.source, args.folder)
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        results = list(pool.map(lambda program: tried(program, args), chosen))
+    if args.table:
+        args.table.write_text(table(results, commits), encoding="utf-8")
     return summary(results)
+
+
+def tried(program, args):
+    """(program, what is to be said of it, its end value), printed as well."""
+    files = args.folder / program.repository.replace("/", "+")
+    side = "untrained" if args.untrained else "tf" if args.tf else "pyflow"
+    kept = args.folder / "printed" / f"{side}_{program.short}.txt"
+    if args.judge:
+        head, _, printed = kept.read_text(encoding="utf-8").partition("\n")
+        code, seconds = json.loads(head)
+    else:
+        seconds, printed, code = run(program, files, args, args.tf)
+        kept.parent.mkdir(exist_ok=True)
+        kept.write_text(f"{json.dumps([code, round(seconds, 1)])}\n{printed}", encoding="utf-8")
+    value = end_value(program, printed)
+    said = check(program, value, printed, code)
+    if args.tf and code == 0 and value is not None:
+        said = "recorded"
+        with RECORDING:
+            record(program, "untrained" if args.untrained else "tf", value, 1 if args.untrained else 3)
+    word = said if said in ("ok", "ran", "recorded") else "FAIL"
+    print(f"{word:8} {seconds:6.1f} s  {program.name}  "
+          f"{'' if value is None else f'{value:.6g}'}{'  ' + said if word == 'FAIL' else ''}",
+          flush=True)
+    return program, said, value
+
+
+def table(results, commits):
+    """The results as a table in Markdown, repository by repository."""
+    lines, before = [], None
+    for program, said, value in results:
+        if program.repository != before:
+            before = program.repository
+            lines += ["", f"## {before} at {commits[before].split()[0][:12]}", "",
+                      "| program | TensorFlow | within | pyflow | untrained | |",
+                      "|---|---|---|---|---|---|"]
+        options = program.options
+        wanted = f"{statistics.median(map(float, options['tf'].split())):.6g}" if options["tf"] else ""
+        lines.append(f"| {program.path}{program.run} | {wanted} | {options['within']} | "
+                     f"{'' if value is None else f'{value:.6g}'} | {options.get('untrained', '')} | "
+                     f"{said} |")
+    return "\n".join(lines).strip() + "\n"
 
 
 def summary(results):
     """Prints how many programs agree.  Returns 1 if fewer than 95 % do."""
-    good = [program for program, said in results if said in ("ok", "recorded")]
-    ran = [program for program, said in results if said == "ran"]
+    good = [program for program, said, _ in results if said in ("ok", "recorded")]
+    ran = [program for program, said, _ in results if said == "ran"]
     print(f"{len(good)} of {len(results) - len(ran)} programs end as TensorFlow's do, from "
           f"{len({p.repository for p in good})} repositories; {len(ran)} more ran, without a "
           "recorded value to compare")
@@ -255,13 +296,18 @@ def _arguments(argv):
                         help="where repositories are: a URL, or a folder of owner+name folders")
     parser.add_argument("--folder", type=pathlib.Path, default=HERE.parents[1] / "build/programs")
     parser.add_argument("--only", default="", help="programs whose name this regular expression finds")
-    parser.add_argument("--all", action="store_true", help="those that wait for a part, too")
-    parser.add_argument("--show", action="store_true", help="print what they print")
     parser.add_argument("--tf", metavar="PYTHON", help="run on TensorFlow, of this Python")
     parser.add_argument("--python", default=sys.executable, help="the Python with pyflow")
     parser.add_argument("--missing", action="store_true",
                         help="only those of which TensorFlow's end value is not recorded")
-    parser.add_argument("--timeout", type=float, default=300)
+    parser.add_argument("--jobs", type=int, default=2, help="programs at a time")
+    parser.add_argument("--judge", action="store_true",
+                        help="runs nothing: judges what the last run printed by the list as it is")
+    parser.add_argument("--table", type=pathlib.Path, help="writes the results into this file")
+    parser.add_argument("--untrained", action="store_true",
+                        help="with --tf: records what it ends with when no optimizer changes anything")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--timeout", type=float, default=150)
     args = parser.parse_args(argv)
     args.folder = args.folder.resolve()
     return args

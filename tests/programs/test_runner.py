@@ -1,7 +1,11 @@
-"""run.py without any program of others: the list is well-formed, programs are shortened as it says, end values are found
-and compared."""
+"""run.py without any program of others: the list is well-formed and tells trained programs from
+untrained ones, programs are run as they are and ended where it says, end values are found and
+compared."""
+import gzip
 import pathlib
 import re
+import statistics
+import struct
 import subprocess
 import sys
 import types
@@ -12,6 +16,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 if str(HERE) not in sys.path:
     sys.path.insert(0, str(HERE))
 
+import data  # noqa: E402
 import run as runner  # noqa: E402
 
 PROGRAM = '''\
@@ -19,28 +24,20 @@ PROGRAM = '''\
 """A program."""
 from __future__ import print_function
 import tensorflow as tf
-epochs, n = 10, 3
-steps = 1000    # Schritte, viele
-v = tf.Variable(0.)
-step = tf.assign_add(v, 1.,
-                     use_locking=False)
-with tf.Session() as sess:
+import os
+import random
+import sys
+import numpy as np
+with tf.Graph().as_default(), tf.Session() as sess:
+    v = tf.Variable(0.)
+    step = tf.assign_add(v, 1.)
+    noise = tf.random_uniform([])
     sess.run(tf.global_variables_initializer())
-    for i in range(steps):
-        value = sess.run(step)
-        if i % 100 == 0: print("é loss", value)
-    print("loss", sess.run(v), sess.run(tf.random_uniform([])))
+    print("é", sys.argv[1:], os.path.basename(sys.argv[0]), os.listdir("made"), os.environ["EXTRA"])
+    while True:
+        print("loss", sess.run(step), sess.run(noise), np.random.rand(), random.random())
+        if sess.run(v) >= 20: break
 '''
-
-
-def test_shortened():
-    text = runner.shortened(PROGRAM, {"steps": "7", "i % 100": "i % 2", "use_locking=": "True"})
-    lines = text.splitlines()
-    assert lines[4].endswith("; tf.set_random_seed(1)") and lines[6] == "steps = 7    # Schritte, viele"
-    assert "use_locking=True)" in text and "if i % 2 == 0" in text and "range(steps)" in text
-    assert len(lines) == len(PROGRAM.splitlines()) + 1
-    with pytest.raises(ValueError, match="no assignment, keyword or call absent, range"):
-        runner.shortened(PROGRAM, {"absent": "1", "range(2)": "range(1)"})
 
 
 def options(**values):
@@ -61,12 +58,20 @@ def test_a_program_is_fetched_run_and_compared(tmp_path):
     (tmp_path / "bare").rename(tmp_path / "owner+name")
     files = runner.fetch("owner/name", commit, str(tmp_path), tmp_path / "kept")
     assert (files / "p.py").read_text(encoding="utf-8") == PROGRAM
-    program = runner.Program("owner/name", "p.py", options(set="steps = 7"))
-    args = types.SimpleNamespace(folder=tmp_path / "kept", timeout=100, python=sys.executable)
-    value, _, printed, code = runner.run(program, files, args)
+    program = runner.Program("owner/name", "p.py", options(
+        until="^loss", count="7", arguments="--x 'a b'", make="made/inner", env="EXTRA=1"))
+    args = types.SimpleNamespace(folder=tmp_path / "kept", timeout=100, python=sys.executable, seed=1,
+                                 untrained=False)
+    _, printed, code = runner.run(program, files, args)
+    value = runner.end_value(program, printed)
     assert (value, code) == (7.0, 0), printed
-    again = runner.run(program, files, args)[2]
-    assert again == printed                         # the seeds are set
+    assert printed.startswith("é ['--x', 'a b'] p.py ['inner'] 1\n") and printed.count("loss") == 7
+    again = runner.run(program, files, args)[1]
+    assert again == printed                         # the seeds are set, of the graphs it makes too
+    whole = runner.run(program._replace(options={**program.options, "until": "never"}), files, args)
+    assert runner.end_value(program, whole[1]) == 20.0 and whole[2] == 0
+    args.timeout = 0.01
+    assert runner.run(program, files, args)[2] == "timeout"
     assert runner.check(program, value, printed, code) == "ok"
     assert runner.check(program, 7.06, printed, code) == "end value 7.06, TensorFlow's 7 within 0.05"
     assert runner.check(program, None, printed, code) == "no end value in its output"
@@ -74,11 +79,49 @@ def test_a_program_is_fetched_run_and_compared(tmp_path):
     assert runner.check(program._replace(options=options(tf="")), 7.0, printed, 0) == "ran"
 
 
+def test_small_mnist(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYFLOW_DATA", str(tmp_path / "whole"))
+    whole = tmp_path / "whole/mnist"
+    whole.mkdir(parents=True)
+    for name, magic, sizes in zip(data.FILES, (2051, 2049) * 2, ((28, 28), ()) * 2):
+        count = 5010 if name.startswith("train") else 12
+        body = bytes(k % 251 for k in range(count * (784 if sizes else 1)))
+        (whole / f"{name}.gz").write_bytes(gzip.compress(
+            struct.pack(f">{2 + len(sizes)}I", magic, count, *sizes) + body))
+    given = data.give({"mnist": "3 5"}, tmp_path, tmp_path)
+    from pyflow.examples.tutorials.mnist import input_data
+    small = input_data.read_data_sets(given["PYFLOW_DATA"])
+    assert (small.train.num_examples, small.test.num_examples) == (3, 5)
+    assert small.train.labels.tolist() == [k % 251 for k in range(5000, 5003)]
+
+
 def test_the_list():
     commits, listed = runner.programs()
-    assert all(re.fullmatch("[0-9a-f]{40}", commit) for commit in commits.values())
+    assert all(re.fullmatch("[0-9a-f]{40}( .+)?", commit) for commit in commits.values())
     assert len(commits) >= 10 and len(listed) >= 60 and len({p.name for p in listed}) == len(listed)
     for program in listed:
+        options = program.options
         assert program.repository in commits, program
-        assert re.compile(program.options["value"]).groups >= 1, program
-        assert float(program.options["within"]) >= 0 and all(map(float, program.options["tf"].split()))
+        assert re.compile(options["value"]).groups == 1, program
+        assert set(options) <= KEYS and options["within"], program
+        assert "until" not in options or re.compile(options["until"])
+        assert "data" not in options or set(options["data"].split()[::2]) <= set(data.MAKERS)
+    with_values = [p for p in listed if p.options["tf"]]
+    assert len(with_values) >= 40 and len({p.repository for p in with_values}) >= 10
+
+
+KEYS = {"arguments", "env", "make", "folder", "mnist", "data", "first", "until", "count", "value", "tf",
+        "within", "untrained"}
+
+
+@pytest.mark.parametrize("program", [p for p in runner.programs()[1] if p.options["tf"]],
+                         ids=lambda p: p.name)
+def test_within_tells_a_trained_program_from_an_untrained_one(program):
+    """Within is at most half the way from TensorFlow's end value to the one it ends with when no
+    optimizer changes a variable; exact where nothing is trained."""
+    values = [float(v) for v in program.options["tf"].split()]
+    within, wanted = float(program.options["within"]), statistics.median(values)
+    if program.options.get("untrained"):
+        assert within <= 0.5 * abs(wanted - float(program.options["untrained"]))
+    else:
+        assert within <= 1e-4 * max(1, abs(wanted))

@@ -661,6 +661,19 @@ def barrier_closing(tf, x):
 
 
 @program
+def barrier_small_batches(tf, x):
+    b = barrier_of(tf)([tf.float32, tf.int32], shapes=[[], []], name="b")
+    small = b.take_many(3, allow_small_batch=True)[1]
+    x.run(b.insert_many(0, ["a", "b", "c", "d"], [1., 2., 3., 4.]))
+    x.run(b.insert_many(1, ["a", "b"], [1, 2]))
+    x.run(b.close())
+    x.run(small)                # two are complete: they come at once
+    x.run(small)                # none is: an error, though "c" and "d" may come
+    x.run(b.insert_many(1, ["c"], [3]))
+    x.run(small)
+
+
+@program
 def barrier_cancelling(tf, x):
     b = barrier_of(tf)([tf.float32, tf.int32], shapes=[[], []], name="b")
     x.run(b.insert_many(0, ["a", "b", "c"], [1., 2., 3.]))

@@ -186,11 +186,30 @@ def test_the_end_of_input_ends_the_loop():
     assert got == [1, 2, 3] and runner.name
 
 
+def test_tf_logging_decides_what_hooks_say(caplog):
+    """As in TensorFlow: set_verbosity(INFO) shows LoggingTensorHook's lines, WARN does not."""
+    before = tf.logging.get_verbosity()
+    for level in (tf.logging.INFO, tf.logging.WARN):
+        with tf.Graph().as_default():
+            step, train, v = counting()
+            hooks = [tf.train.LoggingTensorHook({"v": v * 0.05}, every_n_iter=1),
+                     tf.train.StopAtStepHook(last_step=2)]
+            caplog.clear()
+            try:
+                tf.logging.set_verbosity(level)
+                with tf.train.SingularMonitoredSession(hooks) as sess:
+                    while not sess.should_stop():
+                        sess.run(train)
+            finally:
+                tf.logging.set_verbosity(before)
+        assert ("v = 0.1 (" in caplog.text) == (level == tf.logging.INFO)
+
+
 def test_nan_logging_and_final_ops(caplog):
     step, train, v = counting()
     loss = tf.where(tf.greater(v, 3.0), v / 0.0 - v / 0.0, v)
     final = tf.train.FinalOpsHook({"v": v + 1.0})
-    with caplog.at_level(logging.INFO, "pyflow"):
+    with caplog.at_level(logging.INFO, "tensorflow"):
         with tf.train.MonitoredSession(hooks=[
                 tf.train.LoggingTensorHook({"v": v}, every_n_iter=1), final,
                 tf.train.NanTensorHook(loss, fail_on_nan_loss=False)]) as sess:

@@ -99,7 +99,7 @@ with tf.Session() as sess:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """model.onnx, graph.pb, x.npy, train.py, labels.txt, cat.jpg: names the texts use."""
+    """model.onnx, graph.pb, f.npz (its feed), x.npy, train.py, labels.txt, cat.jpg: names the texts use."""
     made = tmp_path_factory.mktemp("documents")
     (made / "model.onnx").write_bytes(onnx_model())
     with tf.Graph().as_default() as graph:
@@ -108,6 +108,7 @@ def folder(tmp_path_factory):
         tf.reduce_sum(double(x), name="y")
         (made / "graph.pb").write_bytes(graph.as_graph_def().SerializeToString())
     np.save(made / "x.npy", np.ones([1, 3, 8, 8], np.float32))
+    np.savez(made / "f.npz", x=np.float32([1, 2, 3]))
     (made / "train.py").write_text(TRAIN, encoding="utf-8")
     (made / "labels.txt").write_text("red\ngreen\nblue\n", encoding="utf-8")
     from PIL import Image
@@ -342,6 +343,8 @@ CHECKED = {
     r"python examples/01_digits\.py.*": ("make demo runs it", check_script),
     r"python examples/fine_tune\.py.*": (
         "trains for seconds; tests/onnx/test_fine_tune.py runs it", check_script),
+    r"python examples/(cifar10|word2vec|char_rnn|attention|dqn|vae)\.py.*": (
+        "trains for a minute or more; tests/examples/test_examples.py runs it small", check_script),
     r"python -m pyflow verify-resume .*": (
         "kills a training for minutes; tests/train/test_verify_resume.py runs it",
         lambda words: os.stat(ROOT / "pyflow/tools/verify_resume.py")),

@@ -617,6 +617,11 @@ cdef pf_a32 table_state
 cdef const void* transport1     # filled with the table, once
 cdef const void* transport2
 cdef const void* functions1
+cdef const pf_files* files1     # set once, before the first step
+
+cdef public void pf_files_set(const pf_files* files) noexcept nogil:
+    global files1
+    files1 = files
 
 cdef const void* h_extension(const char* id) noexcept nogil:
     if id != NULL and strcmp(id, b"pyflow.transport/1") == 0:
@@ -625,6 +630,8 @@ cdef const void* h_extension(const char* id) noexcept nogil:
         return transport2
     if id != NULL and strcmp(id, b"pyflow.functions/1") == 0:
         return functions1
+    if id != NULL and strcmp(id, b"pyflow.files/1") == 0:
+        return files1
     return NULL
 
 cdef void fill_table() noexcept nogil:

@@ -376,6 +376,7 @@ pf_rendezvous *pf_running_rendezvous(int64_t step, pf_task **task, pf_status *wh
 int64_t pf_last_step(void);                         /* the highest step id given out so far */
 pf_task *pf_step_task(pf_step *s);                  /* whose step it is; not counted */
 pf_rendezvous *pf_step_rendezvous(pf_step *s);      /* made on first use; NULL: out of memory */
+void pf_files_set(const pf_files *files);   /* who serves "pyflow.files/1"; NULL: nobody */
 void pf_set_log(void (*fn)(int32_t level, const char *msg, int64_t n)); /* where plugins' messages go; NULL: stderr */
 extern const pf_plugin *pf_core_plugin(void);       /* Identity-like kernels that need no instruction of their own */
 

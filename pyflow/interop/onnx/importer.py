@@ -16,6 +16,7 @@ import re
 import numpy as np
 
 import pyflow as tf
+from pyflow import progress
 from pyflow.framework import dtypes
 from pyflow.interop.onnx import functions, registry, small_types, trainable
 from pyflow.interop.onnx.errors import NeedsConstant, OnnxError, UnsupportedError
@@ -67,6 +68,7 @@ class Importer:
         self.small_outputs = {}     # name -> ONNX's number, of outputs that are codes
         self.map_outputs = {}       # name -> array of keys, of outputs that are maps
         self._calls = []            # functions being expanded
+        self._top, self._makers = None, {}      # the graph's scope; value -> (op, node's name)
         self._foreign = 0           # of these, those that the model does not hold
 
     # what nodes ask for
@@ -134,6 +136,7 @@ class Importer:
             raise OnnxError("the model has no graph")
         self._graph = tf.get_default_graph()
         scope, self._scope = Scope(), self._graph.get_name_scope()
+        self._top = scope
         self._initializers(graph, scope)
         inputs = {}
         for info in graph.input:
@@ -162,6 +165,16 @@ class Importer:
             except (TypeError, ValueError) as error:
                 raise OnnxError(f"output {info.name!r}: {error}") from error
         return inputs, outputs
+
+    def named_values(self):
+        """{name: (tensor or array, op type, node's name)} of the graph's own values, in the model's
+        order; op type '' for inputs and initializers.  Sequences and maps are left out."""
+        found = {}
+        for name, value in self._top.values.items():
+            if type(value) is Value:
+                held = value.array if value.is_array else value.plain
+                found[name] = held, *self._makers.get(name, ("", name))
+        return found
 
     def _output(self, info, value, name):
         kind = info.type.tensor_type if info.type is not None else None
@@ -232,6 +245,8 @@ class Importer:
 
     def nodes(self, protos, scope, opsets, references=None):
         """Converts nodes into `scope`.  references: a function call's attributes, by name."""
+        if scope is self._top:
+            protos = progress.steps(protos, "importing ONNX nodes")
         for proto in protos:
             self._node(proto, scope, opsets, references or {})
 
@@ -253,6 +268,8 @@ class Importer:
         for name, value in zip(proto.output, results):
             if name and value is not None:
                 scope.values[name] = value
+                if scope is self._top:
+                    self._makers[name] = proto.op_type, label
         made = [v is not None for v in results] + [False] * len(proto.output)
         missing = [n for n, ok in zip(proto.output, made) if n and not ok]
         if missing:

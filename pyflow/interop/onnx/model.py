@@ -71,8 +71,9 @@ def import_model(model, graph=None, name="", constants=None, shapes=None, folder
 
 
 def imported(proto, folder, graph=None, name="", constants=None, shapes=None, weights=None,
-             trainable=False, wide_halves=False, only_run=False):
-    """`import_model` of a message that was read.  weights: a dict that lives as long as the
+             trainable=False, wide_halves=False, only_run=False, named=None):
+    """`import_model` of a message that was read.  named: a dict that gets what
+    `Importer.named_values` says.  weights: a dict that lives as long as the
     message, in which all imports of it share what it holds.  wide_halves: float16 is computed in
     float32, as onnxruntime does on processors; the inputs and outputs stay float16.  only_run:
     nobody asks for gradients, so ops without one may be used."""
@@ -86,6 +87,8 @@ def imported(proto, folder, graph=None, name="", constants=None, shapes=None, we
     with graph.as_default(), tf.name_scope(name or None), _pause.collection_paused():
         try:
             inputs, outputs = importer.run()
+            if named is not None:
+                named.update(importer.named_values())
         finally:
             files.give_back()
     return ImportedModel(graph, inputs, outputs, [f.name for f in proto.functions],

@@ -105,14 +105,6 @@ def is_sparse(x):
     return isinstance(x, (tf.SparseTensor, tf.SparseTensorValue))
 
 
-def broadcast_weights(weights, values):
-    """`weights` in the shape of `values`: each dimension the same, or 1, or weights a scalar."""
-    with tf.name_scope(None, "broadcast_weights", [weights, values]):
-        values = tf.convert_to_tensor(values)
-        weights = tf.convert_to_tensor(weights, dtype=values.dtype.base_dtype)
-        return tf.multiply(weights, tf.ones_like(values), name="broadcast_weights")
-
-
 def remove_squeezable_dimensions(labels, predictions, expected_rank_diff=0, name=None):
     """(labels, predictions), of the one whose rank is one too large the last dimension removed."""
     with tf.name_scope(name, "remove_squeezable_dimensions", [labels, predictions]):
@@ -124,7 +116,42 @@ def remove_squeezable_dimensions(labels, predictions, expected_rank_diff=0, name
                 predictions = tf.squeeze(predictions, [-1])
             elif difference == expected_rank_diff - 1:
                 labels = tf.squeeze(labels, [-1])
-        return labels, predictions
+            return labels, predictions
+        difference = tf.rank(predictions) - tf.rank(labels)
+
+        def squeezed(x, excess):
+            if x.get_shape().ndims is not None and not (
+                    x.get_shape().ndims and x.get_shape()[-1].is_compatible_with(1)):
+                return x
+            return tf.cond(tf.equal(difference, excess), lambda: tf.squeeze(x, [-1]), lambda: x)
+        return (squeezed(labels, expected_rank_diff - 1),
+                squeezed(predictions, expected_rank_diff + 1))
+
+
+# ---------------------------------------------------------------- variables, shapes
+
+def variable_op(shape, dtype, name="Variable", set_shape=True, container="", shared_name=""):
+    """A reference to a new variable without a value, as state_ops.variable_op of TF 0.x and 1.x.
+    set_shape: False leaves its static shape unknown."""
+    shape = tf.TensorShape(shape)
+    if not set_shape:
+        shape = tf.TensorShape(None)
+    return tf.raw_ops.VariableV2(shape=shape, dtype=dtype, name=name, container=container,
+                                 shared_name=shared_name)
+
+
+variable_op_v2 = variable_op
+
+
+def reduced_shape(input_shape, axes):
+    """The shape of a reduction of `axes` with keepdims, a vector of int32. As
+    math_ops.reduced_shape."""
+    input_shape = tf.cast(input_shape, tf.int32)
+    axes = tf.reshape(tf.cast(axes, tf.int32), [-1])
+    rank = tf.size(input_shape)
+    axes = (axes + rank) % rank
+    kept = tf.reduce_all(tf.not_equal(tf.range(rank)[:, tf.newaxis], axes), 1)
+    return tf.where(kept, input_shape, tf.ones_like(input_shape))
 
 
 # ---------------------------------------------------------------- cells

@@ -90,7 +90,7 @@ class _Module(types.ModuleType):
             if value is not _MISSING:
                 break
         module = isinstance(value, types.ModuleType) and value.__name__.startswith("pyflow")
-        if module or value is _MISSING:
+        if module or value is _MISSING and name[0].islower():
             if homes_of(path) is not None:
                 return importlib.import_module(f"{self.__name__}.{name}")
             sibling = paths.sibling(self._path, name)

@@ -6,7 +6,8 @@ that is a namespace or a module in tf needs no row; nor does what lies above a r
 
 Invariants
     1. A home that does not exist (yet) gives nothing: names appear here once they are in tf.
-    2. `*` stands for any one part of a path, or some of it, at the end for the rest of the path, too;
+    2. Modules python.ops.*_ops have all ops under their types' names in snake_case, too (gen_ops).
+    3. `*` stands for any one part of a path, or some of it, at the end for the rest of the path, too;
        `{0}` in a home is what the first one stood for. Rows are searched from above.
 """
 
@@ -39,14 +40,11 @@ python.framework.test_util: pyflow:interop.tensorflow.test_util
 python.framework.test_ops:
 python.framework.common_shapes: pyflow:ops.base.common
 python.ops.array_ops: . manip sparse pyflow:lib.array.identity_functions pyflow:interop.tensorflow.extras
-python.ops.math_ops: . math
+python.ops.math_ops: . math pyflow:interop.tensorflow.extras
 python.ops.nn_ops: nn .
 python.ops.nn_impl: nn .
 python.ops.nn: nn
-python.ops.nn_grad:
-python.ops.math_grad:
-python.ops.array_grad:
-python.ops.control_flow_grad:
+python.ops.*_grad:
 python.ops.control_flow_ops: . pyflow:interop.tensorflow.extras pyflow:lib.control_flow.control_flow_context
 python.ops.control_flow_util: pyflow:interop.tensorflow.extras
 python.ops.while_v2:
@@ -55,7 +53,7 @@ python.ops.variables: .
 python.ops.variable_scope: . pyflow:lib.variables.variable_scope
 python.ops.init_ops: . initializers pyflow:lib.variables.initializers
 python.ops.init_ops_v2: initializers
-python.ops.random_ops: . random
+python.ops.random_ops: . random pyflow:interop.tensorflow.extras
 python.ops.stateless_random_ops: random
 python.ops.rnn: nn
 python.ops.rnn_cell: nn.rnn_cell pyflow:interop.tensorflow.extras
@@ -74,7 +72,7 @@ python.ops.image_ops_impl: image
 python.ops.string_ops: . strings
 python.ops.parsing_ops: . io
 python.ops.sparse_ops: . sparse
-python.ops.state_ops: .
+python.ops.state_ops: . pyflow:interop.tensorflow.extras
 python.ops.logging_ops: . summary
 python.ops.summary_ops: summary
 python.ops.script_ops: .
@@ -104,7 +102,7 @@ python.tf2: pyflow:interop.tensorflow.tf2
 python.keras.engine.input_spec: layers
 python.keras.engine.base_layer: layers
 python.ops.confusion_matrix: . pyflow:interop.tensorflow.extras
-python.ops.weights_broadcast_ops: pyflow:interop.tensorflow.extras
+python.ops.weights_broadcast_ops: pyflow:lib.nn.weights_broadcast
 python.ops.bitwise_ops: bitwise
 python.ops.manip_ops: manip
 python.ops.numerics: . debugging
@@ -175,6 +173,7 @@ python.saved_model.*: saved_model saved_model.builder saved_model.loader saved_m
 python.layers.utils: pyflow:interop.tensorflow.extras
 python.layers.*: layers
 python.estimator.inputs.*: estimator.inputs
+python.estimator.export.*: estimator.export estimator
 python.estimator.*: estimator
 python.feature_column.*: feature_column
 python.data.ops.*: data
@@ -210,6 +209,10 @@ contrib.layers.python.ops.*: contrib.layers
 contrib.training.python.training.*: contrib.training
 contrib.learn.python.learn.datasets.mnist: pyflow:examples.tutorials.mnist.input_data
 contrib.learn.datasets.mnist: pyflow:examples.tutorials.mnist.input_data
+contrib.learn.python.learn.learn_runner: contrib.learn.learn_runner
+contrib.learn.python.learn.datasets: contrib.learn.datasets
+contrib.learn.python.learn.datasets.base: contrib.learn.datasets.base
+contrib.learn.python.learn.preprocessing.*: contrib.learn.preprocessing
 contrib.learn.python.learn.*: contrib.learn
 contrib.*.python.ops.*: contrib.{0} contrib.{0}.{1}
 contrib.*.python.*: contrib.{0}
@@ -240,7 +243,9 @@ def _rows():
     rows = {}
     for line in TABLE.strip().splitlines():
         path, _, homes = line.partition(":")
-        rows[path] = tuple(homes.split())
+        ops = ("pyflow:interop.tensorflow.gen_ops",) if path.startswith("python.ops.") and (
+            path.endswith(("_ops", "_ops_impl"))) else ()
+        rows[path] = tuple(homes.split()) + ops
     return rows
 
 
@@ -260,6 +265,7 @@ PATTERNS = {path: homes for path, homes in ROWS.items() if "*" in path}
 PB2 = _messages()
 ABOVE = {".".join(path.split(".")[:n])                  # packages: what lies above a path
          for path in [*EXACT, *PATTERNS, *PB2] for n in range(1, path.count(".") + 1)}
+ABOVE_PATTERNS = {path for path in ABOVE if "*" in path[:path.rfind(".")]}   # contrib.*.python
 ABOVE = {path for path in ABOVE if "*" not in path}
 
 
@@ -274,7 +280,10 @@ def homes_of(path):
         stars = _matched(pattern.split("."), parts)
         if stars is not None:
             return tuple(home.format(*stars) for home in homes)
-    return () if path in ABOVE else None
+    above = path in ABOVE or any(
+        pattern.count(".") == path.count(".") and _matched(pattern.split("."), parts) is not None
+        for pattern in ABOVE_PATTERNS)
+    return () if above else None
 
 
 def sibling(path, name):

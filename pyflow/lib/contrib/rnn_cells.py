@@ -31,7 +31,7 @@ def _linear(parts, width):
     dtype = joined.dtype.base_dtype
     kernel = vs.get_variable("kernel", [int(joined.shape[1]), width], dtype=dtype)
     bias = vs.get_variable("bias", [width], dtype=dtype,
-                           initializer=initializers.zeros_initializer(dtype=dtype))
+                           initializer=initializers.Zeros(dtype=dtype))
     return products.matmul(joined, kernel) + bias
 
 
@@ -97,7 +97,7 @@ class EmbeddingWrapper(_Around):
         """One step."""
         limit = math.sqrt(3)
         start = (self._initializer or vs.get_variable_scope().initializer or
-                 initializers.random_uniform_initializer(-limit, limit))
+                 initializers.RandomUniform(-limit, limit))
         table = vs.get_variable("embedding", [self._classes, self._size], initializer=start,
                                 dtype=nest.flatten(state)[0].dtype.base_dtype)
         rows = nn_functions.embedding_lookup(table, tensors.reshape(inputs, [-1]))

@@ -22,11 +22,20 @@ FLOAT_OPS_OPTIONS = {
 
 
 class ModelNode:
-    """A scope, variable or op: its name, own and total parameters and float_ops, children."""
+    """A scope, variable or op: its name, own and total parameters, bytes and float_ops, children."""
 
     def __init__(self, name):
-        self.name, self.children = name, []
+        self.name, self.children, self._by_name = name, [], {}
         self.parameters = self.float_ops = self.total_parameters = self.total_float_ops = 0
+        self.bytes = self.total_bytes = self.total_tensors = 0
+
+    def child(self, name):
+        """The child of this name, made if need be."""
+        found = self._by_name.get(name)
+        if found is None:
+            found = self._by_name[name] = ModelNode(name)
+            self.children.append(found)
+        return found
 
 
 def print_model_analysis(graph, run_meta=None, op_log=None, tfprof_cmd="scope",
@@ -47,36 +56,39 @@ def print_model_analysis(graph, run_meta=None, op_log=None, tfprof_cmd="scope",
     if "params" in select:
         for variable in graph.get_collection(GraphKeys.TRAINABLE_VARIABLES):
             count = math.prod(variable.shape.as_list())
-            _place(root, variable.op.name).parameters += count
+            place(root, variable.op.name).parameters += count
     if "float_ops" in select:
         for op in graph.get_operations():
             count = _float_ops(op)
             if count:
-                _place(root, op.name).float_ops += count
-    _sum(root)
+                place(root, op.name).float_ops += count
+    total(root)
     if options.get("output", "stdout") != "none":
         _show(root, "float_ops" in select and "params" not in select, 0)
     return root
 
 
-def _place(root, name):
-    """The node of a name, with the scopes above it."""
-    node, parts = root, name.split("/")
-    for depth in range(1, len(parts) + 1):
-        path = "/".join(parts[:depth])
-        found = next((child for child in node.children if child.name == path), None)
-        if found is None:
-            found = ModelNode(path)
-            node.children.append(found)
-        node = found
-    return node
+def place(root, name, separators="/"):
+    """The node of a name, with the scopes above it.  separators: characters that end a scope."""
+    node = root
+    for at, char in enumerate(name):
+        if char in separators and at:
+            node = node.child(name[:at])
+    return node.child(name)
 
 
-def _sum(node):
-    for child in node.children:
-        _sum(child)
-    node.total_parameters = node.parameters + sum(c.total_parameters for c in node.children)
-    node.total_float_ops = node.float_ops + sum(c.total_float_ops for c in node.children)
+def total(root):
+    """Fills in the totals of a node and all below it."""
+    order, stack = [], [root]
+    while stack:
+        order.append(stack.pop())
+        stack += order[-1].children
+    for node in reversed(order):
+        below = node.children
+        node.total_parameters = node.parameters + sum(c.total_parameters for c in below)
+        node.total_float_ops = node.float_ops + sum(c.total_float_ops for c in below)
+        node.total_bytes = node.bytes + sum(c.total_bytes for c in below)
+        node.total_tensors += sum(c.total_tensors for c in below)
 
 
 def _show(node, float_ops, depth):

@@ -14,6 +14,7 @@ Example:
 """
 from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.op_attrs import FunctionName
+from pyflow.framework.sparse_values import SparseTensor, SparseTensorValue
 from pyflow.framework.static_value import constant_value
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.lib.array import identity_functions
@@ -23,6 +24,7 @@ from pyflow.lib.data.functions import ElementFunction
 from pyflow.lib.data.iterator import Iterator
 from pyflow.lib.data.options import Options
 from pyflow.lib.files import io_functions
+from pyflow.lib.sparse import sparse_functions
 from pyflow.ops.base import tensors
 from pyflow.ops.dataset import dataset_ops, iterator_ops
 
@@ -39,12 +41,12 @@ class Dataset:
         self._options = None
 
     def __repr__(self):
-        return f"<{type(self).__name__} shapes: {self._shapes}, types: {self._types}>"
+        return f"<{type(self).__name__} shapes: {self._shapes}, types: {self.output_types}>"
 
     @property
     def output_types(self):
         """A nest of DTypes, as the elements."""
-        return self._types
+        return structure.shown(self._types)
 
     @property
     def output_shapes(self):
@@ -53,19 +55,19 @@ class Dataset:
 
     @property
     def output_classes(self):
-        """A nest of classes, as the elements: tf.Tensor."""
+        """A nest of classes, as the elements: tf.Tensor, tf.SparseTensor."""
         return structure.classes_of(self._types)
 
     def _attrs(self):
         return {"output_types": structure.flat_types(self._types),
-                "output_shapes": structure.flatten(self._shapes)}
+                "output_shapes": structure.flat_shapes(self._types, self._shapes)}
 
     def _then(self, block, *inputs, types=None, shapes=None, **attrs):
         """The dataset of an op over this one."""
         types = self._types if types is None else types
         shapes = self._shapes if shapes is None else shapes
         variant = block(self._variant_tensor, *inputs, output_types=structure.flat_types(types),
-                        output_shapes=structure.flatten(shapes), **attrs)
+                        output_shapes=structure.flat_shapes(types, shapes), **attrs)
         return Dataset(variant, types, shapes, [self])
 
     # ------------------------------------------------------------------------------- where from
@@ -136,19 +138,19 @@ class Dataset:
                 hint = " Write a tuple, not a list." if isinstance(datasets, list) else ""
                 raise TypeError("The argument to `Dataset.zip()` must be a nested structure of "
                                 f"`Dataset` objects, got {dataset!r}.{hint}")
-        types = structure.pack(datasets, [d.output_types for d in flat])
+        types = structure.pack(datasets, [d._types for d in flat])
         shapes = structure.pack(datasets, [d.output_shapes for d in flat])
         variant = dataset_ops.ZipDataset([d._variant_tensor for d in flat],
                                          output_types=structure.flat_types(types),
-                                         output_shapes=structure.flatten(shapes))
+                                         output_shapes=structure.flat_shapes(types, shapes))
         return Dataset(variant, types, shapes, flat)
 
     def concatenate(self, dataset):
         """The elements of this one, then of `dataset`, which has the same types.
 
         TypeError for another structure or types. TF: tf.data.Dataset.concatenate."""
-        structure.same(self._types, dataset.output_types, "datasets to concatenate")
-        if structure.flat_types(self._types) != structure.flat_types(dataset.output_types):
+        structure.same(self._types, dataset._types, "datasets to concatenate")
+        if structure.flatten(self._types) != structure.flatten(dataset._types):
             raise TypeError(f"Two datasets to concatenate have different types {self._types} and "
                             f"{dataset.output_types}")
         shapes = structure.map_leaves(_in_common, self._shapes, dataset.output_shapes)
@@ -242,8 +244,11 @@ class Dataset:
         """The rows of dimension 0 of the elements. TF: tf.data.experimental.unbatch.
 
         InvalidArgumentError for components of different sizes there."""
-        return self._then(dataset_ops.UnbatchDataset,
-                          shapes=structure.map_leaves(lambda shape: shape[1:], self._shapes))
+        shapes = structure.map_leaves(lambda shape: shape[1:], self._shapes)
+        if structure.has_sparse(self._types):   # their rows, three strings each
+            rows = self.map(_rows_of).unbatch()
+            return Dataset(rows._variant_tensor, self._types, shapes, [self])
+        return self._then(dataset_ops.UnbatchDataset, shapes=shapes)
 
     def batch(self, batch_size, drop_remainder=False):
         """`batch_size` elements side by side in a new dimension 0; fewer at the end, unless
@@ -324,7 +329,7 @@ class Dataset:
         made = function.returned
         if not isinstance(made, Dataset):
             raise TypeError(f"`map_func` must return a `Dataset` object, got {made!r}.")
-        return self._then(block, function.captured, *numbers, types=made.output_types,
+        return self._then(block, function.captured, *numbers, types=made._types,
                           shapes=made.output_shapes, f=FunctionName(function.name),
                           Targuments=function.captured_types, **attrs)
 
@@ -411,18 +416,34 @@ class Dataset:
 
 # -------------------------------------------------------------------------------------- particulars
 def _source(block, tensors, element_shape):
-    tensors = structure.map_leaves(
-        lambda value: ops.convert_to_tensor(value, name="component"), tensors)
+    slices = block is dataset_ops.TensorSliceDataset
+    tensors = structure.map_leaves(_component, tensors)
     types = structure.map_leaves(_type_of, tensors)
     flat = structure.flatten(tensors)
-    if block is dataset_ops.TensorSliceDataset:
+    if slices:
         rows = TensorShape([None])
         for tensor in flat:
             rows = rows.merge_with(tensor.shape.with_rank_at_least(1)[:1])
     shapes = structure.map_leaves(lambda tensor: element_shape(tensor.shape), tensors)
+    flat = [_rows_of(t) if slices and isinstance(t, SparseTensor) else structure.unwrapped(t)
+            for t in flat]
     variant = block(flat, Toutput_types=structure.flat_types(types),
-                    output_shapes=structure.flatten(shapes))
+                    output_shapes=structure.flat_shapes(types, shapes))
     return Dataset(variant, types, shapes)
+
+
+def _component(value):
+    if isinstance(value, (SparseTensor, SparseTensorValue)):
+        return SparseTensor.from_value(value)
+    return ops.convert_to_tensor(value, name="component")
+
+
+def _rows_of(*element):
+    """The components, sparse ones as three strings a row."""
+    element = element[0] if len(element) == 1 else element
+    return structure.map_leaves(
+        lambda leaf: sparse_functions.serialize_many_sparse(leaf)
+        if isinstance(leaf, SparseTensor) else leaf, element)
 
 
 def _int64(value, name):
@@ -439,7 +460,9 @@ def _seeds(seed):
 
 def _type_of(leaf):
     if isinstance(leaf, Dataset):
-        return structure.DatasetSpec(leaf.output_types, leaf.output_shapes, Dataset)
+        return structure.DatasetSpec(leaf._types, leaf._shapes, Dataset)
+    if isinstance(leaf, SparseTensor):
+        return structure.SparseSpec(leaf.dtype.base_dtype)
     return leaf.dtype.base_dtype
 
 

@@ -132,7 +132,7 @@ def group_by_window(key_func, reduce_func, window_size=None, window_size_func=No
             return ops.convert_to_tensor(window_size, dtypes.int64)
 
     def apply(dataset):
-        types, shapes = dataset.output_types, dataset.output_shapes
+        types, shapes = dataset._types, dataset._shapes
         key = _int64_function(key_func, "key_func", types, shapes)
         size = _int64_function(window_size_func, "window_size_func", dtypes.int64, structure.SCALAR)
         window = structure.DatasetSpec(types, shapes, Dataset)
@@ -143,7 +143,7 @@ def group_by_window(key_func, reduce_func, window_size=None, window_size_func=No
             raise TypeError("`reduce_func` must return a `Dataset` object.")
         return dataset._then(
             dataset_ops.GroupByWindowDataset, key.captured, reduced.captured, size.captured,
-            types=made.output_types, shapes=made.output_shapes, key_func=FunctionName(key.name),
+            types=made._types, shapes=made._shapes, key_func=FunctionName(key.name),
             reduce_func=FunctionName(reduced.name), window_size_func=FunctionName(size.name),
             Tkey_func_other_arguments=key.captured_types,
             Treduce_func_other_arguments=reduced.captured_types,
@@ -210,8 +210,8 @@ def _bounded(shapes, most):
 def _directed(selector, datasets):
     first = datasets[0]
     for dataset in datasets[1:]:
-        structure.same(first.output_types, dataset.output_types, "datasets")
-        if structure.flat_types(first.output_types) != structure.flat_types(dataset.output_types):
+        structure.same(first._types, dataset._types, "datasets")
+        if structure.flatten(first._types) != structure.flatten(dataset._types):
             raise TypeError("Datasets to be interleaved have different types: "
                             f"{first.output_types} and {dataset.output_types}")
     shapes = first.output_shapes
@@ -219,9 +219,9 @@ def _directed(selector, datasets):
         shapes = structure.map_leaves(_in_common, shapes, dataset.output_shapes)
     variant = dataset_ops.DirectedInterleaveDataset(
         selector._variant_tensor, [d._variant_tensor for d in datasets],
-        output_types=structure.flat_types(first.output_types),
-        output_shapes=structure.flatten(shapes))
-    return Dataset(variant, first.output_types, shapes, [selector, *datasets])
+        output_types=structure.flat_types(first._types),
+        output_shapes=structure.flat_shapes(first._types, shapes))
+    return Dataset(variant, first._types, shapes, [selector, *datasets])
 
 
 def sample_from_datasets(datasets, weights=None, seed=None):
@@ -285,8 +285,9 @@ def get_single_element(dataset):
     if not isinstance(dataset, Dataset):
         raise TypeError("`dataset` must be a `tf.data.Dataset` object.")
     flat = iterator_ops.DatasetToSingleElement(dataset._variant_tensor, **dataset._attrs())
-    return structure.packed(dataset.output_types,
-                            list(flat) if isinstance(flat, (list, tuple)) else [flat])
+    return structure.packed(dataset._types,
+                            list(flat) if isinstance(flat, (list, tuple)) else [flat],
+                            dataset._shapes)
 
 
 def take_while(predicate):

@@ -9,6 +9,7 @@ Who calls it: the transformations of lib/data.  Thread: the one building the gra
 """
 from pyflow.framework import function_export, graph as ops
 from pyflow.framework.function_library import Body, effects_of
+from pyflow.framework.sparse_values import SparseTensor, SparseTensorValue
 from pyflow.lib.data import structure
 from pyflow.lib.function import func_graph
 from pyflow.lib.function.traced_function import order_effects
@@ -23,7 +24,7 @@ class ElementFunction:
         flat_types = [None] if types is None else structure.flat_types(types)
 
         def body(*components):
-            element = structure.packed(types, components)
+            element = structure.packed(types, components, shapes)
             result = function(*element) if type(types) is tuple or hasattr(types, "_fields") \
                 else function(element)
             if isinstance(result, list):
@@ -43,7 +44,7 @@ class ElementFunction:
         graph = func_graph.trace(
             body if flat_types != [None] else nothing,
             [] if flat_types == [None] else flat_types,
-            shapes=[] if flat_types == [None] else structure.flatten(shapes),
+            shapes=[] if flat_types == [None] else structure.flat_shapes(types, shapes),
             name=label, read_variables=False, capture_by_value=by_value,
             allowed_stateful=allowed_stateful)
         order_effects(graph)
@@ -57,9 +58,12 @@ class ElementFunction:
 
 
 def _as_component(value):
-    """A leaf of what a function returned: datasets stay, all else becomes a tensor."""
-    if hasattr(value, "_variant_tensor"):
+    """A leaf of what a function returned: datasets and sparse tensors stay, all else becomes a
+    tensor."""
+    if hasattr(value, "_variant_tensor") or isinstance(value, SparseTensor):
         return value
+    if isinstance(value, SparseTensorValue):
+        return SparseTensor.from_value(value)
     return ops.convert_to_tensor(value)
 
 

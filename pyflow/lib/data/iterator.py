@@ -26,7 +26,7 @@ class Iterator:
     def __init__(self, iterator_resource, initializer, output_types, output_shapes,
                  output_classes=None):
         self._iterator_resource, self._initializer = iterator_resource, initializer
-        self._types = structure.types_of(output_types)
+        self._types = structure.with_classes(structure.types_of(output_types), output_classes)
         self._shapes = structure.shapes_like(self._types, output_shapes)
         self._classes = output_classes
         self._string_handle = None
@@ -38,11 +38,11 @@ class Iterator:
 
         output_types: a nest of DTypes; output_shapes: of shapes, unknown where None. shared_name:
         sessions with one name and server share it. TF: tf.data.Iterator.from_structure."""
-        types = structure.types_of(output_types)
+        types = structure.with_classes(structure.types_of(output_types), output_classes)
         shapes = structure.shapes_like(types, output_shapes)
         resource = iterator_ops.IteratorV2(
             shared_name=shared_name or "", container="", output_types=structure.flat_types(types),
-            output_shapes=structure.flatten(shapes))
+            output_shapes=structure.flat_shapes(types, shapes))
         return Iterator(resource, None, types, shapes, output_classes)
 
     @staticmethod
@@ -51,12 +51,12 @@ class Iterator:
 
         string_handle: a scalar string tensor, a value of another iterator's string_handle().
         TF: tf.data.Iterator.from_string_handle."""
-        types = structure.types_of(output_types)
+        types = structure.with_classes(structure.types_of(output_types), output_classes)
         shapes = structure.shapes_like(types, output_shapes)
         handle = ops.convert_to_tensor(string_handle, dtypes.string)
         resource = iterator_ops.IteratorFromStringHandleV2(
             handle, output_types=structure.flat_types(types),
-            output_shapes=structure.flatten(shapes))
+            output_shapes=structure.flat_shapes(types, shapes))
         return Iterator(resource, None, types, shapes, output_classes)
 
     def __repr__(self):
@@ -76,9 +76,9 @@ class Iterator:
         TypeError for other types or structures, ValueError for shapes that do not fit.
         TF: tf.data.Iterator.make_initializer."""
         with ops.name_scope(name, "make_initializer") as scope:
-            structure.same(self._types, dataset.output_types, "output types")
+            structure.same(self._types, dataset._types, "output types")
             for mine, given in zip(structure.flatten(self._types),
-                                   structure.flatten(dataset.output_types)):
+                                   structure.flatten(dataset._types)):
                 if mine != given:
                     raise TypeError(f"Expected output types {self._types!r} but got dataset with "
                                     f"output types {dataset.output_types!r}.")
@@ -97,9 +97,9 @@ class Iterator:
         OutOfRangeError in the step where there is none. TF: tf.data.Iterator.get_next."""
         flat = iterator_ops.IteratorGetNext(
             self._iterator_resource, output_types=structure.flat_types(self._types),
-            output_shapes=structure.flatten(self._shapes), name=name)
+            output_shapes=structure.flat_shapes(self._types, self._shapes), name=name)
         flat = list(flat) if isinstance(flat, (list, tuple)) else [flat]
-        return structure.packed(self._types, flat)
+        return structure.packed(self._types, flat, self._shapes)
 
     def string_handle(self, name=None):
         """A scalar string tensor that names this iterator, for from_string_handle.
@@ -114,7 +114,7 @@ class Iterator:
     @property
     def output_types(self):
         """A nest of DTypes."""
-        return self._types
+        return structure.shown(self._types)
 
     @property
     def output_shapes(self):
@@ -123,7 +123,7 @@ class Iterator:
 
     @property
     def output_classes(self):
-        """A nest of classes: tf.Tensor."""
+        """A nest of classes: tf.Tensor, tf.SparseTensor."""
         return self._classes or structure.classes_of(self._types)
 
 

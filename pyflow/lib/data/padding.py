@@ -66,6 +66,8 @@ def values(padding_values, types):
     flat = structure.flatten(types)
     if any(isinstance(leaf, structure.DatasetSpec) for leaf in flat):
         raise TypeError("Padded batching of datasets is not possible")
+    if structure.has_sparse(types):
+        raise TypeError("Batching of padded sparse tensors is not currently supported")
     if padding_values is None:
         given = [None] * len(flat)
     else:

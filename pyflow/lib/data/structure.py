@@ -3,16 +3,20 @@
 Invariants
   1. Lists are no structure: they become tensors, as in TF.
   2. Dicts are flattened in the order of their sorted keys and keep their own order when packed.
-  3. Where elements are datasets (windows), the leaf of the types is a DatasetSpec.
+  3. Where elements are datasets (windows), the leaf of the types is a DatasetSpec; where they are
+     sparse, a SparseSpec: such a component is tf.serialize_sparse's three strings, in a batch
+     [n, 3].
 
-Pure functions; any thread.  Source: TF 1.15 data/util/nest.
+Thread: the one building the graph.  Source: TF 1.15 data/util/nest.
 
 Example:  `flatten({"b": 1, "a": (2, 3)})` is [2, 3, 1].
 """
 import collections.abc
 
 from pyflow.framework import dtypes, graph as ops
+from pyflow.framework.sparse_values import SparseTensor, SparseTensorValue
 from pyflow.framework.tensor_shape import TensorShape, as_shape
+from pyflow.lib.sparse import sparse_functions
 
 
 SCALAR = TensorShape([])
@@ -39,9 +43,51 @@ class DatasetSpec:
         return self == other
 
 
+class SparseSpec:
+    """The type of a component that is a SparseTensor of these elements."""
+
+    def __init__(self, dtype):
+        self.dtype = dtype
+
+    def __eq__(self, other):
+        return isinstance(other, SparseSpec) and self.dtype == other.dtype
+
+    def __hash__(self):
+        return hash((SparseSpec, self.dtype))
+
+    def __repr__(self):
+        return f"SparseSpec({self.dtype!r})"
+
+
 def dtype_of(leaf):
     """The element type of a component of that type."""
+    if isinstance(leaf, SparseSpec):
+        return dtypes.string
     return dtypes.variant if isinstance(leaf, DatasetSpec) else leaf
+
+
+def has_sparse(types):
+    """Whether a component is sparse."""
+    return any(isinstance(leaf, SparseSpec) for leaf in flatten(types))
+
+
+def flat_shapes(types, shapes):
+    """The static shapes of the components; those of sparse ones, as strings, are not told."""
+    return [TensorShape(None) if isinstance(leaf, SparseSpec) else shape
+            for leaf, shape in zip(flatten(types), flatten(shapes))]
+
+
+def shown(types):
+    """The types as users see them: of sparse components the elements' DType."""
+    return map_leaves(lambda leaf: leaf.dtype if isinstance(leaf, SparseSpec) else leaf, types)
+
+
+def with_classes(types, classes):
+    """The types, those whose class is SparseTensor as SparseSpecs; classes: None, or a nest."""
+    if classes is None:
+        return types
+    return map_leaves(lambda leaf, kind: SparseSpec(leaf) if kind is SparseTensor and
+                      not isinstance(leaf, SparseSpec) else leaf, types, classes)
 
 
 def flat_types(types):
@@ -50,24 +96,36 @@ def flat_types(types):
 
 
 def classes_of(types):
-    """The structure of the components' Python classes: tf.Tensor."""
-    return map_leaves(lambda leaf: leaf if isinstance(leaf, DatasetSpec) else ops.Tensor, types)
+    """The structure of the components' Python classes: tf.Tensor, tf.SparseTensor."""
+    return map_leaves(lambda leaf: leaf if isinstance(leaf, DatasetSpec) else SparseTensor
+                      if isinstance(leaf, SparseSpec) else ops.Tensor, types)
 
 
 def unwrapped(value):
-    """A component as a tensor: a dataset's variant."""
+    """A component as a tensor: a dataset's variant, a sparse tensor's three strings."""
+    if isinstance(value, SparseTensor):
+        return sparse_functions.serialize_sparse(value)
     return value._variant_tensor if hasattr(value, "_variant_tensor") else value
 
 
-def packed(types, tensors):
-    """The tensors in the structure, those of datasets as Datasets."""
-    return pack(types, [leaf.of(tensor, leaf.types, leaf.shapes) if isinstance(leaf, DatasetSpec)
-                        else tensor for leaf, tensor in zip(flatten(types), tensors)])
+def packed(types, tensors, shapes=None):
+    """The tensors in the structure, those of datasets as Datasets, of sparse ones as such."""
+    shapes = [None] * len(flatten(types)) if shapes is None else flatten(shapes)
+    return pack(types, [_wrapped(*one) for one in zip(flatten(types), tensors, shapes)])
+
+
+def _wrapped(leaf, tensor, shape):
+    if isinstance(leaf, DatasetSpec):
+        return leaf.of(tensor, leaf.types, leaf.shapes)
+    if isinstance(leaf, SparseSpec):
+        return sparse_functions.deserialize_sparse(tensor, leaf.dtype,
+                                                   None if shape is None else shape.ndims)
+    return tensor
 
 
 def is_nested(value):
     """True of tuples and dicts; False of tensors, arrays, lists and shapes."""
-    if isinstance(value, (ops.SparseTensor, TensorShape)):
+    if isinstance(value, (SparseTensor, SparseTensorValue, TensorShape)):
         return False
     return isinstance(value, (tuple, collections.abc.Mapping))
 
@@ -124,8 +182,8 @@ def same(a, b, what="structures"):
 
 def types_of(types):
     """The structure with each leaf as a DType. TypeError for what is none."""
-    return map_leaves(lambda leaf: leaf if isinstance(leaf, DatasetSpec) else dtypes.as_dtype(leaf),
-                      types)
+    return map_leaves(lambda leaf: leaf if isinstance(leaf, DatasetSpec | SparseSpec)
+                      else dtypes.as_dtype(leaf), types)
 
 
 def shapes_like(types, shapes):

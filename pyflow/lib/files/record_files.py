@@ -17,6 +17,7 @@ import struct
 import zlib
 
 from pyflow.framework import errors
+from pyflow.lib.files import remote
 from pyflow.lib.files.crc32c import masked
 
 _PIECE = 1 << 20
@@ -69,6 +70,16 @@ def _options(given):
     return given if isinstance(given, TFRecordOptions) else TFRecordOptions(given)
 
 
+def _opened(path, mode):
+    path = os.fspath(path)
+    if remote.is_remote(path):
+        return remote.open_file(path, mode)
+    try:
+        return open(remote.local(path), mode)
+    except OSError as error:
+        raise errors.of_os_error(error) from None
+
+
 def _compressor(options):
     kind = options.get_compression_type_string(options)
     if not kind:
@@ -84,15 +95,12 @@ def _compressor(options):
 class TFRecordWriter:
     """Writes records to a file.
 
-    path: the file, made anew; NotFoundError or PermissionDeniedError where it cannot be. options: a
+    path: the file, made anew, local or with a scheme of fsspec's; NotFoundError or PermissionDeniedError where it cannot be. options: a
     TFRecordOptions or a compression's name. TF: tf.io.TFRecordWriter."""
 
     def __init__(self, path, options=None):
         self._squeeze = _compressor(_options(options))
-        try:
-            self._file = open(os.fspath(path), "wb")
-        except OSError as error:
-            raise errors.of_os_error(error) from None
+        self._path, self._file = os.fspath(path), _opened(path, "wb")
 
     def write(self, record):
         """Adds a record, bytes or str; TypeError for others, FailedPreconditionError if closed."""
@@ -130,7 +138,7 @@ class TFRecordWriter:
             raise errors.of_os_error(error) from None
 
     def __repr__(self):
-        return f"<tf.io.TFRecordWriter {'closed' if self._file is None else self._file.name!r}>"
+        return f"<tf.io.TFRecordWriter {'closed' if self._file is None else repr(self._path)}>"
 
     def __enter__(self):
         return self
@@ -202,11 +210,7 @@ def tf_record_iterator(path, options=None):
     damaged or cut off. TF: tf.io.tf_record_iterator."""
     options = _options(options)
     kind = options.get_compression_type_string(options)
-    try:
-        file = open(os.fspath(path), "rb")
-    except OSError as error:
-        raise errors.of_os_error(error) from None
-    with file:
+    with _opened(path, "rb") as file:
         yield from _records(_Inflated(file, kind, options.window_bits) if kind else file)
 
 

@@ -130,6 +130,15 @@ class BatchNormalization(base.Layer):
             return self.add_weight(name, shape, dtype, initializer, None, False)
         self.gamma = learnt("gamma", self.gamma_of) if self.scale else None
         self.beta = learnt("beta", self.beta_of) if self.center else None
+        self._set_scope()
+        partitioner = self._scope.partitioner       # what is kept is assigned whole
+        self._scope.set_partitioner(None)
+        try:
+            self._add_kept(kept)
+        finally:
+            self._scope.set_partitioner(partitioner)
+
+    def _add_kept(self, kept):
         self.moving_mean = kept("moving_mean", self.moving_mean_initializer)
         self.moving_variance = kept("moving_variance", self.moving_variance_initializer)
         if self.renorm:

@@ -19,6 +19,7 @@ from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.graph import GraphKeys
 from pyflow.lib.control_flow.cond import cond
 from pyflow.lib.math import binary_functions, reductions
+from pyflow.lib.nn import weights_broadcast
 from pyflow.lib.variables import state_functions, variable_scope, variables
 from pyflow.ops.base import tensors
 from pyflow.ops.elementwise import binary_ops, logic_ops, unary_ops
@@ -120,18 +121,11 @@ def spread(weights, values):
     """Weights with the shape of `values`, as float32. ValueError where they do not fit."""
     weights = tensors.cast(weights, dtypes.float32)
     ranks = weights.shape.ndims, values.shape.ndims
-    if None not in ranks and ranks[0]:
-        fits = ranks[0] == ranks[1] and all(
-            w in (1, None) or v is None or w == v
-            for w, v in zip(weights.shape.as_list(), values.shape.as_list()))
-        if not fits:
-            raise ValueError(f"weights can not be broadcast to values. values.rank={ranks[1]}. "
-                             f"weights.rank={ranks[0]}. values.shape={values.shape}. "
-                             f"weights.shape={weights.shape}.")
     if ranks[0] == ranks[1] and weights.shape.is_fully_defined() and \
             weights.shape.as_list() == values.shape.as_list():
         return weights
-    return binary_ops.Mul(weights, tensors.ones_like(values, dtypes.float32))
+    return binary_ops.Mul(weights_broadcast.checked(weights, values),
+                          tensors.ones_like(values, dtypes.float32))
 
 
 # ------------------------------------------------------------------------------------------- means

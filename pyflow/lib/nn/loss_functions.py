@@ -11,7 +11,7 @@ from pyflow.framework import dtypes, graph
 from pyflow.framework.graph import GraphKeys
 from pyflow.lib.array import identity_functions
 from pyflow.lib.math import binary_functions, reductions
-from pyflow.lib.nn import softmax_functions
+from pyflow.lib.nn import softmax_functions, weights_broadcast
 from pyflow.ops.base import common, tensors
 from pyflow.ops.base.common import static
 from pyflow.ops.elementwise import activation_ops, binary_ops, logic_ops, unary_ops
@@ -44,17 +44,6 @@ class Reduction:
 BY_WEIGHTS = Reduction.SUM_BY_NONZERO_WEIGHTS
 
 
-def _check_weights(weights, losses):
-    """ValueError where weights are known not to broadcast to the losses."""
-    a, b = weights.shape.ndims, losses.shape.ndims
-    if a in (None, 0) or b is None:
-        return
-    pairs = zip(weights.shape.as_list(), losses.shape.as_list())
-    if a != b or any(None not in (w, d) and w not in (1, d) for w, d in pairs):
-        raise ValueError(f"weights can not be broadcast to values. weights.shape={weights.shape}, "
-                         f"values.shape={losses.shape}; make them a scalar or of the same rank")
-
-
 def _safe_divide(total, count):
     return binary_ops.DivNoNan(total, count, name="value")
 
@@ -83,7 +72,7 @@ def compute_weighted_loss(
     with graph.name_scope(scope, "weighted_loss", [losses, weights]):
         losses = graph.convert_to_tensor(losses)
         weights = graph.convert_to_tensor(weights)
-        _check_weights(weights, losses)
+        weights = weights_broadcast.checked(weights, losses)
         wide = tensors.cast(losses, dtypes.float32)
         weights = tensors.cast(weights, dtypes.float32)
         loss = wide * weights
@@ -160,8 +149,7 @@ def absolute_difference(labels, predictions, weights=1.0, scope=None, loss_colle
 def mean_squared_error(labels, predictions, weights=1.0, scope=None, loss_collection=LOSSES,
                        reduction=BY_WEIGHTS):
     """(predictions - labels)^2. TF: losses.mean_squared_error. The two: numbers of one shape, to
-    which
-    weights broadcast. Result: a float scalar, or that shape for Reduction.NONE. scope: of its
+    which weights broadcast. Result: a float scalar, or that shape for Reduction.NONE. scope: of its
     nodes. loss_collection: where the loss is added; reduction: how it becomes a scalar, a
     tf.losses.Reduction. ValueError for None or shapes that differ.
 
@@ -172,6 +160,35 @@ def mean_squared_error(labels, predictions, weights=1.0, scope=None, loss_collec
         labels, predictions = _pair(labels, predictions, "mean_squared_error")
         losses = binary_ops.SquaredDifference(predictions, labels)
         return compute_weighted_loss(losses, weights, scope, loss_collection, reduction)
+
+
+def mean_pairwise_squared_error(labels, predictions, weights=1.0, scope=None,
+                                loss_collection=LOSSES):
+    """The mean, over all pairs of elements of an item of the batch, of the squared difference
+    between the labels' difference and the predictions'. TF: losses.mean_pairwise_squared_error.
+    The two: numbers [batch, ...] of one shape; weights: a scalar, [batch] or [batch, 1, ...].
+    Result: a float scalar, the sum over the batch, 0 where all weights are. ValueError for None or
+    shapes that differ."""
+    values = (predictions, labels, weights)
+    with graph.name_scope(scope, "mean_pairwise_squared_error", values) as scope:
+        weights = tensors.cast(graph.convert_to_tensor(weights), dtypes.float32)
+        labels, predictions = _pair(labels, predictions, "mean_pairwise_squared_error")
+        off = predictions - labels
+        weights = weights_broadcast.checked(weights, labels)
+        axes = tensors.range_(1, tensors.rank(off))
+
+        def of_item(x):
+            return reductions.reduce_sum(x, axes, keepdims=True)
+        nonzero = tensors.cast(logic_ops.NotEqual(weights, 0.0), dtypes.float32)
+        count = of_item(broadcast_ops.BroadcastTo(nonzero, tensors.shape(off)))
+        squares = 2.0 * _safe_divide(of_item(off * off), binary_ops.Maximum(count - 1, 0.0))
+        mixed = 2.0 * _safe_divide(unary_ops.Square(of_item(off)),
+                                   binary_ops.Maximum(count * (count - 1), 0.0))
+        loss = reductions.reduce_sum((squares - mixed) * weights)
+        any_present = tensors.cast(reductions.reduce_sum(count) > 0, dtypes.float32)
+        loss = binary_ops.MulNoNan(loss, any_present, name="value")
+        add_loss(loss, loss_collection)
+        return loss
 
 
 def cosine_distance(labels, predictions, axis=None, weights=1.0, scope=None, loss_collection=LOSSES,
@@ -279,6 +296,8 @@ def sparse_softmax_cross_entropy(labels, logits, weights=1.0, scope=None, loss_c
         losses = softmax_functions.sparse_softmax_cross_entropy_with_logits(
             labels=labels, logits=logits, name="xentropy")
         return compute_weighted_loss(losses, weights, scope, loss_collection, reduction)
+
+
 PUBLIC = {
     "losses." + function.__name__: function
     for function in (
@@ -291,6 +310,7 @@ PUBLIC = {
         get_total_loss,
         absolute_difference,
         mean_squared_error,
+        mean_pairwise_squared_error,
         cosine_distance,
         hinge_loss,
         huber_loss,

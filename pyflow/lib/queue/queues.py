@@ -19,9 +19,10 @@ from pyflow.framework.shown import ShowsArguments
 from pyflow.framework.static_value import constant_value
 from pyflow.framework.tensor_shape import Dimension, TensorShape
 from pyflow.lib.array import identity_functions
-from pyflow.lib.control_flow import check_functions, switch_case
+from pyflow.lib.control_flow import logging_functions, switch_case
 from pyflow.lib.queue import components
 from pyflow.ops.base import tensors
+from pyflow.ops.elementwise import logic_ops
 from pyflow.ops.queue import queue_ops
 
 
@@ -155,9 +156,10 @@ class QueueBase(ShowsArguments):
 def _selected(index, queues):
     """The handle of queues[index]."""
     index = graph.convert_to_tensor(index, dtype=dtypes_lib.int32, name="index")
-    inside = check_functions.assert_less(tensors.cast(index, dtypes_lib.int64), tensors.cast(
-        len(queues), dtypes_lib.int64), message="index of a queue")
-    with graph.control_dependencies([inside, check_functions.assert_non_negative(index)]):
+    inside = logic_ops.LogicalAnd(index >= 0, index < len(queues))
+    check = logging_functions.Assert(
+        inside, ["index of a queue:", index, f"is not in [0, {len(queues)})"])
+    with graph.control_dependencies([check]):
         index = identity_functions.identity(index)
     return switch_case.switch_case(index, [
         functools.partial(identity_functions.identity, q.queue_ref) for q in queues])

@@ -1,4 +1,5 @@
-"""Sequence losses and the plain decoder of tf.contrib.legacy_seq2seq.
+"""Sequence losses, the plain decoder and buckets of tf.contrib.legacy_seq2seq; its models are in
+pyflow.lib.contrib.legacy_seq2seq.
 
 A sequence is a list with one tensor per time step; all steps have the same batch.
 
@@ -20,7 +21,8 @@ def rnn_decoder(decoder_inputs, initial_state, cell, loop_function=None, scope=N
 
     decoder_inputs: list of floats [batch, input size]; loop_function(output before, step) -> the
     input of each step but the first, in place of the one given (decoding what was said before).
-    Variables are the scope's ("rnn_decoder"), shared by all steps. ValueError if shapes do not fit the cell.
+    Variables are the scope's ("rnn_decoder"), shared by all steps. ValueError if shapes do not fit
+    the cell.
     TF: contrib.legacy_seq2seq.rnn_decoder."""
     state, outputs = initial_state, []
     with vs.variable_scope(scope or "rnn_decoder"):
@@ -75,6 +77,38 @@ def sequence_loss(logits, targets, weights, average_across_timesteps=True,
         if average_across_batch:
             cost /= tensors.cast(tensors.shape(targets[0])[0], cost.dtype)
         return cost
+
+
+def model_with_buckets(encoder_inputs, decoder_inputs, targets, weights, buckets, seq2seq,
+                       softmax_loss_function=None, per_example_loss=False, name=None):
+    """A model per bucket, all with the variables of the first: (outputs, losses), two lists with an
+    item per bucket.
+
+    encoder_inputs, decoder_inputs: what the model takes, a tensor per step; targets: list of int32
+    [batch]; weights: list of floats [batch]; all as long as the last bucket; buckets: list of
+    (encoder steps, decoder steps), growing; seq2seq(encoder_inputs, decoder_inputs) -> (outputs,
+    state). A loss is `sequence_loss`, a scalar, or with
+    per_example_loss `sequence_loss_by_example`, [batch]. ValueError if a list is shorter than the
+    last bucket. TF: contrib.legacy_seq2seq.model_with_buckets."""
+    for kind, given, wanted in (("encoder_inputs", encoder_inputs, buckets[-1][0]),
+                                ("targets", targets, buckets[-1][1]),
+                                ("weights", weights, buckets[-1][1])):
+        if len(given) < wanted:
+            raise ValueError(f"Length of {kind} ({len(given)}) must be at least that of last "
+                             f"bucket ({wanted}).")
+    loss = sequence_loss_by_example if per_example_loss else sequence_loss
+    outputs, losses = [], []
+    with graph.name_scope(name, "model_with_buckets",
+                          [*encoder_inputs, *decoder_inputs, *targets, *weights]):
+        for j, (reads, says) in enumerate(buckets):
+            with vs.variable_scope(vs.get_variable_scope(), reuse=True if j else None):
+                found, _ = seq2seq(encoder_inputs[:reads], decoder_inputs[:says])
+                outputs.append(found)
+                losses.append(loss(found, targets[:says], weights[:says],
+                                   softmax_loss_function=softmax_loss_function))
+    return outputs, losses
+
+
 PUBLIC = {f"contrib.legacy_seq2seq.{f.__name__}": f for f in (
-    rnn_decoder, sequence_loss_by_example, sequence_loss,
+    model_with_buckets, rnn_decoder, sequence_loss_by_example, sequence_loss,
 )}

@@ -633,6 +633,8 @@ def create_partitioned_variables(shape, slicing, initializer, dtype=dtypes.float
     if len(shape) != len(slicing):
         raise ValueError("The 'shape' and 'slicing' of a new Partitioned Variable must have the "
                          f"length: shape: {shape}, slicing: {slicing}")
+    if initializer is not None and not callable(initializer):
+        dtype = ops.convert_to_tensor(initializer).dtype.base_dtype    # its own, as in TensorFlow
     with variable_scope(name, "PartitionedVariable", reuse=reuse) as scope:
         whole = scope.get_variable(
             store(), None, shape, dtype, initializer, trainable=trainable,

@@ -32,6 +32,8 @@ ACTIVATIONS = {
     "Elu": lambda x, alpha: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
     "Sigmoid": lambda x, alpha: 1 / (1 + np.exp(-x)),
     "Tanh": lambda x, alpha: np.tanh(x),
+    "HardSwish": lambda x, alpha: x * np.clip(x / 6 + 0.5, 0, 1),
+    "Swish": lambda x, alpha: x / (1 + np.exp(-x)),
 }
 ARGUMENTS = {"BiasAdd": 1, "Add": 1, "FusedBatchNorm": 4}
 

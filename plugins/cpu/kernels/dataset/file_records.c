@@ -1,29 +1,15 @@
 /* file_records.c - TextLineDataset, TFRecordDataset, FixedLengthRecordDataset: strings out of
  * files.
  *
- * A SOURCE is one open file, read in pieces and perhaps inflated. A stage opens one file after the
- * other; its state is the file's number and how many bytes of it, inflated, are behind.
+ * A stage opens one file after the other (reader/source.h); its state is the file's number and how
+ * many bytes of it, inflated, are behind.
  *
- * Invariants
- *   1. A length in a file is checked, by its checksum and against MOST, before memory is taken.
- *   2. After a failure the next file follows: who ignores errors comes to an end.
- *
- * Source: TF's record format: length, masked CRC-32C of it, bytes, masked CRC-32C of them; RFC 1950
- * and 1952 through zlib.  Threads: as dataset.h.
+ * Invariant: after a failure the next file follows: who ignores errors comes to an end.
+ * Threads: as dataset.h.
  */
-#include "checkpoint/crc32c.h"
 #include "dataset/dataset.h"
-#include <errno.h>
-#include <stdio.h>
-#if PF_ZLIB
-#include <zlib.h>
-#endif
+#include "reader/source.h"
 
-enum { PIECE = 1 << 16 };
-static uint32_t masked(const void *bytes, size_t n) {
-  return pf_crc32c_mask(pf_crc32c(0, bytes, (int64_t)n));
-}
-static const int64_t MOST = (int64_t)1 << 31;           /* bytes of one record */
 enum { LINES, RECORDS, FIXED };
 typedef struct {
   dataset d;
@@ -33,16 +19,8 @@ typedef struct {
 } file_dataset;
 typedef struct {
   ds_stage s;
-  FILE *f;
-  char *raw, *piece;                    /* bytes of the file; inflated ones */
-  size_t at, n;                         /* in piece */
-  int64_t file, behind, size, skip;     /* size: of a file of fixed records; skip: first */
-  char *record;
-  size_t n_record, room;
-#if PF_ZLIB
-  z_stream z;
-#endif
-  int inflating, ended;
+  pf_source source;
+  int64_t file, size, skip;             /* size: of a file of fixed records; skip: first */
 } file_stage;
 static const file_dataset *of(const file_stage *s) { return (const file_dataset *)s->s.of; }
 static pf_str name_of(const file_stage *s) {
@@ -50,230 +28,74 @@ static pf_str name_of(const file_stage *s) {
   s->s.of->host->str_get(&of(s)->names->dl_tensor, s->file, &name);
   return name;
 }
-
-/* ---------------------------------------------------------------- a source */
-static void shut(file_stage *s) {
-  if (s->f) fclose(s->f);
-#if PF_ZLIB
-  if (s->inflating) inflateEnd(&s->z);
-#endif
-  s->f = NULL;
-  s->inflating = s->ended = 0;
-  s->at = s->n = 0;
-  s->behind = 0;
-}
-static pf_status io_failed(const file_stage *s, ds_row *out, pf_status st, const char *what) {
-  pf_str name = name_of(s);
-  return ds_fail(out, st, "%.*s; %s", (int)PF_MIN(name.len, 500), name.data, what);
-}
-static pf_status open_file(file_stage *s, ds_row *out) {
-  pf_str name = name_of(s);
-  char path[4096];
-  if (name.len >= (int64_t)sizeof path || (name.len && memchr(name.data, 0, (size_t)name.len)))
-    return io_failed(s, out, PF_INVALID_ARGUMENT, "is no path");
-  snprintf(path, sizeof path, "%.*s", (int)name.len, name.data ? name.data : "");
-  s->f = fopen(path, "rb");
-  if (!s->f)
-    return io_failed(s, out, errno == ENOENT ? PF_NOT_FOUND : errno == EACCES
-                     ? PF_PERMISSION_DENIED : PF_UNKNOWN, strerror(errno));
-  setvbuf(s->f, NULL, _IONBF, 0);
-#if PF_ZLIB
-  if (of(s)->wbits) {
-    s->z = (z_stream){0};
-    if (inflateInit2(&s->z, of(s)->wbits) != Z_OK)
-      return io_failed(s, out, PF_RESOURCE_EXHAUSTED, "no memory to inflate it");
-    s->inflating = 1;
-  }
-#endif
-  return PF_OK;
-}
-#if PF_ZLIB
-static pf_status inflate_piece(file_stage *s, ds_row *out) {
-  s->z.next_out = (Bytef *)s->piece;
-  s->z.avail_out = PIECE;
-  while (s->z.avail_out == PIECE) {
-    if (!s->z.avail_in) {
-      s->z.next_in = (Bytef *)s->raw;
-      s->z.avail_in = (uInt)fread(s->raw, 1, PIECE, s->f);
-      if (ferror(s->f)) return io_failed(s, out, PF_UNKNOWN, "cannot be read");
-      if (!s->z.avail_in) {
-        if (!s->ended) return io_failed(s, out, PF_DATA_LOSS, "the compressed bytes end too early");
-        break;
-      }
-      if (s->ended) inflateReset(&s->z);        /* another member of a GZIP file */
-      s->ended = 0;
-    }
-    int r = inflate(&s->z, Z_NO_FLUSH);
-    if (r == Z_STREAM_END) {
-      s->ended = 1;
-      if (s->z.avail_in) {
-        inflateReset(&s->z);
-        s->ended = 0;
-      }
-    } else if (r != Z_OK && r != Z_BUF_ERROR) {
-      return io_failed(s, out, PF_DATA_LOSS, "the compressed bytes are damaged");
-    }
-  }
-  s->n = PIECE - s->z.avail_out;
-  return PF_OK;
-}
-#endif
-/* More bytes; s->n is 0 at the end of the file. */
-static pf_status more(file_stage *s, ds_row *out) {
-  s->at = s->n = 0;
-#if PF_ZLIB
-  if (s->inflating) return inflate_piece(s, out);
-#endif
-  s->n = fread(s->piece, 1, PIECE, s->f);
-  return ferror(s->f) ? io_failed(s, out, PF_UNKNOWN, "cannot be read") : PF_OK;
-}
-static int grow(file_stage *s, size_t n) {
-  if (s->room - s->n_record >= n) return 1;
-  size_t room = PF_MAX(s->room * 2, s->n_record + n);
-  char *record = realloc(s->record, room);
-  if (!record) return 0;
-  s->record = record;
-  s->room = room;
-  return 1;
-}
-/* Appends up to n bytes to the record (n < 0: throws them away); *got: how many there were. */
-static pf_status take(file_stage *s, int64_t n, int away, int64_t *got, ds_row *out) {
-  for (*got = 0; *got < n;) {
-    if (s->at == s->n) {
-      PF_TRY(more(s, out));
-      if (!s->n) break;
-    }
-    size_t part = PF_MIN(s->n - s->at, (size_t)(n - *got));
-    if (!away) {
-      if (!grow(s, part)) return io_failed(s, out, PF_RESOURCE_EXHAUSTED, "no memory for a record");
-      memcpy(s->record + s->n_record, s->piece + s->at, part);
-      s->n_record += part;
-    }
-    s->at += part;
-    s->behind += (int64_t)part;
-    *got += (int64_t)part;
-  }
-  return PF_OK;
+/* What a source said, as a stage says it. */
+static pf_status said(file_stage *s, pf_status st, ds_row *out) {
+  if (st == PF_SOURCE_END) return DS_END;
+  return st ? ds_fail(out, st, "%s", s->source.error) : DS_OK;
 }
 
-/* ---------------------------------------------------------------- records; DS_END: of a file */
-static pf_status next_line(file_stage *s, ds_row *out) {
-  int any = 0;
-  for (;;) {
-    if (s->at == s->n) {
-      PF_TRY(more(s, out));
-      if (!s->n) return any ? DS_OK : DS_END;
-    }
-    any = 1;
-    const char *from = s->piece + s->at, *end = memchr(from, '\n', s->n - s->at);
-    size_t part = end ? (size_t)(end - from) : s->n - s->at;
-    if (s->n_record + part > (size_t)MOST)
-      return io_failed(s, out, PF_INVALID_ARGUMENT, "a line is longer than 2 GiB");
-    if (!grow(s, part + 1)) return io_failed(s, out, PF_RESOURCE_EXHAUSTED, "no memory for a line");
-    memcpy(s->record + s->n_record, from, part);
-    s->n_record += part;
-    s->at += part + (end != NULL);
-    s->behind += (int64_t)part + (end != NULL);
-    if (!end) continue;
-    if (s->n_record && s->record[s->n_record - 1] == '\r') s->n_record--;
-    return DS_OK;
-  }
-}
-static uint64_t little(const char *p, int n) {
-  uint64_t v = 0;
-  for (int i = 0; i < n; i++) v |= (uint64_t)(unsigned char)p[i] << (8 * i);
-  return v;
-}
-static pf_status next_record(file_stage *s, ds_row *out) {
-  int64_t got, begin = s->behind;
-  char what[80];
-  PF_TRY(take(s, 12, 0, &got, out));
-  if (!got) return DS_END;
-  if (got < 12) goto short_file;
-  uint64_t length = little(s->record, 8);
-  if (masked(s->record, 8) != little(s->record + 8, 4) || length > (uint64_t)MOST)
-    goto damaged;
-  s->n_record = 0;
-  PF_TRY(take(s, (int64_t)length + 4, 0, &got, out));
-  if (got < (int64_t)length + 4) goto short_file;
-  s->n_record -= 4;
-  if (masked(s->record, s->n_record) != little(s->record + s->n_record, 4)) goto damaged;
-  return DS_OK;
-short_file:
-  snprintf(what, sizeof what, "truncated record at %" PRId64, begin);
-  return io_failed(s, out, PF_DATA_LOSS, what);
-damaged:
-  snprintf(what, sizeof what, "corrupted record at %" PRId64, begin);
-  return io_failed(s, out, PF_DATA_LOSS, what);
-}
-/* The size of the file: by looking for its end. */
-static pf_status measure(file_stage *s, ds_row *out) {
+/* ---------------------------------------------------------------- records of one length */
+static pf_status measure(file_stage *s) {
   int64_t got;
-  if (!s->inflating) {
-    if (fseek(s->f, 0, SEEK_END) || (s->size = ftell(s->f)) < 0 || fseek(s->f, 0, SEEK_SET))
-      return io_failed(s, out, PF_UNKNOWN, "has no size");
-  } else {
-    PF_TRY(take(s, INT64_MAX, 1, &got, out));
-    shut(s);
-    PF_TRY(open_file(s, out));
-    s->size = got;
-  }
+  PF_TRY(pf_source_measure(&s->source, s->s.of->host, &s->size));
   int64_t body = s->size - of(s)->header - of(s)->footer;
   if (body < 0 || body % of(s)->record)
-    return io_failed(s, out, PF_INVALID_ARGUMENT, "the file has another size than header_bytes, a "
-                     "multiple of record_bytes, and footer_bytes make");
-  return take(s, of(s)->header, 1, &got, out);
+    return pf_source_fail(&s->source, PF_INVALID_ARGUMENT, "the file has another size than "
+                          "header_bytes, a multiple of record_bytes, and footer_bytes make");
+  return pf_source_take(&s->source, of(s)->header, 1, &got);
 }
-static pf_status next_fixed(file_stage *s, ds_row *out) {
+static pf_status next_fixed(file_stage *s) {
   int64_t got;
-  if (s->behind + of(s)->footer + of(s)->record > s->size) return DS_END;
-  PF_TRY(take(s, of(s)->record, 0, &got, out));
-  return got == of(s)->record ? DS_OK : io_failed(s, out, PF_DATA_LOSS, "the file became shorter");
+  s->source.n_record = 0;
+  if (s->source.behind + of(s)->footer + of(s)->record > s->size) return PF_SOURCE_END;
+  PF_TRY(pf_source_take(&s->source, of(s)->record, 0, &got));
+  return got == of(s)->record ? PF_OK
+         : pf_source_fail(&s->source, PF_DATA_LOSS, "the file became shorter");
 }
 
 /* ---------------------------------------------------------------- the stage */
-static pf_status begin_file(file_stage *s, ds_row *out) {
+static pf_status begin_file(file_stage *s) {
   int64_t got, skip = s->skip;
+  pf_source *source = &s->source;
   s->skip = 0;
-  PF_TRY(open_file(s, out));
-  if (of(s)->what == FIXED) PF_TRY(measure(s, out));
-  if (skip <= s->behind) return PF_OK;
-  PF_TRY(take(s, skip - s->behind, 1, &got, out));
-  return s->behind == skip ? PF_OK : io_failed(s, out, PF_DATA_LOSS, "is shorter than it was");
+  PF_TRY(pf_source_open(source, s->s.of->host, name_of(s)));
+  if (of(s)->what == FIXED) PF_TRY(measure(s));
+  if (skip <= source->behind) return PF_OK;
+  PF_TRY(pf_source_take(source, skip - source->behind, 1, &got));
+  return source->behind == skip ? PF_OK
+         : pf_source_fail(source, PF_DATA_LOSS, "is shorter than it was");
 }
 static pf_status files_next(ds_stage *t, ds_row *out, ds_waiter *w) {
   file_stage *s = (file_stage *)t;
   (void)w;
   for (;;) {
     if (s->file >= pf_numel(&of(s)->names->dl_tensor)) return DS_END;
-    pf_status st = s->f ? PF_OK : begin_file(s, out);
-    s->n_record = 0;
-    if (!st) st = of(s)->what == LINES ? next_line(s, out) : of(s)->what == RECORDS
-                  ? next_record(s, out) : next_fixed(s, out);
+    pf_status st = s->source.f ? PF_OK : begin_file(s);
+    if (!st) st = of(s)->what == LINES ? pf_source_line(&s->source) : of(s)->what == RECORDS
+                  ? pf_source_record(&s->source) : next_fixed(s);
+    st = said(s, st, out);
     if (st) {
-      shut(s);
+      pf_source_shut(&s->source);
       s->file++;
       if (st == DS_END) continue;
       return st;
     }
     if (ds_row_room(out, 1) && (out->v[0] = t->of->host->tensor_new(t->of->host, NULL, PF_MEM_HOST,
                                                                     PF_STRING, NULL, 0)) &&
-        !t->of->host->str_set(&out->v[0]->dl_tensor, 0, (pf_str){s->record, (int64_t)s->n_record}))
+        !t->of->host->str_set(&out->v[0]->dl_tensor, 0, (pf_str){s->source.record,
+                                                       (int64_t)s->source.n_record}))
       return DS_OK;
     return ds_fail(out, PF_RESOURCE_EXHAUSTED, "no memory for a record");
   }
 }
 static void files_close(ds_stage *t) {
   file_stage *s = (file_stage *)t;
-  shut(s);
-  free(s->raw);
-  free(s->piece);
-  free(s->record);
+  pf_source_free(&s->source);
   free(s);
 }
 static void files_save(ds_stage *t, ds_writer *w) {
   ds_put_int(w, ((file_stage *)t)->file);
-  ds_put_int(w, ((file_stage *)t)->behind + ((file_stage *)t)->skip);
+  ds_put_int(w, ((file_stage *)t)->source.behind + ((file_stage *)t)->skip);
 }
 static pf_status files_load(ds_stage *t, ds_reader *r) {
   file_stage *s = (file_stage *)t;
@@ -285,12 +107,7 @@ static const ds_stage_kind FILE_STAGE = {.next = files_next, .close = files_clos
 static pf_status files_open(const dataset *d, ds_place at, ds_row *error, ds_stage **out) {
   file_stage *s = ds_stage_new(sizeof *s, &FILE_STAGE, d, at, error);
   if (!s) return PF_RESOURCE_EXHAUSTED;
-  s->piece = malloc(PIECE);
-  s->raw = of(s)->wbits ? malloc(PIECE) : NULL;
-  if (!s->piece || (of(s)->wbits && !s->raw)) {
-    files_close(&s->s);
-    return ds_fail(error, PF_RESOURCE_EXHAUSTED, "no memory to read a file");
-  }
+  s->source.wbits = of(s)->wbits;
   *out = &s->s;
   return PF_OK;
 }
@@ -301,15 +118,7 @@ static pf_status compression(pf_ctx *c, int32_t i, int *wbits) {
   pf_str s;
   if (pf_numel(c->in[i]) != 1) return PF_INVALID(c, "compression_type must be a scalar");
   PF_TRY(c->host->str_get(c->in[i], 0, &s));
-  *wbits = s.len == 4 && !memcmp(s.data, "ZLIB", 4) ? 15 : s.len == 4 && !memcmp(s.data, "GZIP", 4)
-           ? 31 : 0;
-  if (s.len && !*wbits)
-    return PF_INVALID(c, "Unsupported compression_type: %.*s; give \"\", ZLIB or GZIP",
-                      (int)PF_MIN(s.len, 40), s.data);
-#if !PF_ZLIB
-  if (*wbits) return pf_fail(c, PF_UNIMPLEMENTED, "this pyflow was built without zlib");
-#endif
-  return PF_OK;
+  return pf_source_compression(c, s, wbits);
 }
 static file_dataset *made(pf_ctx *c, int what) {
   static const int32_t type = PF_STRING;
@@ -339,7 +148,7 @@ static pf_status fixed(pf_ctx *c, const void *state) {
   if (!st) st = ds_scalar_in(c, 2, "record_bytes", &d->record);
   if (!st) st = ds_scalar_in(c, 3, "footer_bytes", &d->footer);
   if (!st && c->n_in > 5) st = compression(c, 5, &d->wbits);
-  if (!st && (d->header < 0 || d->footer < 0 || d->record < 1 || d->record > MOST ||
+  if (!st && (d->header < 0 || d->footer < 0 || d->record < 1 || d->record > PF_SOURCE_MOST ||
               d->header > INT64_MAX / 4 || d->footer > INT64_MAX / 4))
     st = PF_INVALID(c, "record_bytes must be > 0, header_bytes and footer_bytes >= 0");
   return ds_out(c, d, st);

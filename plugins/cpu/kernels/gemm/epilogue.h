@@ -19,7 +19,7 @@
 
 enum {
   PF_ACT_NONE, PF_ACT_RELU, PF_ACT_RELU6, PF_ACT_LEAKY_RELU, PF_ACT_ELU, PF_ACT_SIGMOID,
-  PF_ACT_TANH, PF_ACT_COUNT
+  PF_ACT_TANH, PF_ACT_HARD_SWISH, PF_ACT_SWISH, PF_ACT_COUNT
 };
 
 typedef struct { int bias, add, act; double alpha; } pf_fused;
@@ -39,7 +39,7 @@ PF_LOCAL int pf_fused_is(pf_str s, const char *name) {
 /* The activation called s; -1: none of ours. */
 PF_LOCAL int pf_fused_act(pf_str s) {
   static const char *const names[PF_ACT_COUNT] = {"", "Relu", "Relu6", "LeakyRelu", "Elu",
-                                                  "Sigmoid", "Tanh"};
+                                                  "Sigmoid", "Tanh", "HardSwish", "Swish"};
   for (int i = 1; i < PF_ACT_COUNT; i++)
     if (pf_fused_is(s, names[i])) return i;
   return -1;
@@ -59,7 +59,7 @@ PF_LOCAL pf_status pf_fused_parse(pf_ctx *c, const pf_list *fused_ops, double al
     if (act < 0 || i + 1 < n)
       return pf_failf(c, PF_UNIMPLEMENTED,
                       "fused_ops[%d] is '%.*s', expected BiasAdd, Add and one of Relu, Relu6, "
-                      "LeakyRelu, Elu, Sigmoid, Tanh, in this order, each at most once",
+                      "LeakyRelu, Elu, Sigmoid, Tanh, HardSwish, Swish, in this order, each at most once",
                       (int)i, (int)PF_MIN(s[i].len, 40), s[i].data);
     out->act = act;
   }
@@ -73,7 +73,16 @@ PF_LOCAL pf_status pf_fused_parse(pf_ctx *c, const pf_list *fused_ops, double al
   PF_IVDEP for (int64_t j = 0; j < n; j++) { T x = y[j]; y[j] = (expr); } \
   break
 
+/* x times max(0, min(1, x / 6 + 1 / 2)), as the five kernels that it stands for round it. */
+#define PF_HARD_SWISH(TAG, T) \
+  PF_INLINE T pf_hard_swish_##TAG(T x) { \
+    T gate = x * (T)(1.0f / 6) + (T)0.5; \
+    gate = gate > 1 ? (T)1 : gate; \
+    return x * (gate < 0 ? (T)0 : gate); \
+  }
+
 #define PF_EPILOGUE(TAG, T) \
+  PF_HARD_SWISH(TAG, T) \
   PF_LOCAL void pf_activate_##TAG(int act, T alpha, T *y, int64_t n) { \
     switch (act) { \
       case PF_ACT_RELU: PF_ACT_LOOP(T, x < 0 ? (T)0 : x); \
@@ -82,6 +91,8 @@ PF_LOCAL pf_status pf_fused_parse(pf_ctx *c, const pf_list *fused_ops, double al
       case PF_ACT_ELU: PF_ACT_LOOP(T, x < 0 ? pf_expm1_##TAG(x) : x); \
       case PF_ACT_SIGMOID: PF_ACT_LOOP(T, pf_sigmoid_##TAG(x)); \
       case PF_ACT_TANH: PF_ACT_LOOP(T, pf_tanh_##TAG(x)); \
+      case PF_ACT_HARD_SWISH: PF_ACT_LOOP(T, pf_hard_swish_##TAG(x)); \
+      case PF_ACT_SWISH: PF_ACT_LOOP(T, x * pf_sigmoid_##TAG(x)); \
       default: break; \
     } \
   } \

@@ -220,11 +220,11 @@ static pf_status insert_many(pf_ctx *c, const void *state) {
 
 /* ---------------------------------------------------------------- taking, closing, asking */
 typedef struct { int32_t allow_small_batch; int64_t timeout_ms; } take_state;
-/* what can still come of a closed barrier: fewer than *n are an error, or, `small`, all that are
- * taken */
+/* of a closed barrier: fewer than *n that are complete or may be completed are an error; `small`,
+ * all that are complete are taken at once, and none is an error */
 static pf_status check_rest(pf_ctx *c, barrier *b, int32_t small, int64_t *n) {
   pthread_mutex_lock(&b->q.base.lock);
-  int64_t total = b->q.n + b->incomplete.n, closed = b->closed;
+  int64_t total = b->q.n + (small ? 0 : b->incomplete.n), closed = b->closed;
   pthread_mutex_unlock(&b->q.base.lock);
   if (!closed) return PF_OK;
   if (small) *n = PF_MIN(*n, total);

@@ -64,6 +64,7 @@ struct pf_queue {
   int32_t n_drawn;
 };
 extern const pf_queue_kind pf_queue_kinds[];
+extern const pf_type pf_queue_type;
 enum { PF_FIFO, PF_PADDING_FIFO, PF_RANDOM_SHUFFLE, PF_PRIORITY };
 
 /* A chunk of the inputs [first, first + n) of a call; rows -1: one element.  NULL: no memory. */

@@ -16,7 +16,7 @@ typedef struct {
 } make_state;
 
 
-static const pf_type queue_type = {sizeof(pf_type), 0, "pyflow.Queue", pf_waited_unref,
+const pf_type pf_queue_type = {sizeof(pf_type), 0, "pyflow.Queue", pf_waited_unref,
                                    pf_waited_abort};
 
 static int32_t queues_made;             /* of the process: TF numbers unnamed resources */
@@ -129,10 +129,10 @@ static pf_status open_queue(pf_ctx *c, const void *state) {
   make_state *s = (make_state *)state;
   void *obj;
   pf_str name = s->shared_name.len ? s->shared_name : c->host->node_name(c);
-  PF_TRY(c->host->resource(c, PF_SCOPE_CONTAINER, s->container, name, &queue_type, make_queue, s,
+  PF_TRY(c->host->resource(c, PF_SCOPE_CONTAINER, s->container, name, &pf_queue_type, make_queue, s,
                            &obj));
   PF_TRY(fits_node(c, obj, s));
-  return c->host->resource_output(c, 0, s->container, name, &queue_type, make_queue, s);
+  return c->host->resource_output(c, 0, s->container, name, &pf_queue_type, make_queue, s);
 }
 static pf_status check_make(pf_ctx *c, make_state *s, int32_t kind) {
   s->kind = kind;
@@ -165,7 +165,7 @@ static pf_status init_priority(pf_ctx *c, void *s) { return check_make(c, s, PF_
 /* ---------------------------------------------------------------- what fits a queue */
 static pf_status queue_of(pf_ctx *c, pf_queue **q) {
   void *obj;
-  PF_TRY(c->host->resource_get(c, 0, &queue_type, &obj));
+  PF_TRY(c->host->resource_get(c, 0, &pf_queue_type, &obj));
   *q = obj;
   return PF_OK;
 }

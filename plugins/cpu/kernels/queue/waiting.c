@@ -52,9 +52,10 @@ static void end(pf_attempt *a) {
   const pf_host *host = a->host;
   pf_ctx *c = host->pending(a->ticket);
   int never = host->off_cancel(a->ticket);
+  uint64_t ticket = a->ticket;
   pf_status st = a->kind->deliver(c, a);
   clear(a);
-  host->done(a->ticket, st);
+  if (st != PF_PENDING) host->done(ticket, st);
   drop(a, never ? 2 : 1);
 }
 void pf_attempts_end(pf_attempt *over) {

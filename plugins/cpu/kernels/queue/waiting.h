@@ -40,7 +40,8 @@ typedef struct {
   const char *cancelled;                /* what is said when its step is cancelled */
   int (*run)(pf_attempt *);             /* PF_OVER with a status: it failed */
   void (*undo)(pf_attempt *);           /* cancelled: gives back what it took; may be NULL */
-  pf_status (*deliver)(pf_ctx *, pf_attempt *); /* the outputs, or the error of its status */
+  pf_status (*deliver)(pf_ctx *, pf_attempt *); /* the outputs, or the error of its status; PF_PENDING:
+                                         * the call goes on, and is ended by whoever has it now */
   void (*clear)(pf_attempt *);          /* frees what it holds; may be NULL */
 } pf_attempt_kind;
 

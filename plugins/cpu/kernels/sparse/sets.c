@@ -260,12 +260,14 @@ static pf_status distance(pf_ctx *c, const coo *a, int64_t i, int64_t n, const c
   }
   return PF_OK;
 }
+/* Sequences are rows in their order: where they stand along the last dimension is not read, as in TF,
+ * whose tutorials give a size of 1 there. */
 static pf_status edit_distance(pf_ctx *c, const void *state) {
   int normalize = ((const edit_state *)state)->normalize;
   coo a, b;
   int64_t dims[PF_MAX_DIMS], step[PF_MAX_DIMS], i = 0, j = 0;
-  PF_TRY(pf_coo_input(c, 0, 1, 2, "hypothesis", &a));
-  PF_TRY(pf_coo_input(c, 3, 4, 5, "truth", &b));
+  PF_TRY(pf_coo_bounded(c, 0, 1, 2, "hypothesis", 1, &a));
+  PF_TRY(pf_coo_bounded(c, 3, 4, 5, "truth", 1, &b));
   if (a.rank != b.rank || a.rank < 2)
     return PF_INVALID(c, "hypothesis and truth must have one rank of at least 2, got %d and %d",
                       a.rank, b.rank);
@@ -273,7 +275,7 @@ static pf_status edit_distance(pf_ctx *c, const void *state) {
   for (int32_t k = 0; k < keys; k++) dims[k] = PF_MAX(a.dims[k], b.dims[k]);
   for (const coo *s = &a; s; s = s == &a ? &b : NULL)
     for (int64_t r = 1; r < s->n; r++)
-      if (pf_row_compare(s->at + (r - 1) * s->rank, s->at + r * s->rank, s->rank) > 0)
+      if (pf_row_compare(s->at + (r - 1) * s->rank, s->at + r * s->rank, keys) > 0)
         return PF_INVALID(c, "indices[%" PRId64 "] is out of order; use tf.sparse_reorder first", r);
   DLTensor *y = pf_output_checked(c, 0, dims, keys);
   PF_EXHAUSTED(y);

@@ -17,9 +17,10 @@ typedef struct {
   int32_t rank, type;
 } coo;
 
-/* indices and shape of inputs `i` and `d`, which are int64; values of input `v` (-1: none) */
-PF_LOCAL pf_status pf_coo_input(pf_ctx *c, int32_t i, int32_t v, int32_t d, const char *name,
-                                coo *s) {
+/* indices and shape of inputs `i` and `d`, which are int64; values of input `v` (-1: none); the last
+ * `loose` dimensions' indices may lie outside the shape */
+PF_LOCAL pf_status pf_coo_bounded(pf_ctx *c, int32_t i, int32_t v, int32_t d, const char *name,
+                                  int32_t loose, coo *s) {
   const DLTensor *at = c->in[i], *dims = c->in[d], *values = v < 0 ? NULL : c->in[v];
   if (at->ndim != 2)
     return PF_INVALID(c, "%s indices must be a matrix [n, rank], got shape %s", name,
@@ -42,7 +43,7 @@ PF_LOCAL pf_status pf_coo_input(pf_ctx *c, int32_t i, int32_t v, int32_t d, cons
       return PF_INVALID(c, "%s shape has a negative size: dimension %d is %" PRId64, name, k,
                         s->dims[k]);
   for (int64_t r = 0; r < s->n; r++)
-    for (int32_t k = 0; k < s->rank; k++) {
+    for (int32_t k = 0; k < s->rank - loose; k++) {
       int64_t x = s->at[r * s->rank + k];
       if (x < 0 || x >= s->dims[k])
         return PF_INVALID(c, "%s indices[%" PRId64 ", %d] = %" PRId64
@@ -50,6 +51,10 @@ PF_LOCAL pf_status pf_coo_input(pf_ctx *c, int32_t i, int32_t v, int32_t d, cons
                           name, r, k, x, s->dims[k]);
     }
   return PF_OK;
+}
+PF_LOCAL pf_status pf_coo_input(pf_ctx *c, int32_t i, int32_t v, int32_t d, const char *name,
+                                coo *s) {
+  return pf_coo_bounded(c, i, v, d, name, 0, s);
 }
 /* the number of elements of the dense tensor; an error when it overflows */
 PF_LOCAL pf_status pf_coo_numel(pf_ctx *c, const int64_t *dims, int32_t rank, int64_t *n) {

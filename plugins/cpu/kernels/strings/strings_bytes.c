@@ -193,8 +193,9 @@ static const char *quoted(fields *f, const char *p, const char *end, char delim)
     else if (p + 1 < end && p[1] == '"') pf_bytes_add(&f->text, p++, 1);
     else break;
   }
-  if (p == end || (p + 1 < end && p[1] != delim))
-    f->wrong = "Quoted field has to end with quote followed by delim or end";
+  if (p == end) f->wrong = "Quoted field has to end with quote followed by delim or end";
+  else if (p + 1 < end && p[1] != delim)
+    f->wrong = "Quote inside a string has to be escaped by another quote";
   return p + 1;
 }
 static void parse_record(const csv_state *s, pf_str record, fields *f) {

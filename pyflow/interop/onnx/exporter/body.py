@@ -115,6 +115,12 @@ class Body:
         self._outputs.add(name)
         return name
 
+    def rename(self, swapped):
+        """Takes note that names of its nodes' outputs were swapped: {old: new}."""
+        moved = {new: self.made[old] for old, new in swapped.items() if old in self.made}
+        self.made.update(moved)
+        self._outputs = {swapped.get(name, name) for name in self._outputs}
+
     def take(self, other):
         """Appends the nodes of a body that was written apart."""
         self.nodes.extend(other.nodes)
@@ -172,6 +178,11 @@ class Value:
         if self._name is None:
             self._name = self.home.names.constant(self.array, self.wanted)
         return self._name
+
+    def rename(self, swapped):
+        """Follows a swap of names: {old: new}."""
+        self._name = swapped.get(self._name, self._name)
+        self._orders = {order: swapped.get(name, name) for order, name in self._orders.items()}
 
     def ordered(self, order):
         """The name of the value with its axes in `order`; transposed if need be."""

@@ -142,8 +142,31 @@ class Exporter:
         if convert is None:
             raise UnsupportedError(registry.reason(op.type))
         if not self._fold(op, body):
+            start = len(body.nodes)
             self._bind(op, body, convert(Node(self, op, body)))
+            self._keep_name(op, body, start)
         return None
+
+    def _keep_name(self, op, body, start):
+        """Of the nodes that were written for an operation, the one that gives its result is called as
+        it: a part of it that took the name changes names with it."""
+        results = [body.values.get(t) for t in op.outputs]
+        if not results or not isinstance(results[0], Value) or results[0].array is not None:
+            return
+        nodes, name = body.nodes[start:], results[0].named()
+        made = {output for n in nodes for output in n.output}
+        if name == op.name or not {name, op.name} <= made or \
+                any(a.g is not None for n in nodes for a in n.attribute):
+            return
+        swapped = {name: op.name, op.name: name}
+        for n in nodes:
+            n.name = swapped.get(n.name, n.name)
+            n.input = [swapped.get(text, text) for text in n.input]
+            n.output = [swapped.get(text, text) for text in n.output]
+        body.rename(swapped)
+        for value in results:
+            if isinstance(value, Value):
+                value.rename(swapped)
 
     def _bind(self, op, body, results):
         if not isinstance(results, (list, tuple)):

@@ -217,7 +217,30 @@ def _squeeze(node, axes):
     if None not in kept:
         return regrouped(node.value(0), kept) if 0 not in kept else Value(
             tf.reshape(node.x(0), kept))
-    return Value(tf.squeeze(node.x(0), sorted(axes)) if axes else node.x(0))
+    return squeezed(node.value(0), axes) if axes else node.value(0)
+
+
+def squeezed(value, axes):
+    """The value without axes of size 1, in the order it lies in."""
+    order = value.order or natural(value.rank)
+    left = [axis for axis in order if axis not in axes]
+    new = [axis - sum(gone < axis for gone in axes) for axis in left]
+    tensor = tf.squeeze(value.tensor, [order.index(axis) for axis in sorted(axes)])
+    return Value(tensor, new if new else None)
+
+
+def unsqueezed(value, axes):
+    """The value with axes of size 1, sorted, which lie where most of its neighbours stay together:
+    in front of the axis that follows each in ONNX's order, or last."""
+    rank = value.rank + len(axes)
+    old = [axis for axis in range(rank) if axis not in axes]     # the value's axes, counted anew
+    order = [old[axis] for axis in value.order or natural(value.rank)]
+    tensor = value.tensor
+    for axis in reversed(axes):
+        at = order.index(axis + 1) if axis + 1 in order else len(order)
+        order.insert(at, axis)
+        tensor = tf.expand_dims(tensor, at)
+    return Value(tensor, order)
 
 
 @converter("Unsqueeze")
@@ -243,12 +266,9 @@ def _unsqueeze(node, axes):
         shape.insert(axis, 1)
     if None not in shape:
         return regrouped(value, shape)
-    if shape.count(None) == 1:
+    if shape.count(None) == 1 and value.order is None:
         return Value(tf.reshape(value.plain, [-1 if d is None else d for d in shape]))
-    x = value.plain
-    for axis in axes:
-        x = tf.expand_dims(x, axis)
-    return Value(x)
+    return unsqueezed(value, axes)
 
 
 @converter("Expand")

@@ -1,0 +1,21 @@
+"""Types of pyflow.feature_column.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
+from pyflow import feature_column as _feature_column
+bucketized_column = _feature_column.bucketized_column
+categorical_column_with_hash_bucket = _feature_column.categorical_column_with_hash_bucket
+categorical_column_with_identity = _feature_column.categorical_column_with_identity
+categorical_column_with_vocabulary_file = _feature_column.categorical_column_with_vocabulary_file
+categorical_column_with_vocabulary_list = _feature_column.categorical_column_with_vocabulary_list
+crossed_column = _feature_column.crossed_column
+embedding_column = _feature_column.embedding_column
+indicator_column = _feature_column.indicator_column
+input_layer = _feature_column.input_layer
+linear_model = _feature_column.linear_model
+make_parse_example_spec = _feature_column.make_parse_example_spec
+numeric_column = _feature_column.numeric_column
+sequence_categorical_column_with_hash_bucket = _feature_column.sequence_categorical_column_with_hash_bucket
+sequence_categorical_column_with_identity = _feature_column.sequence_categorical_column_with_identity
+sequence_categorical_column_with_vocabulary_file = _feature_column.sequence_categorical_column_with_vocabulary_file
+sequence_categorical_column_with_vocabulary_list = _feature_column.sequence_categorical_column_with_vocabulary_list
+sequence_numeric_column = _feature_column.sequence_numeric_column
+shared_embedding_columns = _feature_column.shared_embedding_columns
+weighted_categorical_column = _feature_column.weighted_categorical_column

@@ -1,0 +1,1 @@
+"""tf.parse_example and its kin."""

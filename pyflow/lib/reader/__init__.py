@@ -1,0 +1,1 @@
+"""tf.TextLineReader and its kin."""

@@ -1,0 +1,1 @@
+"""Messages as tensors, tensors as messages."""

@@ -1,0 +1,1 @@
+"""Readers of files that a queue names."""

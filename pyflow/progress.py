@@ -1,0 +1,250 @@
+"""What long work says of itself: a bar on a terminal, lines in a log, nothing when piped.
+
+    from pyflow import progress
+
+    for step in progress.steps(range(1000), "training"):
+        ...
+
+    with progress.of("writing", total=size, unit="B") as shown:
+        for block in blocks:
+            file.write(block)
+            shown.add(len(block))
+
+Where it goes: PYFLOW_PROGRESS is `auto` (default), `bar`, `lines` or `off`.  auto: standard error is a
+terminal: a bar there; else, where a program shows INFO messages (tf.logging.set_verbosity(tf.logging
+.INFO), or a handler and level of the standard loggers "tensorflow" or "pyflow"): lines; else nothing.
+
+Invariants
+    1. Nothing is shown of what ends within DELAY_S seconds.  A bar is drawn at most 10 times a second,
+       a line is logged at most every 10 s, or every tenth of the whole if a second has passed.
+    2. No thread, no escape sequence but carriage return; a stream that fails is left alone.
+    3. One bar at a time: what begins while another's is shown is silent.
+    4. A loop pays 40 ns a turn: the clock is read every so many turns, so that it is about every 20 ms.
+
+Threads: one Progress belongs to one thread.  Callers: train.Saver, interop.onnx, framework's import of
+GraphDefs, examples.
+"""
+import logging
+import shutil
+import sys
+import time
+
+from pyflow import config
+
+DELAY_S = 0.5
+_DRAW_S, _LINE_S, _LOOK_S = 0.1, 10.0, 0.02
+_MOST_TURNS = 1 << 12
+_shown = None                   # the Progress whose bar stands on the terminal
+
+
+def steps(iterable, what, total=None):
+    """Gives the elements of `iterable` and shows how far it is.  total: of elements; default: its
+    length, if it has one."""
+    if total is None:
+        total = len(iterable) if hasattr(iterable, "__len__") else None
+    with of(what, total) as shown:
+        if shown.is_silent:
+            yield from iterable
+            return
+        turns, look = 0, shown.look
+        wait = 1
+        for element in iterable:
+            yield element
+            turns += 1
+            if turns == wait:
+                look(turns)
+                turns, wait = 0, shown.turns
+        shown.count += turns
+
+
+def of(what, total=None, unit=""):
+    """A Progress: of `total` things, or an unknown number (None); unit "B": bytes.  A context
+    manager."""
+    return Progress(what, total, unit)
+
+
+def line(text):
+    """Prints a line on standard output, above the bar that stands on the terminal, if one does."""
+    if _shown is not None:
+        _shown.clear()
+    print(text, flush=True)
+
+
+class Progress:
+    """count: how far it is.  is_silent: nothing will be shown, whatever comes."""
+
+    __slots__ = ("what", "total", "unit", "count", "turns", "values", "is_silent", "_begin", "_seen",
+                 "_drawn", "_line", "_logged", "_logger", "_stream", "_bar")
+
+    def __init__(self, what, total=None, unit=""):
+        self.what, self.total, self.unit = what, total, unit
+        self.count, self.turns, self.values = 0, 1, {}
+        self._begin = self._seen = time.perf_counter()
+        self._drawn = self._line = None         # when a bar was drawn, a line logged
+        self._logged = 0                        # how far it was then
+        self._stream = sys.stderr
+        way = _way(self._stream)
+        self._bar, self._logger = way == "bar", _logger() if way == "lines" else None
+        self.is_silent = way == "off"
+        if self.is_silent:
+            self.turns = _MOST_TURNS
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def add(self, count=1, **values):
+        """`count` more are done.  values: what else to show, such as loss=0.25."""
+        self.set(self.count + count, **values)
+
+    def set(self, count, **values):
+        """So many are done."""
+        self.look(count - self.count)
+        if values:
+            self.values = values
+
+    def look(self, more=0):
+        """`more` are done; shows it if it is time."""
+        self.count += more
+        if self.is_silent:
+            return
+        now = time.perf_counter()
+        self._pace(now)
+        if now - self._begin < DELAY_S:
+            return
+        if self._bar:
+            if self._drawn is None or now - self._drawn >= _DRAW_S:
+                self._draw(now)
+        elif self._is_time(now):
+            self._log(now)
+
+    def close(self):
+        """The end: what was shown is shown a last time."""
+        global _shown
+        now = time.perf_counter()
+        if self._bar and self._drawn is not None:
+            self._draw(now)
+            self._write("\n")
+        elif self._logger is not None and self._line is not None and self._logged != self.count:
+            self._log(now)
+        if _shown is self:
+            _shown = None
+        self.is_silent = True
+
+    def clear(self):
+        """Takes the bar away until it is drawn again."""
+        if self._drawn is not None:
+            self._write("\r" + " " * self._columns() + "\r")
+            self._drawn -= _DRAW_S
+
+    def _pace(self, now):
+        """How many turns until the clock is read again."""
+        passed, self._seen = now - self._seen, now
+        if passed < _LOOK_S / 2:
+            self.turns = min(self.turns * 2, _MOST_TURNS)
+        elif passed > _LOOK_S * 2:
+            self.turns = max(1, self.turns // 4)
+
+    # a bar
+    def _draw(self, now):
+        global _shown
+        if _shown is not None and _shown is not self:
+            return
+        _shown, self._drawn = self, now
+        wide = self._columns()
+        self._write("\r" + self.text(now, wide, _is_unicode(self._stream)).ljust(wide))
+
+    @staticmethod
+    def _columns():
+        return max(20, shutil.get_terminal_size((80, 24)).columns - 1)
+
+    def _write(self, text):
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (OSError, ValueError):       # closed, or its reader went
+            self.is_silent, self._bar = True, False
+
+    # lines
+    def _is_time(self, now):
+        passed = now - (self._begin if self._line is None else self._line)
+        tenth = self.total and self.count - self._logged >= self.total / 10
+        return passed >= _LINE_S or tenth and passed >= 1
+
+    def _log(self, now):
+        self._line, self._logged = now, self.count
+        self._logger.info("%s", self.text(now))
+
+    def text(self, now=None, wide=0, unicode=False):
+        """One line about it: at most `wide` columns with a bar, or all there is to say without."""
+        seconds = max((time.perf_counter() if now is None else now) - self._begin, 1e-9)
+        rate = self.count / seconds
+        parts = [f"{self._amount(rate)}/s"]
+        if self.total and 0 < self.count < self.total:
+            parts.append(f"{_clock((self.total - self.count) / rate)} left")
+        else:
+            parts.append(_clock(seconds))
+        parts += [f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+                  for name, value in self.values.items()]
+        done = self._amount(self.count)
+        if not self.total:
+            head, tail = f"{self.what}: ", ", ".join([done, *parts])
+            return (head + tail)[:wide or None]
+        share = min(1.0, self.count / self.total)
+        head = f"{self.what}: {int(100 * share):3d}% "
+        tail = ", ".join([f"{done}/{self._amount(self.total)}", *parts])
+        room = wide - len(head) - len(tail) - 3
+        if room < 5:
+            return (head + tail)[:wide or None]
+        full = int(min(room, 40) * share)
+        bar = ("█" if unicode else "#") * full + ("░" if unicode else "-") * (min(room, 40) - full)
+        return f"{head}{bar if unicode else '[' + bar + ']'} {tail}"
+
+    def _amount(self, count):
+        if self.unit != "B":
+            return f"{count:.1f}" if isinstance(count, float) and count < 100 else f"{count:.0f}"
+        for unit in ("B", "kB", "MB", "GB"):
+            if count < 1000 or unit == "GB":
+                return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
+            count /= 1000
+        return ""
+
+
+def _clock(seconds):
+    seconds = int(round(seconds))
+    hours, rest = divmod(seconds, 3600)
+    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
+
+
+def _way(stream):
+    """bar, lines or off."""
+    asked = config.value("PYFLOW_PROGRESS")
+    if asked == "lines":
+        return "lines" if _logger() is not None else "off"
+    if asked != "auto":
+        return asked if stream is not None else "off"
+    try:
+        if stream is not None and stream.isatty():
+            return "bar"
+    except (OSError, ValueError):
+        return "off"
+    return "lines" if _logger() is not None else "off"
+
+
+def _logger():
+    """The logger that shows INFO messages, or None."""
+    for name in ("tensorflow", "pyflow"):
+        logger = logging.getLogger(name)
+        if logger.isEnabledFor(logging.INFO) and logger.hasHandlers():
+            return logger
+    return None
+
+
+def _is_unicode(stream):
+    try:
+        "█░".encode(getattr(stream, "encoding", None) or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
