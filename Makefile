@@ -11,6 +11,8 @@
 # make programs     public TensorFlow 1.x programs, fetched into build/programs, beside TensorFlow's recorded end values (MNIST in the
 #              folder PYFLOW_DATA; FROM=FOLDER where repositories are copied already, ONLY=REGEX some of them); 20 minutes;
 #              all of them write tests/programs/results.md
+# make kernel-tests TensorFlow's own kernel tests of 1.1, fetched into build/kernel_tests, and how many pass (FROM, ONLY as above);
+#              a quarter of an hour
 # make ui-check     TensorBoard's pages on a log folder of pyflow's, in headless Chromium (Debian's chromium and chromium-driver;
 #              tensorboard and selenium into .venv-ui); a minute; PICTURES=docs/images writes the pictures anew
 # make dev     an editable install for working on pyflow
@@ -26,6 +28,7 @@
 # make queue-schedules   random schedules of calls on queues against a model (COUNT=1000000; minutes)
 # make fuzz-ops      bad calls of every op, plain and under ASan and UBSan (COUNT=10000 of each; hours)
 # make fuzz-saved    damaged checkpoints of TensorFlow's and SavedModels (COUNT=100000; minutes)
+# make serve-fuzz    damaged requests to `python -m pyflow serve` (COUNT=5000; a minute)
 # make kills         a monitored training killed at 300 random moments, in the midst of saving too (COUNT=300; minutes)
 # make soak          1,000,000 mixed steps (minutes); memory, threads and handles stay flat
 PYTHON ?= python3
@@ -124,6 +127,15 @@ programs: .venv/installed .venv-programs/ready
 	  dist/pyflow_dataflow-*.whl $(PROGRAM_NEEDS)
 	@touch $@
 
+# NumPy and SciPy as old as they may be: the tests are of 2017.
+kernel-tests: .venv/installed .venv-kernel-tests/ready
+	$(BIN)/python tests/kernel_tests/run.py --python .venv-kernel-tests/bin/python $(if $(FROM),--from $(FROM)) $(if $(ONLY),--only "$(ONLY)")
+
+.venv-kernel-tests/ready: .venv/installed
+	$(PYTHON) -m venv --clear .venv-kernel-tests && .venv-kernel-tests/bin/python -m pip --disable-pip-version-check -q install \
+	  dist/pyflow_dataflow-*.whl "numpy==1.26.*" "scipy==1.11.*" pandas six
+	@touch $@
+
 # Keras 2.2.4 in the youngest surroundings in which it still works by itself.
 KERAS_NEEDS := Keras==2.2.4 "numpy==1.26.*" "scipy==1.*" "pandas<3" scikit-learn pillow h5py pydot pytest==6.2.5 pytest-timeout==2.1.0
 keras-tests: .venv/installed .venv-keras/ready
@@ -205,6 +217,9 @@ fuzz: .venv/installed-tests
 
 fuzz-saved: .venv/installed-tests
 	PYTHONSAFEPATH=1 $(BIN)/python tests/saved/mutations.py --count $(or $(COUNT),100000)
+
+serve-fuzz: .venv/installed-tests
+	PYTHONSAFEPATH=1 $(BIN)/python tests/serve/serving_fuzz.py --count $(or $(COUNT),5000)
 
 fuzz-types: .venv/installed-tests
 	$(BIN)/python tests/fuzz_format/typed.py build-fuzz/types --count $(or $(COUNT),1000000)

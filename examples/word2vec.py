@@ -7,7 +7,8 @@ words are neighbours, and a map of them.
 
 Skip-grams, with noise-contrastive estimation or sampled softmax.  The figure is about the last
 tenth of the text, which is not trained on: how often the word between its neighbours has a higher
-score than another word of the text in its place; chance is 0.5.
+score than another word of the text in its place; chance is 0.5, and 10000 steps on Shakespeare's
+plays reach 0.69 in 20 seconds.
 """
 import argparse
 import collections

@@ -96,7 +96,6 @@ LAZY.update({
     "keras.__version__": ("pyflow.platform.keras_data", "__version__"),
     "keras.datasets.mnist": ("pyflow.platform.keras_data", "mnist"),
     "keras.datasets.cifar10": ("pyflow.platform.keras_data", "cifar10"),
-    "contrib.layers.summaries": ("pyflow.lib.contrib.layer_summaries", None),
     "contrib.keras.datasets.mnist": ("pyflow.platform.keras_data", "mnist"),
     "contrib.keras.datasets.cifar10": ("pyflow.platform.keras_data", "cifar10"),
     "test": ("pyflow.platform.test", None),

@@ -144,14 +144,19 @@ PUBLIC = {
     "pyflow.lib.contrib.hparams":
         "contrib.training.HParams",
     "pyflow.lib.contrib.layer_summaries":
-        "contrib.layers.summarize_activation contrib.layers.summarize_activations "
-        "contrib.layers.summarize_biases contrib.layers.summarize_collection "
-        "contrib.layers.summarize_tensor contrib.layers.summarize_tensors "
-        "contrib.layers.summarize_variables contrib.layers.summarize_weights "
-        "contrib.slim.summarize_activation contrib.slim.summarize_activations "
-        "contrib.slim.summarize_biases contrib.slim.summarize_collection "
-        "contrib.slim.summarize_tensor contrib.slim.summarize_tensors "
-        "contrib.slim.summarize_variables contrib.slim.summarize_weights",
+        "contrib.layers.summaries.summarize_activation "
+        "contrib.layers.summaries.summarize_activations contrib.layers.summaries.summarize_biases "
+        "contrib.layers.summaries.summarize_collection contrib.layers.summaries.summarize_tensor "
+        "contrib.layers.summaries.summarize_tensors contrib.layers.summaries.summarize_variables "
+        "contrib.layers.summaries.summarize_weights contrib.layers.summarize_activation "
+        "contrib.layers.summarize_activations contrib.layers.summarize_biases "
+        "contrib.layers.summarize_collection contrib.layers.summarize_tensor "
+        "contrib.layers.summarize_tensors contrib.layers.summarize_variables "
+        "contrib.layers.summarize_weights contrib.slim.summarize_activation "
+        "contrib.slim.summarize_activations contrib.slim.summarize_biases "
+        "contrib.slim.summarize_collection contrib.slim.summarize_tensor "
+        "contrib.slim.summarize_tensors contrib.slim.summarize_variables "
+        "contrib.slim.summarize_weights",
     "pyflow.lib.contrib.layer_tools":
         "contrib.layers.utils.append_tensor_alias contrib.layers.utils.channel_dimension "
         "contrib.layers.utils.collect_named_outputs contrib.layers.utils.constant_value "
@@ -731,6 +736,8 @@ PUBLIC = {
         "train.Saver train.SaverDef train.export_meta_graph train.import_meta_graph",
     "pyflow.train.wrapping_optimizers":
         "contrib.opt.MovingAverageOptimizer contrib.opt.VariableClippingOptimizer",
+    "pyflow.train.external_optimizer":
+        "contrib.opt.ExternalOptimizerInterface contrib.opt.ScipyOptimizerInterface",
     "pyflow.train.initial_values":
         "train.init_from_checkpoint",
     "pyflow.train.contrib_checkpoints":

@@ -10,31 +10,35 @@
             file.write(block)
             shown.add(len(block))
 
-Where it goes: PYFLOW_PROGRESS is `auto` (default), `bar`, `lines` or `off`.  auto: standard error is a
-terminal: a bar there; else, where a program shows INFO messages (tf.logging.set_verbosity(tf.logging
-.INFO), or a handler and level of the standard loggers "tensorflow" or "pyflow"): lines; else nothing.
+Where it goes: PYFLOW_PROGRESS is `auto` (default), `bar`, `lines` or `off`.  auto: a bar, if
+standard error is a terminal; else lines, where a program shows INFO messages
+(tf.logging.set_verbosity(tf.logging.INFO), or a handler and level of the standard loggers
+"tensorflow" or "pyflow"); else nothing.
 
 Invariants
-    1. Nothing is shown of what ends within DELAY_S seconds.  A bar is drawn at most 10 times a second,
-       a line is logged at most every 10 s, or every tenth of the whole if a second has passed.
+    1. Nothing is shown of what ends within DELAY_S seconds.  A bar is drawn at most 10 times a
+       second, a line is logged at most every 10 s, or every tenth of the whole if a second has
+       passed.
     2. No thread, no escape sequence but carriage return; a stream that fails is left alone.
     3. One bar at a time: what begins while another's is shown is silent.
-    4. A loop pays 40 ns a turn: the clock is read every so many turns, so that it is about every 20 ms.
+    4. A loop pays 40 ns a turn: the clock is read every so many turns, so that it is about every
+       20 ms.
 
-Threads: one Progress belongs to one thread.  Callers: train.Saver, interop.onnx, framework's import of
-GraphDefs, examples.
+Threads: one Progress belongs to one thread.  Callers: train.Saver, interop.onnx, framework's
+import of GraphDefs, examples.
 """
 import logging
-import shutil
+import os
 import sys
 import time
+import weakref
 
 from pyflow import config
 
 DELAY_S = 0.5
 _DRAW_S, _LINE_S, _LOOK_S = 0.1, 10.0, 0.02
 _MOST_TURNS = 1 << 12
-_shown = None                   # the Progress whose bar stands on the terminal
+_shown = None                   # refers weakly to the Progress whose bar stands on the terminal
 
 
 def steps(iterable, what, total=None):
@@ -65,16 +69,22 @@ def of(what, total=None, unit=""):
 
 def line(text):
     """Prints a line on standard output, above the bar that stands on the terminal, if one does."""
-    if _shown is not None:
-        _shown.clear()
+    shown = _standing()
+    if shown is not None:
+        shown.clear()
     print(text, flush=True)
+
+
+def _standing():
+    """The Progress whose bar stands on the terminal, or None."""
+    return _shown() if _shown is not None else None
 
 
 class Progress:
     """count: how far it is.  is_silent: nothing will be shown, whatever comes."""
 
-    __slots__ = ("what", "total", "unit", "count", "turns", "values", "is_silent", "_begin", "_seen",
-                 "_drawn", "_line", "_logged", "_logger", "_stream", "_bar")
+    __slots__ = ("what", "total", "unit", "count", "turns", "values", "is_silent", "_begin",
+                 "_seen", "_drawn", "_line", "_logged", "_logger", "_stream", "_bar", "__weakref__")
 
     def __init__(self, what, total=None, unit=""):
         self.what, self.total, self.unit = what, total, unit
@@ -129,7 +139,7 @@ class Progress:
             self._write("\n")
         elif self._logger is not None and self._line is not None and self._logged != self.count:
             self._log(now)
-        if _shown is self:
+        if _standing() is self:
             _shown = None
         self.is_silent = True
 
@@ -150,15 +160,20 @@ class Progress:
     # a bar
     def _draw(self, now):
         global _shown
-        if _shown is not None and _shown is not self:
+        if _standing() not in (None, self):
             return
-        _shown, self._drawn = self, now
+        _shown, self._drawn = weakref.ref(self), now
         wide = self._columns()
         self._write("\r" + self.text(now, wide, _is_unicode(self._stream)).ljust(wide))
 
-    @staticmethod
-    def _columns():
-        return max(20, shutil.get_terminal_size((80, 24)).columns - 1)
+    def _columns(self):
+        """How wide a bar may be; of a terminal that does not say, of 80 columns."""
+        try:
+            wide = int(os.environ.get("COLUMNS") or 0) or \
+                os.get_terminal_size(self._stream.fileno()).columns
+        except (OSError, ValueError, AttributeError):
+            wide = 0
+        return max(20, (wide or 80) - 1)
 
     def _write(self, text):
         try:
@@ -205,11 +220,11 @@ class Progress:
     def _amount(self, count):
         if self.unit != "B":
             return f"{count:.1f}" if isinstance(count, float) and count < 100 else f"{count:.0f}"
-        for unit in ("B", "kB", "MB", "GB"):
-            if count < 1000 or unit == "GB":
-                return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
-            count /= 1000
-        return ""
+        unit = "B"
+        for larger in ("kB", "MB", "GB"):
+            if count >= 1000:
+                count, unit = count / 1000, larger
+        return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
 
 
 def _clock(seconds):

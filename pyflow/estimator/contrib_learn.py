@@ -473,8 +473,9 @@ class DNNClassifier(_Canned, _Deep):
 
         >>> x = np.array([[0.0], [1.0]] * 20, np.float32)
         >>> columns = tf.contrib.learn.infer_real_valued_columns_from_input(x)
-        >>> model = tf.contrib.learn.DNNClassifier([8], columns, n_classes=2)
-        >>> model = model.fit(x, np.array([0, 1] * 20), steps=200, batch_size=40)
+        >>> config = tf.contrib.learn.RunConfig(tf_random_seed=1)
+        >>> model = tf.contrib.learn.DNNClassifier([8], columns, n_classes=2, config=config)
+        >>> model = model.fit(x, np.array([0, 1] * 20), steps=100, batch_size=40)
         >>> [int(c) for c in model.predict(x[:4])]
         [0, 1, 0, 1]
     """

@@ -84,7 +84,7 @@ class Estimator:
         >>> def input_fn():
         ...     return {"x": tf.constant([1.0, 2.0])}, tf.constant([3.0, 6.0])
         >>> estimator = tf.estimator.Estimator(model_fn).train(input_fn, steps=50)
-        >>> float(round(estimator.get_variable_value("w"), 3))
+        >>> round(float(estimator.get_variable_value("w")), 3)
         3.0
     """
 

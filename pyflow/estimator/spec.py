@@ -81,6 +81,8 @@ def _here(item, what, name=None):
 
 
 def _tensor(x, name):
+    if isinstance(x, tf.Variable):
+        return tf.convert_to_tensor(x)
     if not isinstance(x, tf.Tensor):
         raise TypeError(f"{name} must be Tensor, given: {x}")
     return x
@@ -104,7 +106,8 @@ def _loss(loss, mode):
         if mode in (ModeKeys.TRAIN, ModeKeys.EVAL):
             raise ValueError("Missing loss.")
         return None
-    shape = _tensor(loss, "loss").get_shape()
+    loss = _tensor(loss, "loss")
+    shape = loss.get_shape()
     if shape.num_elements() not in (None, 1):
         raise ValueError(f"Loss must be scalar, given: {loss}")
     _here(loss, "loss")
@@ -117,12 +120,13 @@ def _predictions(predictions, mode):
             raise ValueError("Missing predictions.")
         return {}
     if not isinstance(predictions, dict):
-        _here(_tensor(predictions, "predictions"), "prediction values")
+        predictions = _tensor(predictions, "predictions")
+        _here(predictions, "prediction values")
         return predictions
-    for key, value in predictions.items():
-        _tensor(value, f"predictions[{key}]")
+    found = {key: _tensor(value, f"predictions[{key}]") for key, value in predictions.items()}
+    for key, value in found.items():
         _here(value, "prediction values", f"{key}: {value.name}")
-    return dict(predictions)
+    return found
 
 
 def _metrics(eval_metric_ops):

@@ -252,6 +252,11 @@ class Graph(GraphScopes, GraphCollections):
         op._id = len(self._nodes_by_id)
         self.revision += 1
 
+    def _operation_of(self, value):
+        if isinstance(value, (bool, int, float, complex, list, tuple)):
+            value = convert_to_tensor(value)
+        return super()._operation_of(value)
+
     # Finding operations and tensors
 
     def get_operations(self):

@@ -210,9 +210,6 @@ class GraphScopes:
         op.attrs["_class"] = sorted(groups)
 
     def _operation_of(self, value):
-        if isinstance(value, (bool, int, float, complex, list, tuple)):
-            from pyflow.framework.graph import convert_to_tensor
-            value = convert_to_tensor(value)
         op = getattr(value, "op", value)
         return self.as_graph_element(op, allow_tensor=False)
 

@@ -41,9 +41,14 @@ def varint(number):
     return bytes(out)
 
 
+def header(number, size):
+    """What stands before `size` bytes of a length-delimited field."""
+    return varint(number << 3 | 2) + varint(size)
+
+
 def field(number, data):
     """A length-delimited field."""
-    return varint(number << 3 | 2) + varint(len(data)) + data
+    return header(number, len(data)) + data
 
 
 def _int_field(number, value):
@@ -228,6 +233,25 @@ def _attr_field(name, value):
     return found
 
 
+_LARGE_BYTES = 1 << 16       # from here on an array's bytes are copied once, into the node
+
+
+def _attr_parts(name, value):
+    """An attribute's field in parts, for a join: a large array's bytes are a part of their own."""
+    if not (isinstance(value, np.ndarray) and value.nbytes >= _LARGE_BYTES):
+        return [_attr_field(name, value)]
+    dtype = dtypes.as_dtype(value.dtype)
+    if dtype not in _CONTENT_TYPES or value.dtype.names or _given(value) < value.size:
+        return [_attr_field(name, value)]
+    ordered = value.astype(value.dtype.newbyteorder("<"), copy=False)
+    content = np.ascontiguousarray(ordered).reshape(-1).view(np.uint8).data
+    head = (_int_field(1, dtype.as_datatype_enum) + field(2, encode_shape(value.shape))
+            + header(4, len(content)))
+    head = header(8, len(head) + len(content)) + head
+    head = field(1, name.encode()) + header(2, len(head) + len(content)) + head
+    return [header(5, len(head) + len(content)), head, content]
+
+
 # Nodes and graphs
 
 def _text_field(tag, text):
@@ -255,7 +279,8 @@ def encode_node_parts(name, op_type, inputs=(), device="", attrs=None):
     if device:
         parts.append(_repeated_text_field(b"\x22", device))
     if attrs:
-        parts += [_attr_field(key, attrs[key]) for key in sorted(attrs)]
+        for key in sorted(attrs):
+            parts += _attr_parts(key, attrs[key])
     return b"".join(parts)
 
 
@@ -285,7 +310,7 @@ def encode_graph(nodes, versions, library=b""):
     for node in nodes:
         parts += (b"\x0a", varint(len(node)), node)
     if library:
-        parts.append(field(2, library))
+        parts += (header(2, len(library)), library)
     parts.append(field(4, versions))
     return b"".join(parts)
 

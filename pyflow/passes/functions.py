@@ -29,7 +29,8 @@ def library_bytes(functions, work, passes, device):
                 node.device = device
                 node.attrs = {k: v for k, v in node.attrs.items() if k != "_class"}
             graph = pipeline.run(graph, work, passes)
-            library.append(wire.field(1, _definition(body, graph)))
+            parts = _definition(body, graph)
+            library += [wire.header(1, sum(map(len, parts))), *parts]
     return b"".join(library)
 
 
@@ -39,7 +40,7 @@ def calls_of(graph):
 
 
 def _definition(body, graph):
-    """A FunctionDef of a body's pass graph."""
+    """A FunctionDef of a body's pass graph, in parts."""
     from pyflow.framework import protos
     nodes = [n for n in graph.nodes if n.op not in ("_Arg", "_Retval")]
     used = {n.name for n in nodes}
@@ -53,16 +54,17 @@ def _definition(body, graph):
         inputs = [_text(source, index, args) for source, index in node.inputs]
         inputs += [f"^{args.get(c) or c.name}" for c in node.controls]
         data = wire.encode_node_parts(node.name, node.op, inputs, node.device, node.attrs)
+        shapes = b""
         if node.shapes and "_output_shapes" not in node.attrs:
-            data += plan_wire.shapes_attr(node.shapes)
-        parts.append(wire.field(3, data))
+            shapes = plan_wire.shapes_attr(node.shapes)
+        parts += [wire.header(3, len(data) + len(shapes)), data, shapes]
     for name, ret in zip(body.names[1], graph.rets):
         signature.output_arg.add(name=name, type=ret.attrs["T"].as_datatype_enum)
         parts.append(wire.field(4, _entry(name, _text(*ret.inputs[0], args))))
     for node in nodes:
         if node.origin in set(body.effects):
             parts.append(wire.field(6, _entry(node.name, node.name)))
-    return wire.field(1, signature.SerializeToString()) + b"".join(parts)
+    return [wire.field(1, signature.SerializeToString()), *parts]
 
 
 def _entry(key, value):

@@ -10,11 +10,12 @@
     models.py     a model's folder: its versions, which one serves, loading a new one
     app.py        the ASGI application: paths, limits, deadlines
     server.py     uvicorn around it: socket, signals, end
+    protocol.py   its protocol, with limits for heads
 
 Threads: everything runs on the event loop's thread, but for steps of sessions, which run on the
 executor's, and loading, which has a thread of its own. Objects are changed on the loop's thread
 only, so there are no locks.
 
 Dependencies: saved_model; tools has the command. uvicorn, httptools and orjson are optional ones:
-server.py alone imports the first two, json_text.py does without the third.
+protocol.py and server.py alone import the first two, json_text.py does without the third.
 """

@@ -15,7 +15,7 @@ Invariants
     3. A batch has the latest deadline among its requests; each is answered at its own.
     4. `servable.release` is called once for each request that began to wait, when its step is over.
 
-Threads: on the event loop's, but for `_work`, which runs on the executor's and touches nothing
+Threads: on the event loop's, but for `_work`, which runs on the runner's own and touches nothing
 shared.
 
     runner = Runner(options)
@@ -23,8 +23,9 @@ shared.
 """
 import asyncio
 import collections
-import concurrent.futures
 import logging
+import queue
+import threading
 import time
 import weakref
 from typing import NamedTuple
@@ -63,8 +64,12 @@ class Runner:
 
     def __init__(self, options):
         self.options = options
-        self._executor = concurrent.futures.ThreadPoolExecutor(
-            options.concurrency, thread_name_prefix="pyflow-step")
+        self._jobs = queue.SimpleQueue()        # cheaper than an executor's futures
+        self._threads = [threading.Thread(target=self._work_on, name=f"pyflow-step-{k}",
+                                          daemon=True)      # an application that never began
+                         for k in range(options.concurrency)]
+        for thread in self._threads:
+            thread.start()
         self._queues = weakref.WeakKeyDictionary()      # endpoint -> _Queue
 
     async def run(self, servable, endpoint, arrays, deadline):
@@ -75,10 +80,11 @@ class Runner:
         call = _Call(arrays, _rows(endpoint, arrays), deadline, loop.create_future(),
                      servable.release)
         if 0 < call.rows <= self.options.max_batch > 1:
-            queue = self._queues.get(endpoint)
-            if queue is None:
-                queue = self._queues[endpoint] = _Queue(loop, endpoint, self.options, self.submit)
-            queue.add(call)
+            waiting = self._queues.get(endpoint)
+            if waiting is None:
+                waiting = _Queue(loop, endpoint, self.options, self.submit)
+                self._queues[endpoint] = waiting
+            waiting.add(call)
         else:
             self.submit(loop, endpoint, [call], 0, None)
         if deadline is None:
@@ -92,14 +98,21 @@ class Runner:
     def submit(self, loop, endpoint, calls, size, on_done):
         """Runs `calls` on a thread, as a batch of `size` rows unless that is 0; then
         on_done()."""
-        def work():
-            outcomes = _work(endpoint, calls, size)
-            loop.call_soon_threadsafe(_deliver, calls, outcomes, on_done)
-        self._executor.submit(work)
+        self._jobs.put((loop, endpoint, calls, size, on_done))
+
+    def _work_on(self):
+        """A thread's life."""
+        while (job := self._jobs.get()) is not None:
+            loop, endpoint, calls, size, on_done = job
+            loop.call_soon_threadsafe(_deliver, calls, _work(endpoint, calls, size), on_done)
+            del job, endpoint, calls, on_done           # while it waits it keeps nothing alive
 
     def close(self):
-        """Waits for what runs."""
-        self._executor.shutdown(wait=True)
+        """Waits for what was submitted."""
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join()
 
 
 def _rows(endpoint, arrays):
@@ -132,7 +145,7 @@ def _deliver(calls, outcomes, on_done):
         on_done()
 
 
-# ---------------------------------------------------------------- on a thread of the executor
+# ---------------------------------------------------------------- on a thread of the runner
 
 def _work(endpoint, calls, size):
     """An outcome a call: a list of arrays, or an exception."""

@@ -57,8 +57,12 @@ def is_bytes(value):
 
 def array_of(value, spec):
     """The array of a JSON value, a scalar or nested lists, of the type and shape of `spec`."""
-    flat, shape = _flattened(value, spec)
-    array = _converter(spec)(flat, shape, spec)
+    flat, shape, found = _flattened(value, spec)
+    convert, kinds = _converter(spec)
+    if not found <= kinds:
+        raise _no_value(flat, next(k for k, v in enumerate(flat) if type(v) not in kinds), shape,
+                        spec)
+    array = convert(flat, shape, spec)
     if not array.size and spec.dims is not None and len(shape) < len(spec.dims):
         shape = [*shape, *(d or 0 for d in spec.dims[len(shape):])]     # [] of what has rows
     array = array.reshape(shape)
@@ -77,7 +81,7 @@ def require_fit(shape, spec):
 # ---------------------------------------------------------------- nested lists
 
 def _flattened(value, spec):
-    """(leaves, shape) of nested lists, which are of equal lengths."""
+    """(leaves, shape, types of the leaves) of nested lists, which are of equal lengths."""
     level, shape = [value], []
     while level and type(level[0]) is list:
         kinds, sizes = set(map(type, level)), None
@@ -87,9 +91,10 @@ def _flattened(value, spec):
             raise _ragged(level, shape, spec)
         shape.append(sizes.pop())
         level = list(itertools.chain.from_iterable(level))
-    if list in set(map(type, level)):
+    found = set(map(type, level))
+    if list in found:
         raise _ragged(level, shape, spec)
-    return level, shape
+    return level, shape, found
 
 
 def _ragged(level, shape, spec):
@@ -113,24 +118,18 @@ def _place(at, shape):
 # ---------------------------------------------------------------- leaves
 
 def _converter(spec):
+    """(function of leaves, types that leaves may have)."""
     dtype = spec.dtype
     if dtype == dtypes.string:
-        return _strings
+        return _strings, {str, dict}
     if dtype == dtypes.bool:
-        return _booleans
+        return _booleans, {bool}
     if dtype.is_integer:
-        return _integers
+        return _integers, {int}
     if dtype.is_floating:
-        return _floats
+        return _floats, {float, int}
     raise errors.UnimplementedError(None, None, (
         f"input {spec.name!r}: JSON has no values of type {dtype.name}"))
-
-
-def _require(flat, shape, spec, *kinds):
-    if set(map(type, flat)) <= set(kinds):
-        return
-    at = next(k for k, v in enumerate(flat) if type(v) not in kinds)
-    raise _no_value(flat, at, shape, spec)
 
 
 def _no_value(flat, at, shape, spec):
@@ -143,7 +142,6 @@ def _no_value(flat, at, shape, spec):
 
 
 def _floats(flat, shape, spec):
-    _require(flat, shape, spec, float, int)
     try:
         wide = np.array(flat, np.float64)
     except OverflowError:
@@ -161,7 +159,6 @@ def _floats(flat, shape, spec):
 
 
 def _integers(flat, shape, spec):
-    _require(flat, shape, spec, int)
     low, high = spec.dtype.min, spec.dtype.max
     if flat and (min(flat) < low or max(flat) > high):
         at = next(k for k, v in enumerate(flat) if not low <= v <= high)
@@ -171,12 +168,10 @@ def _integers(flat, shape, spec):
 
 
 def _booleans(flat, shape, spec):
-    _require(flat, shape, spec, bool)
     return np.array(flat, np.bool_)
 
 
 def _strings(flat, shape, spec):
-    _require(flat, shape, spec, str, dict)
     found = []
     for at, value in enumerate(flat):
         try:

@@ -62,12 +62,11 @@ def _register_hosted(module):
     with _lock:
         if not _hosted:
             from pyflow.ops.image import image_codec
-            from pyflow.ops.parsing import json_examples
             from pyflow.ops.strings import string_codec
             from pyflow.ops.summary import summary_image
             module.register_files(_serve_files)
             module.register_hosted(image_codec.KERNELS | string_codec.KERNELS
-                                   | summary_image.KERNELS | json_examples.KERNELS)
+                                   | summary_image.KERNELS)
             _hosted = True
 
 

@@ -205,8 +205,9 @@ class BaseSession:
         return step.run(feed_dict.values() if feed_dict else (), self._timeout_ms)
 
     def run_watched(self, fetches, feed_dict, look, every=0.1):
-        """`run`, while `look()` is called every so many seconds on this thread, for what takes long;
-        not in debug mode and where all steps are traced.  What `look` raises ends the step."""
+        """`run`, while `look()` is called every so many seconds on this thread, for what takes
+        long; not in debug mode and where all steps are traced.  What `look` raises ends the
+        step."""
         step, values = self._step_for(fetches, feed_dict)
         return step.run_watched(values, self._timeout_ms, look, every)
 

@@ -93,8 +93,8 @@ def _read_npy(file, size, what, limit):
         line = (str(e).splitlines() or ["malformed"])[0]
         raise UnreadableArrays(f"{what}: no array: {line[:200]}") from None
     if dtype.hasobject:
-        raise UnreadableArrays(f"{what} holds Python objects, which are not read: write numbers, or "
-                               f"strings as NumPy's U type")
+        raise UnreadableArrays(f"{what} holds Python objects, which are not read: write numbers, "
+                               f"or strings as NumPy's U type")
     count = 1
     for length in shape:
         if length < 0:
@@ -102,11 +102,11 @@ def _read_npy(file, size, what, limit):
         count *= length
     wanted = count * dtype.itemsize
     if wanted > limit:
-        raise UnreadableArrays(f"{what}: shape {shape} of {dtype} needs {wanted} bytes, more than the "
-                               f"{max(limit, 0)} allowed")
+        raise UnreadableArrays(f"{what}: shape {shape} of {dtype} needs {wanted} bytes, more than "
+                               f"the {max(limit, 0)} allowed")
     if wanted > size:
-        raise UnreadableArrays(f"{what}: shape {shape} of {dtype} needs {wanted} bytes, the file has "
-                               f"{size}")
+        raise UnreadableArrays(f"{what}: shape {shape} of {dtype} needs {wanted} bytes, the file "
+                               f"has {size}")
     data = file.read(wanted)
     if len(data) != wanted:
         raise UnreadableArrays(f"{what}: it ends after {len(data)} of {wanted} bytes")

@@ -4,7 +4,8 @@ import sys
 
 
 def main(argv):
-    """Prints missing ops, kernels and types with the fix.  Returns 0 if the model can run."""
+    """Prints missing ops, kernels and types with the fix.  Returns 0 if the model can run, 1
+    if it cannot, 2 if it cannot be read."""
     parser = argparse.ArgumentParser(prog="python -m pyflow check", description=__doc__)
     parser.add_argument("model", help="GraphDef (.pb, .pbtxt), .meta file, ONNX model (.onnx) or"
                                       " SavedModel folder")
@@ -24,7 +25,7 @@ def main(argv):
         graph = node.from_graph_def(function_inline.flat_graph_def(message))
     except (files.UnreadableModel, ValueError, errors.OpError) as e:
         print(e, file=sys.stderr)
-        return 1
+        return 2
     problems = [p.text + _nodes(p.nodes) for p in missing.problems_of(graph)]
     if message.versions.min_consumer > graph_lib.PRODUCER_VERSION:
         problems.insert(
@@ -56,10 +57,10 @@ def _check_onnx(path):
                     raise
     except OSError as e:
         print(f"{path}: {e.strerror}", file=sys.stderr)
-        return 1
+        return 2
     except models.UnreadableModel as e:
         print(e, file=sys.stderr)
-        return 1
+        return 2
     except (onnx.OnnxError, ValueError) as e:
         problems, count = [str(e)], 0
     for problem in problems:

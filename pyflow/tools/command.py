@@ -3,6 +3,8 @@
 | verify-resume --dir DIR SCRIPT | bench | trace FILE
 
 Installed, it is the command `pyflow`, too; --version says which one it is.
+Exit status: 0 all is well; 1 it is not (something is missing, differs, is damaged, or failed); 2 it
+could not be found out: a wrong option, a file that is not there or not what it should be.
 Each command is a module of this package with `main(argv)`, imported only when it is asked for.
 """
 import importlib
@@ -17,7 +19,7 @@ COMMANDS = {
     "convert": "a frozen graph or SavedModel to ONNX, or an ONNX model to a frozen graph",
     "serve": "answers TensorFlow Serving's REST API for SavedModels: DIR, --model NAME=DIR",
     "summary": "the parameters of a model or checkpoint by scope: names, shapes, types, bytes",
-    "compare": "the first tensor at which two graphs, runs, or a graph and arrays differ beyond rounding",
+    "compare": "the first tensor at which two graphs or runs differ beyond rounding: A B",
     "dump": "every named tensor of one step into a .npz, for compare",
     "exec": "runs a program that imports tensorflow (--onnxruntime: onnxruntime): SCRIPT [ARGUMENT ...]",
     "coverage": "what of TensorFlow 1.x is here, or is missing for FILE ...; --rewrite moves programs over",

@@ -1,8 +1,9 @@
-"""python -m pyflow compare A B --feeds f.npz: the first tensor that differs beyond its op's rounding bound.
+"""python -m pyflow compare A B --feeds f.npz: the first tensor that differs beyond its op's
+rounding bound.
 
-A is a graph: GraphDef (.pb, .pbtxt), .meta, ONNX model or SavedModel folder.  B is another, A itself
-run otherwise (--threads-b, --device-b, --plan-b), or what another system computed: a .npz, or a
-folder of .npy files, of arrays by tensor name.
+A is a graph: GraphDef (.pb, .pbtxt), .meta, ONNX model or SavedModel folder.  B is another, A
+itself run otherwise (--threads-b, --device-b, --plan-b), or what another system computed: a .npz,
+or a folder of .npy files, of arrays by tensor name.
 
     python -m pyflow compare model.pb model.onnx --feeds f.npz
     python -m pyflow compare model.pb model.pb --feeds f.npz --threads-a 1 --threads-b 2 --exact
@@ -41,11 +42,11 @@ _CARRIED = 4            # how many times the carried error a chain of ops may be
 class Difference:
     """The first tensor that differs.
 
-    tensor, node, type: A's names; line: of the program that made it, or None.  error: the largest, in
-    bounds (inf: shapes, NaN, or no rounding is allowed); bound, index, a, b: there; a: what A's op
-    gives for B's inputs.  beyond, size: how many of how many elements are beyond.  inputs: [(name,
-    "equal bits" or "within its bound")].  between: nodes of A that B shows nothing of, that the
-    tensor needs.  notes: what else is known, one line each."""
+    tensor, node, type: A's names; line: of the program that made it, or None.  error: the largest,
+    in bounds (inf: shapes, NaN, or no rounding is allowed); bound, index, a, b: there; a: what A's
+    op gives for B's inputs.  beyond, size: how many of how many elements are beyond.  inputs:
+    [(name, "equal bits" or "within its bound")].  between: nodes of A that B shows nothing of,
+    that the tensor needs.  notes: what else is known, one line each."""
 
     tensor: str
     node: str
@@ -66,8 +67,8 @@ class Difference:
 @dataclasses.dataclass
 class Report:
     """found: the Difference, None where all agree.  compared: tensors that both have, of which
-    `equal` have equal bits; worst: (error in bounds, tensor) of those within them; only_a, only_b: how
-    many tensors one side has alone."""
+    `equal` have equal bits; worst: (error in bounds, tensor) of those within them; only_a, only_b:
+    how many tensors one side has alone."""
 
     found: Difference = None
     compared: int = 0
@@ -81,11 +82,12 @@ def compare(a, b, feeds=None, fetches=(), exact=False, options_a=None, options_b
             tags=None, signature=None):
     """Compares a graph with another, with itself run otherwise, or with arrays; returns a Report.
 
-    a: a path, tf.Graph or tf.Session.  b: likewise, or a {tensor name: array}.  feeds: {name: array}.
-    fetches: names of tensors of A that have to be computed, by default its outputs; what nobody needs is
-    not compared.  exact: equal bits are asked for.  options_a, options_b: sources.Options.
-    Raises UnreadableModel, UnreadableArrays, ValueError for what does not fit together, tf.errors of
-    the steps."""
+    a: a path, tf.Graph or tf.Session.  b: likewise, or a {tensor name: array}.  feeds: {name:
+    array}.  fetches: names of tensors of A that have to be computed, by default its outputs; what
+    nobody needs is not compared.  exact: equal bits are asked for.  options_a, options_b:
+    sources.Options.
+    Raises UnreadableModel, UnreadableArrays, ValueError for what does not fit together, tf.errors
+    of the steps."""
     from pyflow.tools import sources
     with _closing(sources.open_source(a, feeds, fetches, options_a, tags, signature)) as left:
         if left.kind == "arrays":
@@ -117,7 +119,8 @@ class _closing:
 
 
 class _Comparison:
-    """One walk over A's tensors.  known: {tensor of A: B's array, in A's order of axes and type}."""
+    """One walk over A's tensors.  known: {tensor of A: B's array, in A's order of axes and
+    type}."""
 
     def __init__(self, a, b, exact):
         self.a, self.b, self.exact = a, b, exact
@@ -162,15 +165,17 @@ class _Comparison:
                 self._clear(point.tensor, suspects, found)
                 self._keep(point.tensor, _aligned(found, mine), False)
             elif self.strict or not self._is_later(point, found, suspects):
-                suspects[point.name if point.tensor is None else point.tensor] = difference, point, found, mine
+                key = point.name if point.tensor is None else point.tensor
+                suspects[key] = difference, point, found, mine
         for difference, point, found, _ in suspects.values():
             report.found = self._described(difference, point, found)
             break
         return report
 
     def _clear(self, tensor, suspects, found):
-        """What an agreeing tensor needs is no suspect: B's array of that name is something else.  But it
-        stays one, if with B's array of it the tensor agrees as well: the fault does not show there."""
+        """What an agreeing tensor needs is no suspect: B's array of that name is something else.
+        But it stays one, if with B's array of it the tensor agrees as well: the fault does not
+        show there."""
         region = self._region(tensor) if suspects and tensor is not None else None
         for t in [t for op in region.ops for t in op.outputs if t in suspects] if region else ():
             theirs = _aligned(suspects[t][2], suspects[t][3])
@@ -203,7 +208,8 @@ class _Comparison:
             region = self._region(point.tensor)
             wanted, bound = self._expected(region, point.tensor, mine)
             difference.line = _line(point.tensor.op)
-        difference.between = [op for op in region.ops if op is not getattr(point.tensor, "op", None)]
+        own = getattr(point.tensor, "op", None)
+        difference.between = [op for op in region.ops if op is not own]
         difference.inputs = [(self._name(t), "equal bits" if t in self.bits else "within its bound")
                              for t in region.frontier]
         _measure(difference, wanted, found, np.float64(0) if self.exact else bound)
@@ -213,7 +219,8 @@ class _Comparison:
         return self.points[tensor].name if tensor in self.points else tensor.name
 
     def _region(self, tensor):
-        """The operations between `tensor` and what is known, inputs first, and the known tensors."""
+        """The operations between `tensor` and what is known, inputs first, and the known
+        tensors."""
         found, frontier, stack = set(), {}, [tensor.op]
         while stack:
             op = stack.pop()
@@ -254,8 +261,8 @@ class _Comparison:
                    for op in region.ops)
 
     def errors(self, ops, fed):
-        """{tensor: (array, error bound)} of operations that are run one by one, from exact `fed`; None
-        where one cannot be run."""
+        """{tensor: (array, error bound)} of operations that are run one by one, from exact `fed`;
+        None where one cannot be run."""
         found = {t: (value, None) for t, value in fed.items()}
         for op in ops:
             got = self._one(op, found)
@@ -318,8 +325,8 @@ class _Comparison:
                 difference.node, difference.type = blamed.name, blamed.type
                 difference.line = _line(blamed)
             elif self.a.kind == "graph" and not self.a.can_run([point.tensor.op]):
-                difference.notes.append("the op draws random numbers or has effects: it was not run "
-                                        "again, its result is compared as it is")
+                difference.notes.append("the op draws random numbers or has effects: it was not "
+                                        "run again, its result is compared as it is")
         if point.type in ("Const", "input", "Identity", "VariableV2", "ReadVariableOp") and readers:
             difference.notes.append("read by " + ", ".join(readers[:3]))
         if self.strict:
@@ -329,7 +336,8 @@ class _Comparison:
         return difference
 
     def _blame_constant(self, difference, point):
-        """Of a constant behind an identity, which B shows under the identity's name, the constant."""
+        """Of a constant behind an identity, which B shows under the identity's name, the
+        constant."""
         op = point.tensor.op
         if op.type == "Identity" and op.inputs[0] not in self.known and \
                 op.inputs[0].op.type in ("Const", "VariableV2"):
@@ -362,8 +370,9 @@ class _Comparison:
 
     # plans
     def compare_alone(self, report):
-        """Fetching every tensor keeps them from being rewritten: here each is computed in a step that
-        fetches it alone, by A's and B's plans, and compared with its bound carried from the feeds."""
+        """Fetching every tensor keeps them from being rewritten: here each is computed in a step
+        that fetches it alone, by A's and B's plans, and compared with its bound carried from the
+        feeds."""
         ops = [op for op in self.a.order if op in self.a.fetchable]
         if not self.a.can_run(self.a.order):
             return
@@ -382,7 +391,8 @@ class _Comparison:
             mine = self.a.alone(point.tensor)
             _measure(difference, mine, self.b.alone(self._twin(point.tensor)),
                      np.float64(0) if self.exact or error is None else error * _CARRIED)
-            difference.notes = ["the ops agree one by one; the rewritten plan of this tensor does not"]
+            difference.notes = ["the ops agree one by one; the rewritten plan of this tensor does "
+                                "not"]
             if difference.error > 1:
                 report.found = difference
                 return
@@ -443,8 +453,9 @@ def _plain(name):
 
 # ---------------------------------------------------------------- arrays
 def _laid_out(found, mine, turned=False):
-    """B's array in A's order of axes: as it is, or where it has another shape, or may be `turned`, with
-    the channels (axis 1) last, or back, whichever is the nearest.  As it is, if no shape fits."""
+    """B's array in A's order of axes: as it is, or where it has another shape, or may be `turned`,
+    with the channels (axis 1) last, or back, whichever is the nearest.  As it is, if no shape
+    fits."""
     found, mine = np.asarray(found), np.asarray(mine)
     candidates = [found] if found.shape == mine.shape else []
     if found.ndim == mine.ndim > 2 and (turned or not candidates):
@@ -588,8 +599,8 @@ def main(argv):
             sources.Options(args.threads_a, args.device_a, args.plan_a == "rewritten"),
             sources.Options(args.threads_b, args.device_b, args.plan_b == "rewritten"),
             files.tags_of(args.tags), args.signature)
-    except (models.UnreadableModel, arrays.UnreadableArrays, OSError, ValueError, TypeError, KeyError,
-            tf.OpError) as e:
+    except (models.UnreadableModel, arrays.UnreadableArrays, OSError, ValueError, TypeError,
+            KeyError, tf.OpError) as e:
         print(f"python -m pyflow compare: {e}", file=sys.stderr)
         return 2
     if args.json:
@@ -615,7 +626,8 @@ def lines_of(report):
                          f"{list(found.index)}: A {found.a}, B {found.b}; "
                          f"{found.beyond} of {found.size} elements are beyond theirs")
         if found.inputs:
-            lines.append("  its inputs agree: " + ", ".join(f"{n} ({how})" for n, how in found.inputs))
+            inputs = ", ".join(f"{name} ({how})" for name, how in found.inputs)
+            lines.append(f"  its inputs agree: {inputs}")
         if found.between:
             lines.append("  B does not show, before it: " + ", ".join(found.between[:8])
                          + (", ..." if len(found.between) > 8 else ""))
@@ -635,7 +647,7 @@ def _parser():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("a", metavar="A", help="GraphDef (.pb, .pbtxt), .meta file, ONNX model or "
                                                "SavedModel folder")
-    parser.add_argument("b", metavar="B", help="another, or arrays: .npz, or a folder of .npy files")
+    parser.add_argument("b", metavar="B", help="another, or arrays: .npz or a folder of .npy files")
     parser.add_argument("--feeds", metavar="FILE.npz", help="arrays by input name, for both")
     parser.add_argument("--fetch", action="append", default=[], metavar="TENSOR",
                         help="what has to be computed; default: the model's outputs")

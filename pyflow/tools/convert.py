@@ -15,7 +15,8 @@ _NODE_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./-]*")
 
 
 def main(argv):
-    """Writes the file and says what it holds.  Returns 0, or 1 where that cannot be done."""
+    """Writes the file and says what it holds.  Returns 0, 1 where that cannot be done,
+    or 2 for what cannot be read."""
     parser = argparse.ArgumentParser(prog="python -m pyflow convert", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", help="GraphDef (.pb, .pbtxt), .meta file, ONNX model or "
@@ -37,13 +38,15 @@ def main(argv):
     try:
         text = _convert(args)
     except OSError as e:
-        text, failed = f"{e.filename or args.model}: {e.strerror or e}", True
-    except (files.UnreadableModel, ValueError, RuntimeError, errors.OpError) as e:
-        text, failed = str(e), True
+        text, status = f"{e.filename or args.model}: {e.strerror or e}", 2
+    except files.UnreadableModel as e:
+        text, status = str(e), 2
+    except (ValueError, RuntimeError, errors.OpError) as e:
+        text, status = str(e), 1
     else:
-        failed = False
-    print(text, file=sys.stderr if failed else sys.stdout)
-    return 1 if failed else 0
+        status = 0
+    print(text, file=sys.stderr if status else sys.stdout)
+    return status
 
 
 def _names(text):

@@ -1,4 +1,5 @@
-"""python -m pyflow dump MODEL --feeds f.npz -o out.npz: every named tensor of one step, for `compare`.
+"""python -m pyflow dump MODEL --feeds f.npz -o out.npz: every named tensor of one step, for
+`compare`.
 
 MODEL is a GraphDef (.pb, .pbtxt), .meta file, ONNX model or SavedModel folder.  Names are those of
 tensors (conv1/Relu:0), of an ONNX model's values; `numpy.load` reads the file.
@@ -19,8 +20,8 @@ def main(argv):
         named = dump(args.model, feeds, args.fetch, sources.Options(args.threads, args.device),
                      files.tags_of(args.tags), args.signature)
         arrays.write(args.output, named)
-    except (models.UnreadableModel, arrays.UnreadableArrays, OSError, ValueError, TypeError, KeyError,
-            tf.OpError) as e:
+    except (models.UnreadableModel, arrays.UnreadableArrays, OSError, ValueError, TypeError,
+            KeyError, tf.OpError) as e:
         print(f"python -m pyflow dump: {e}", file=sys.stderr)
         return 2
     print(f"{args.output}: {len(named)} arrays, {sum(v.nbytes for v in named.values())} bytes")
@@ -34,6 +35,8 @@ def dump(model, feeds=None, fetches=(), options=None, tags=None, signature=None)
     from pyflow.tools import sources
     source = sources.open_source(model, feeds, fetches, options, tags, signature)
     try:
+        if source.kind == "arrays":
+            raise ValueError(f"{source.path} has arrays, expected a model")
         return dict(source.values())
     finally:
         source.close()
@@ -43,8 +46,8 @@ def _parser():
     parser = argparse.ArgumentParser(prog="python -m pyflow dump",
                                      description=__doc__.split("\n\nThreads", 1)[0],
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", metavar="MODEL", help="GraphDef (.pb, .pbtxt), .meta file, ONNX model "
-                                                       "or SavedModel folder")
+    parser.add_argument("model", metavar="MODEL", help="GraphDef (.pb, .pbtxt), .meta file, ONNX "
+                                                       "model or SavedModel folder")
     parser.add_argument("-o", "--output", required=True, metavar="FILE.npz")
     parser.add_argument("--feeds", metavar="FILE.npz", help="arrays by input name")
     parser.add_argument("--fetch", action="append", default=[], metavar="TENSOR",

@@ -68,7 +68,7 @@ def _parser():
 
 
 def main(argv):
-    """Prints FILE readably.  Returns 1 if it is nothing known."""
+    """Prints FILE readably.  Returns 1 if it is damaged, 2 if it is nothing known."""
     parser = _parser()
     args = parser.parse_args(argv)
     if args.passes:
@@ -85,7 +85,7 @@ def main(argv):
         if near:
             print(f"{args.file}: no such file or error code; did you mean {' or '.join(near)}?",
                   file=sys.stderr)
-            return 1
+            return 2
     from pyflow.saved_model import folders
     from pyflow.tools import files
     from pyflow.train import checkpoint, checkpoint_state
@@ -113,7 +113,7 @@ def _explain_saved_model(folder, tags):
         chosen = [folders.meta_graph(message, tags, folder)] if tags else message.meta_graphs
     except (OSError, RuntimeError) as e:
         print(e, file=sys.stderr)
-        return 1
+        return 2
     for graph in chosen:
         print(f"MetaGraph {{{', '.join(sorted(graph.meta_info_def.tags))}}}: "
               f"{len(graph.graph_def.node)} nodes, {len(graph.graph_def.library.function)}"
@@ -183,7 +183,7 @@ def _explain_buffers(path, fetches, batch, tags):
             print(line)
     except (files.UnreadableModel, errors.OpError, ValueError, KeyError, TypeError) as e:
         print(e.args[0] if isinstance(e, KeyError) else e, file=sys.stderr)
-        return 1
+        return 2
     return 0
 
 
@@ -198,7 +198,7 @@ def _explain_graph(path, as_dot, as_rewritten, tags):
         graph = node.from_graph_def(message)
     except (files.UnreadableModel, ValueError, errors.OpError) as e:
         print(e, file=sys.stderr)
-        return 1
+        return 2
     placed = _place(message, graph)
     smaller, rewrites = rewritten.rewritten(message)
     if as_rewritten and smaller is not None:

@@ -1,15 +1,18 @@
 """How far apart two right results of an op may lie, given equal inputs: its rounding bound.
 
-    class          bound of |a - b|                                          u = eps / 2 of the type
-    exact          0: whole numbers, bool, strings, and floats that are only moved, chosen or compared
+    class          bound of |a - b|                                      u = eps / 2 of the type
+    exact          0: whole numbers, bool, strings, and floats that are only moved, chosen or
+                   compared
     element-wise   2 k ulp of the result; k is in ULPS: 1 for what IEEE rounds, and for library
                    functions what plugins/cpu/kernels/vec/vmath.h documents, rounded up
-    sums           2 c(n) u S + 2 ulp of the result, where S is the op on absolute values in float64
-                   (sum |a||b|), n the terms of a sum, and c(n) = min(n, 8 sqrt(n)) + 2: the forward
-                   bound n u S, or where it is less Higham and Mary's (2019) probabilistic one
+    sums           2 c(n) u S + 2 ulp of the result, where S is the op on absolute values in
+                   float64 (sum |a||b|), n the terms of a sum, and c(n) = min(n, 8 sqrt(n)) + 2:
+                   the forward bound n u S, or where it is less Higham and Mary's (2019)
+                   probabilistic one
     normalising    softmax, norms, resizing, transforms: a formula each, below
     default        any other op: 8 times what its result moves when its inputs move by 4 u, three
-                   times at random, + 128 u max|result|; 1024 u max|result| where it cannot be run again
+                   times at random, + 128 u max|result|; 1024 u max|result| where it cannot be run
+                   again
 
 Invariants
     1. Both sides may err: bounds are twice that of one result against the true one.
@@ -24,46 +27,47 @@ Threads: functions without state.
 import numpy as np
 
 EXACT = frozenset("""
-    Abs BatchToSpace BatchToSpaceND Bitcast BroadcastTo Ceil CheckNumerics ClipByValue Concat ConcatV2
-    Conj ConjugateTranspose Const DepthToSpace DestroyTemporaryVariable Diag DiagPart DynamicPartition
-    DynamicStitch Empty EnsureShape Enter Exit ExpandDims ExtractImagePatches ExtractVolumePatches Fill
-    Floor FractionalMaxPool Gather GatherNd GatherV2 Identity IdentityN Imag
-    MatrixBandPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MatrixDiagV2
+    Abs BatchToSpace BatchToSpaceND Bitcast BroadcastTo Ceil CheckNumerics ClipByValue Concat
+    ConcatV2 Conj ConjugateTranspose Const DepthToSpace DestroyTemporaryVariable Diag DiagPart
+    DynamicPartition DynamicStitch Empty EnsureShape Enter Exit ExpandDims ExtractImagePatches
+    ExtractVolumePatches Fill Floor FractionalMaxPool Gather GatherNd GatherV2 Identity IdentityN
+    Imag MatrixBandPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MatrixDiagV2
     MatrixDiagV3 MatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3 Max MaxPool MaxPool3D MaxPoolV2
     MaxPoolWithArgmax Maximum Merge Min Minimum MirrorPad Neg NextIteration NonMaxSuppression OneHot
     OnesLike Pack Pad PadV2 ParallelDynamicStitch Placeholder PlaceholderV2 PlaceholderWithDefault
     PreventGradient ReadVariableOp Real RefIdentity Relu Relu6 Relu6Grad ReluGrad Reshape
-    ResizeNearestNeighbor ResourceGather ResourceGatherNd Reverse ReverseSequence ReverseV2 Rint Roll
-    Round ScatterUpdate SegmentMax SegmentMin Select SelectV2 Sign Slice Snapshot SpaceToBatch
-    SpaceToBatchND SpaceToDepth SparseReorder SparseReshape SparseSlice SparseToDense Split SplitV Squeeze
-    StopGradient StridedSlice StridedSliceGrad Switch TensorListGetItem TensorListStack
+    ResizeNearestNeighbor ResourceGather ResourceGatherNd Reverse ReverseSequence ReverseV2 Rint
+    Roll Round ScatterUpdate SegmentMax SegmentMin Select SelectV2 Sign Slice Snapshot SpaceToBatch
+    SpaceToBatchND SpaceToDepth SparseReorder SparseReshape SparseSlice SparseToDense Split SplitV
+    Squeeze StopGradient StridedSlice StridedSliceGrad Switch TensorListGetItem TensorListStack
     TensorScatterUpdate Tile TopK TopKV2 Transpose UnsortedSegmentMax UnsortedSegmentMin Unpack
     VarHandleOp Variable VariableV2 Where ZerosLike""".split())
 
 ULPS = {
-    1: "Add AddV2 BiasAdd BiasAddV1 Cast Div DivNoNan Inv Mul MulNoNan RealDiv Reciprocal Sqrt Square Sub",
+    1: "Add AddV2 BiasAdd BiasAddV1 Cast Div DivNoNan Inv Mul MulNoNan RealDiv Reciprocal Sqrt "
+       "Square Sub",
     2: "Exp Expm1 FloorDiv FloorMod LeakyRelu LeakyReluGrad LinSpace Log Log1p Mod Range Rsqrt "
        "SquaredDifference TruncateMod Complex ComplexAbs",
     4: "Acos Acosh Angle Asin Asinh Atan Atan2 Atanh Cos Cosh Elu EluGrad Erf Erfc "
-       "ReciprocalGrad RsqrtGrad Selu SeluGrad Sigmoid SigmoidGrad Sin Sinh Softplus SoftplusGrad Softsign "
-       "SoftsignGrad SqrtGrad Xdivy Xlogy Xlog1py InvGrad",
+       "ReciprocalGrad RsqrtGrad Selu SeluGrad Sigmoid SigmoidGrad Sin Sinh Softplus SoftplusGrad "
+       "Softsign SoftsignGrad SqrtGrad Xdivy Xlogy Xlog1py InvGrad",
     8: "Erfinv Ndtri Pow Tan Tanh TanhGrad",
     32: "BesselI0 BesselI0e BesselI1 BesselI1e Cumprod Digamma Igamma Igammac Lgamma LRN Prod "
         "HSVToRGB RGBToHSV AdjustContrastv2 AdjustHue AdjustSaturation EuclideanNorm",
 }
 _ULPS = {name: k for k, names in ULPS.items() for name in names.split()}
 # Near their zeros these are right only to an ulp of 1: the argument, 1 + x, or e^x - 1 was rounded.
-_NEAR_ZERO = frozenset(("Elu", "Selu", "Sin", "Cos", "Tan", "Lgamma", "Digamma", "Log", "Log1p", "Acos", "RGBToHSV",
-                        "Xlogy", "Xlog1py"))
+_NEAR_ZERO = frozenset(("Elu", "Selu", "Sin", "Cos", "Tan", "Lgamma", "Digamma", "Log", "Log1p",
+                        "Acos", "RGBToHSV", "Xlogy", "Xlog1py"))
 
 SUMS = frozenset("""
-    AccumulateNV2 AddN AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad BatchMatMul BatchMatMulV2 BiasAddGrad
-    Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropFilterV2
+    AccumulateNV2 AddN AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad BatchMatMul BatchMatMulV2
+    BiasAddGrad Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropFilterV2
     Conv3DBackpropInputV2 Cumsum DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter
-    DepthwiseConv2dNativeBackpropInput Einsum FractionalAvgPool L2Loss MatMul Mean ResizeArea ScatterNd
-    SegmentMean SegmentSum SparseMatMul SparseReduceSum SparseSegmentMean SparseSegmentSqrtN
-    SparseSegmentSum SparseTensorDenseMatMul Sum TensorScatterAdd TridiagonalMatMul
-    UnsortedSegmentSum""".split())
+    DepthwiseConv2dNativeBackpropInput Einsum FractionalAvgPool L2Loss MatMul Mean ResizeArea
+    ScatterNd SegmentMean SegmentSum SparseMatMul SparseReduceSum SparseSegmentMean
+    SparseSegmentSqrtN SparseSegmentSum SparseTensorDenseMatMul Sum TensorScatterAdd
+    TridiagonalMatMul UnsortedSegmentSum""".split())
 
 
 def eps_of(dtype):
@@ -91,7 +95,8 @@ def wide(array):
 
 
 def bounds(op, inputs, outputs, run):
-    """One bound for each output: an array that broadcasts with it, in its units; 0 for what is exact.
+    """One bound for each output: an array that broadcasts with it, in its units; 0 for what is
+    exact.
 
     op: the Operation.  inputs, outputs: its arrays.  run(arrays, wide=False): the op's outputs for
     other arrays, in float64 if `wide`; None where it cannot be run.

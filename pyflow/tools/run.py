@@ -16,7 +16,8 @@ import time
 
 
 def main(argv):
-    """Runs the model and prints or saves what is fetched.  Returns 1, with the reason on stderr, if
+    """Runs the model and prints or saves what is fetched.  Returns, with the reason on stderr, 2
+    if the model cannot be read, 1 if
     it cannot."""
     args = _parser().parse_args(argv)
     import pyflow as tf
@@ -36,7 +37,10 @@ def main(argv):
                 _time(sess, fetches, feeds, args.repeat)
             if args.profile:
                 _profile(sess, fetches, feeds, args.profile)
-    except (models.UnreadableModel, OSError, ValueError, TypeError, KeyError, tf.OpError) as e:
+    except (models.UnreadableModel, OSError) as e:
+        print(e, file=sys.stderr)
+        return 2
+    except (ValueError, TypeError, KeyError, tf.OpError) as e:
         print(e, file=sys.stderr)
         if "You must feed a value" in str(e):
             print("Feed it with --input FILE.npy, --feed NAME=VALUE or --feed NAME=FILE.npy",

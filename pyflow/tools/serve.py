@@ -33,8 +33,7 @@ def main(argv):
         with server.bound(args.host, args.port) as sock:
             asyncio.run(app.start())
             sock.listen(2048)
-            _say(sock, models)
-            server.serve(app, sock, args.connections, args.grace)
+            server.serve(app, sock, args.connections, args.grace, lambda: _say(sock, models))
     except (OSError, RuntimeError, ValueError) as e:
         print(f"python -m pyflow serve: {e}", file=sys.stderr)
         return 1

@@ -1,16 +1,16 @@
 """What `compare` and `dump` look into: graphs that are run, and arrays that another system wrote.
 
-    source = sources.open_source("model.pb", feeds)       # also .onnx, .meta, SavedModel, .npz, folder
-    source.points                                          # [Point]: named tensors, inputs first
-    source.values()                                        # {name: ndarray}
+    source = sources.open_source("model.pb", feeds)       # also .onnx, .meta, SavedModel, .npz,
+    folder source.points                                          # [Point]: named tensors, inputs
+    first source.values()                                        # {name: ndarray}
     source.again([tensor], {tensor: array})                # a part of the graph on other values
 
 Invariants
     1. A point is a tensor that can be fetched: none inside a loop or a branch, no resource.
     2. `values` runs one step, in which all points are fetched.  `again` never runs what has an
        effect or draws random numbers.
-    3. Points of an ONNX model are the model's own values, in its order of axes; those of other graphs
-       are their tensors.
+    3. Points of an ONNX model are the model's own values, in its order of axes; those of other
+       graphs are their tensors.
 
 Threads: a source is used by one thread.
 """
@@ -23,8 +23,9 @@ from pyflow.framework import errors
 from pyflow.tools import arrays, models
 from pyflow.train import saved_origins
 
-_STATE = frozenset(("VarHandleOp", "VariableV2", "Variable", "ReadVariableOp", "IsVariableInitialized",
-                    "VarIsInitializedOp", "ResourceGather", "ResourceGatherNd"))
+_STATE = frozenset(("VarHandleOp", "VariableV2", "Variable", "ReadVariableOp",
+                    "IsVariableInitialized", "VarIsInitializedOp", "ResourceGather",
+                    "ResourceGatherNd"))
 _TURNS = frozenset(("Transpose", "Reshape", "Const", "Shape", "StridedSlice", "Pack", "ConcatV2",
                     "GatherV2", "Identity", "ExpandDims", "Squeeze", "Cast"))
 _PLAIN = frozenset(("Placeholder", "PlaceholderV2", "PlaceholderWithDefault"))
@@ -37,7 +38,8 @@ class Point:
     __slots__ = ("name", "tensor", "array", "node", "type")
 
     def __init__(self, name, tensor, node, op_type, array=None):
-        self.name, self.tensor, self.node, self.type, self.array = name, tensor, node, op_type, array
+        self.name, self.tensor, self.array = name, tensor, array
+        self.node, self.type = node, op_type
 
 
 class Options:
@@ -107,7 +109,8 @@ class GraphSource:
         return self._captured
 
     def alone(self, tensor):
-        """A tensor's value in a step that fetches nothing else, so that all rewrites may be done."""
+        """A tensor's value in a step that fetches nothing else, so that all rewrites may be
+        done."""
         return np.asarray(self.session.run(tensor, self.feeds))
 
     def keep_needed(self):
@@ -133,8 +136,8 @@ class GraphSource:
             return None
 
     def run_op(self, op, inputs, wide=False):
-        """An operation's outputs for other inputs, `wide`: in float64 where there is a kernel for it;
-        None where it cannot be run."""
+        """An operation's outputs for other inputs, `wide`: in float64 where there is a kernel for
+        it; None where it cannot be run."""
         if not wide:
             return self.again(op.outputs, dict(zip(op.inputs, inputs)))
         if op not in self._wide:
@@ -205,8 +208,8 @@ def _wide_op(op):
 
 # ---------------------------------------------------------------- graphs
 def needed(outputs, feeds):
-    """The operations that `outputs` need when `feeds` are fed, inputs first, in an order that depends
-    on the graph alone; NextIteration closes a loop and counts as nothing's input."""
+    """The operations that `outputs` need when `feeds` are fed, inputs first, in an order that
+    depends on the graph alone; NextIteration closes a loop and counts as nothing's input."""
     given = set(feeds)
     found, stack = set(), [t.op for t in outputs if t not in given]
     while stack:
@@ -219,7 +222,8 @@ def needed(outputs, feeds):
     waits, readers = {}, {op: [] for op in found}
     ordered = sorted(found, key=lambda op: op._id)
     for op in ordered:
-        sources = {t.op for t in op.inputs if t not in given and t.op in found} | set(op.control_inputs)
+        sources = {t.op for t in op.inputs if t not in given and t.op in found}
+        sources.update(op.control_inputs)
         if op.type == "Merge":
             sources = {source for source in sources if source.type != "NextIteration"}
         waits[op] = len(sources)
@@ -318,8 +322,8 @@ def _of_graph(graph, feeds, fetches, options, session=None):
     from pyflow.framework.graph_io import as_graph_def
     outputs = [models.tensor_name(graph, name) for name in fetches]
     if not outputs:
-        found = models.Model(graph, [], models._outputs(as_graph_def(graph), graph.get_operations()))
-        outputs = models.harmless_outputs(found)
+        ends = models._outputs(as_graph_def(graph), graph.get_operations())
+        outputs = models.harmless_outputs(models.Model(graph, [], ends))
     return GraphSource(graph, _named(graph, {}, feeds), outputs, options, session=session)
 
 
@@ -363,7 +367,8 @@ def _of_onnx(path, feeds, fetches, options):
         if key not in inputs and len(inputs) == len(feeds) == 1:
             key = inputs[0]
         if key not in inputs:
-            raise ValueError(f"--feeds: the model has no input {name!r}; it has {', '.join(inputs)}")
+            raise ValueError(f"--feeds: the model has no input {name!r}; it has "
+                             f"{', '.join(inputs)}")
         given[key] = value
     model, named = _imported(proto, folder, given)
     _place(model.graph, options.device)
@@ -384,8 +389,8 @@ def _of_onnx(path, feeds, fetches, options):
 
 
 def _imported(proto, folder, feeds):
-    """(ImportedModel, what its values are called), with the shapes and values of the feeds where ops
-    have to know them."""
+    """(ImportedModel, what its values are called), with the shapes and values of the feeds where
+    ops have to know them."""
     from pyflow.interop import onnx
     from pyflow.interop.onnx.model import imported
     tries = [({}, {}), ({name: value.shape for name, value in feeds.items()}, {}),

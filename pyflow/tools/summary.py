@@ -1,9 +1,10 @@
-"""python -m pyflow summary MODEL: the parameters of a model by scope: names, types, shapes, bytes, totals.
+"""python -m pyflow summary MODEL: the parameters of a model by scope: names, types, shapes, bytes,
+totals.
 
 MODEL is a GraphDef (.pb, .pbtxt), a .meta file, a SavedModel folder, an ONNX model, or a checkpoint
-(its prefix, .index file or folder; pyflow's or TensorFlow's).  Parameters are a graph's variables, or of
-one without any, such as a frozen one, its constants of floating point (or 8 bits) with more than one
-number; an ONNX model's initializers and Constant nodes; all tensors of a checkpoint.
+(its prefix, .index file or folder; pyflow's or TensorFlow's).  Parameters are a graph's variables,
+or of one without any, such as a frozen one, its constants of floating point (or 8 bits) with more
+than one number; an ONNX model's initializers and Constant nodes; all tensors of a checkpoint.
 
     python -m pyflow summary model.pb --depth 1
 
@@ -23,9 +24,9 @@ from typing import NamedTuple
 
 
 class Parameter(NamedTuple):
-    """One tensor.  dtype: its type's name; shape: None where the rank is unknown, sizes None where they
-    are; parameters: numbers it has, bytes: what they take, 0 where that is unknown; trainable: None
-    where the file does not say."""
+    """One tensor.  dtype: its type's name; shape: None where the rank is unknown, sizes None where
+    they are; parameters: numbers it has, bytes: what they take, 0 where that is unknown;
+    trainable: None where the file does not say."""
 
     name: str
     dtype: str
@@ -36,8 +37,8 @@ class Parameter(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """kind: of file.  tensors: [Parameter] in the file's order.  root: tfprof's ModelNode, the tree of
-    scopes with totals."""
+    """kind: of file.  tensors: [Parameter] in the file's order.  root: tfprof's ModelNode, the
+    tree of scopes with totals."""
 
     kind: str
     tensors: list
@@ -197,7 +198,8 @@ def _of_onnx(path):
                 stack += [g for g in [a.g, *a.graphs] if g is not None]
                 if node.op_type == "Constant" and a.t is not None and math.prod(a.t.dims) > 1:
                     held.append((next(iter(node.output), node.name), a.t))
-        held += [(t.values.name, t.values) for t in graph.sparse_initializer if t.values is not None]
+        held += [(t.values.name, t.values) for t in graph.sparse_initializer
+                 if t.values is not None]
         found += [_onnx_parameter(name, tensor) for name, tensor in held]
     return found
 
@@ -285,9 +287,11 @@ def _parser():
     parser = argparse.ArgumentParser(prog="python -m pyflow summary",
                                      description=__doc__.split("\n\nThreads")[0],
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", metavar="MODEL", help="GraphDef (.pb, .pbtxt), .meta file, SavedModel "
-                                                       "folder, ONNX model or checkpoint")
-    parser.add_argument("--depth", type=int, metavar="N", help="scopes below this level are one row")
+    parser.add_argument("model", metavar="MODEL",
+                        help="GraphDef (.pb, .pbtxt), .meta file, SavedModel folder, ONNX model or "
+                             "checkpoint")
+    parser.add_argument("--depth", type=int, metavar="N",
+                        help="scopes below this level are one row")
     parser.add_argument("--tags", default="", help="of a SavedModel's graph; default: serve")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     return parser

@@ -34,7 +34,7 @@ class UnreadableTrace(Exception):
 
 
 def main(argv):
-    """Prints the report.  Returns 1 if FILE is no trace."""
+    """Prints the report.  Returns 1 if it has no such step, 2 if FILE is no trace."""
     parser = argparse.ArgumentParser(prog="python -m pyflow trace",
                                      description=__doc__.split("\n")[0])
     parser.add_argument("file", help="a trace, or a RunMetadata (.pb)")
@@ -46,7 +46,7 @@ def main(argv):
         trace = load(args.file)
     except UnreadableTrace as e:
         print(e, file=sys.stderr)
-        return 1
+        return 2
     try:
         print(trace_report.report(trace, args.top, args.step))
     except ValueError as e:

@@ -28,6 +28,7 @@ MODULES = (
     "iterator_saveable",
     "saver",
     "wrapping_optimizers",
+    "external_optimizer",
     "initial_values",
     "contrib_checkpoints",
     "contrib_optimizers",

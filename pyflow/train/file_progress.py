@@ -1,10 +1,10 @@
-"""Progress of a step that writes or reads a large checkpoint: pyflow/progress.py's, looked at while the
-step is waited for.
+"""Progress of a step that writes or reads a large checkpoint: pyflow/progress.py's, looked at
+while the step is waited for.
 
 Invariants
     1. No thread: the session looks every so often where it waits anyway (Session.run_watched).
-    2. Below LEAST bytes, or where nothing would be shown, it is Session.run, and nothing is asked of the
-       system.
+    2. Below LEAST bytes, or where nothing would be shown, it is Session.run, and nothing is asked
+       of the system.
     3. What cannot be measured (no /proc, another file system) ends as a step without a bar.
 
 Threads: any.
@@ -21,7 +21,8 @@ _SAVES = ("SaveV2", "Save", "SaveSlices")
 
 
 def save(sess, tensor_name, feeds, prefix):
-    """Runs the step that evaluates a Saver's save tensor, and writes files that begin with `prefix`."""
+    """Runs the step that evaluates a Saver's save tensor, and writes files that begin with
+    `prefix`."""
     total = _bytes_saved(sess.graph, tensor_name) if _may_watch(sess) else 0
     _run(sess, tensor_name, feeds, f"saving {os.path.basename(prefix)}", total,
          lambda: _written(prefix))

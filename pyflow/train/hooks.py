@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 
-from pyflow import timeline
+from pyflow import progress, timeline
 from pyflow.framework import errors, graph as ops, protos
 from pyflow.framework.graph import GraphKeys
 from pyflow.lib.summary.file_writer import FileWriterCache
@@ -162,7 +162,8 @@ class StopAtStepHook(SessionRunHook):
     (ValueError).
 
     A session that begins at last_step, restored from a finished training's checkpoint, should stop
-    at once; TensorFlow's runs one more step. TF: tf.train.StopAtStepHook."""
+    at once; TensorFlow's runs one more step.  How far it is shows as pyflow/progress.py says: a bar
+    on a terminal, lines in a log. TF: tf.train.StopAtStepHook."""
 
     def __init__(self, num_steps=None, last_step=None):
         if num_steps is None and last_step is None:
@@ -170,6 +171,7 @@ class StopAtStepHook(SessionRunHook):
         if num_steps is not None and last_step is not None:
             raise ValueError("Only one of num_steps or last_step can be specified.")
         self._num_steps, self._last_step = num_steps, last_step
+        self._first, self._shown = 0, None
 
     def begin(self):
         self._step = _global_step("StopAtStepHook")
@@ -180,14 +182,27 @@ class StopAtStepHook(SessionRunHook):
             self._last_step = step + self._num_steps
         elif step >= self._last_step and coord is not None:
             coord.request_stop()
+        self.end(session)
+        self._first = step
+        self._shown = progress.of("training", max(0, self._last_step - step))
 
     def before_run(self, run_context):
         return SessionRunArgs(self._step)
 
+    def end(self, session):
+        if self._shown is not None:
+            self._shown.close()
+
     def after_run(self, run_context, run_values):
+        self._show(run_values.results)
         if run_values.results + 1 >= self._last_step:   # read before or after this run's update
             if run_context.session.run(self._step) >= self._last_step:
+                self._show(self._last_step)
                 run_context.request_stop()
+
+    def _show(self, step):
+        if self._shown is not None:
+            self._shown.set(int(step) - self._first)
 
 
 class NanLossDuringTrainingError(RuntimeError):

@@ -14,6 +14,7 @@ Example:
     tf.contrib.opt.AdamWOptimizer(weight_decay=1e-4, learning_rate=1e-3).minimize(loss)
 """
 from pyflow.framework import graph as ops
+from pyflow.framework.shown import ShowsArguments
 from pyflow.lib.math import logic_functions, reductions
 from pyflow.ops.base import tensors
 from pyflow.ops.elementwise import logic_ops, unary_ops
@@ -24,7 +25,7 @@ from pyflow.train.momentum import MomentumOptimizer
 from pyflow.train.optimizer import cast_like, hyperparameter
 
 
-class DecoupledWeightDecayExtension:
+class DecoupledWeightDecayExtension(ShowsArguments):
     """Put before an optimizer in a class's bases, it decays weights before each step.
     TF: tf.contrib.opt.DecoupledWeightDecayExtension.
 

@@ -33,10 +33,11 @@ ALLOWED = {
     "interop": SESSION | {"timeline", "_names", "python", "train", "examples"},   # profiles of a model; TF's paths
     "platform": SESSION | {"examples"},     # MNIST's files
     "saved_model": SESSION | {"train", "interop"},
+    "serving": SESSION | {"train", "saved_model"},
     "feature_column": LIB,          # and names of tf, where a checkpoint gives first values
     "estimator": SESSION | {"train", "saved_model", "feature_column"},
-    "tools": SESSION | {"train", "interop", "saved_model", "timeline", "_names", "feature_column",
-                        "estimator"},
+    "tools": SESSION | {"train", "interop", "saved_model", "serving", "timeline", "_names",
+                        "feature_column", "estimator"},
     "examples": FRAMEWORK,              # TensorFlow's module names for tutorials
     "core": FRAMEWORK,                  # TensorFlow's module names for messages
     "python": SESSION | {"timeline", "train"},   # TensorFlow's module names for clients

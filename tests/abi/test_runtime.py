@@ -160,6 +160,19 @@ def test_a_graph_with_its_library_of_functions_runs(library, tmp_path):
     assert done.stdout.splitlines() == [str(expected)] * 2
 
 
+def test_a_path_with_a_scheme_is_refused(library, tmp_path):
+    """It needs Python and fsspec: the message says so, and what to do."""
+    with tf.Graph().as_default() as graph:
+        number = tf.string_to_number(tf.read_file("memory://number"))
+        tf.add(tf.placeholder(tf.float32, [2], name="x"), number, name="y")
+        (tmp_path / "graph.pb").write_bytes(graph.as_graph_def().SerializeToString())
+    cpu = importlib.resources.files("pyflow_cpu") / "libpyflow_cpu.so"
+    done = subprocess.run([sys.executable, "-c", READS, str(library), str(cpu), str(tmp_path / "graph.pb"),
+                           str(pathlib.Path(__file__).parent)], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "memory://number; a path with a scheme needs Python with the package fsspec" in done.stderr
+
+
 STREAMS = """
 import ctypes, sys
 rt, why, room = ctypes.CDLL(sys.argv[1]), ctypes.create_string_buffer(500), ctypes.c_int64(500)

@@ -1,6 +1,9 @@
 """tf.estimator: what a program that uses it sees."""
 import json
 import os
+import pathlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -412,3 +415,15 @@ def test_paths_of_tensorflow():
     assert PredictOutput is tf.estimator.export.PredictOutput
     assert numeric_column is tf.feature_column.numeric_column
     assert learn_runner.run is tf.contrib.learn.learn_runner.run
+
+
+@pytest.mark.long       # test_input_goes_on is the same without kill
+def test_a_killed_training_ends_with_the_same_bits(tmp_path):
+    """Dropout, Adam and a shuffled dataset; killed at two random moments."""
+    script = pathlib.Path(__file__).parent / "resumed.py"
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "pyflow", "verify-resume", "--dir", tmp_path / "run", "--kills",
+         "2", "--seed", "5", script, "--logdir", tmp_path / "run"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "times: 15 variables\nequal: all variables have the same bits" in done.stdout
+    assert "killed 0 times" not in done.stdout

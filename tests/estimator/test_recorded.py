@@ -13,12 +13,15 @@ sys.path.insert(0, str(HERE))
 import programs  # noqa: E402
 
 RTOL = 2e-4
-QUICK = ("linear_binary", "linear_words", "dnn_binary", "dnn_normalised", "combined_numbers",
-         "baseline_classes", "head_labels", "dnn_classes")
 
 
 def answers(name):
     return json.loads((HERE / "answers" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+QUICK = ("linear_words", "dnn_normalised", "dnn_classes", "combined_numbers", "head_labels")
+CANNED = [pytest.param(name, marks=[pytest.mark.long] * (name not in QUICK))
+          for name in sorted(answers("canned"))]
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +52,7 @@ def same(got, wanted):
         np.testing.assert_allclose(got, wanted, rtol=RTOL, atol=2e-5)
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", CANNED)
 def test_canned(name):
     labels, make = programs.canned_of(tf)[name]
     same(programs.train_canned(tf, make, labels), answers("canned")[name])

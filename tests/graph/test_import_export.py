@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import pyflow as tf
 import pyflow.ops  # noqa: F401 - registers ops
 from pyflow.framework import errors, graph as ops, graph_io, protos, wire
 from pyflow.framework.graph_io import import_graph_def
@@ -380,3 +381,27 @@ def test_damaged_bytes_never_crash(data):
         except (ValueError, TypeError, errors.OpError):
             return
     g.as_graph_def()
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "int64", "uint8", "float16", "bool"])
+def test_large_arrays_reach_protobuf_whole(kind):
+    """From 64 KB on their bytes go into the node without passing through each field around them."""
+    numbers = np.random.default_rng(0).integers(0, 2 if kind == "bool" else 100, [60, 3000])
+    for value in (numbers.astype(kind), numbers.astype(kind).T, np.asfortranarray(numbers, kind),
+                  numbers.astype(np.dtype(kind).newbyteorder(">")), np.zeros([300, 500], kind)):
+        data = wire.encode_node_parts("c", "Const", attrs={"before": 1, "value": value, "z": "s"})
+        node = protos.NodeDef.FromString(data)
+        assert node.attr["before"].i == 1 and node.attr["z"].s == b"s"
+        found = MakeNdarray(node.attr["value"].tensor)
+        assert found.dtype == np.dtype(kind) and (found == value).all()
+    assert node.ByteSize() < 1000               # zeros are written once
+
+
+def test_functions_with_large_constants_keep_them():
+    values = np.random.default_rng(1).random([200, 100]).astype(np.float32)
+
+    @tf.function
+    def table(k):
+        return tf.gather(tf.constant(values), k)
+    with tf.Session() as session:
+        assert (session.run(table(tf.constant([7, 3]))) == values[[7, 3]]).all()

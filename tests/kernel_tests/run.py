@@ -4,6 +4,7 @@
     python tests/kernel_tests/run.py --from ... --only concat --show # some, with what they print
     python tests/kernel_tests/run.py --from ... --json results.json  # adds to a file of results
     python tests/kernel_tests/run.py --table results.json            # prints it, sorted by cause
+    python tests/kernel_tests/run.py --table results.json --report tests/kernel_tests/results.md
 
 kernel_tests.txt lists them as repository@commit:path. Nothing of them is kept in this tree: a file
 is fetched into build/kernel_tests and runs there, unchanged, by `python -m pyflow exec FILE`.
@@ -11,7 +12,7 @@ is fetched into build/kernel_tests and runs there, unchanged, by `python -m pyfl
 Invariants
     1. A file runs in a process of its own, in an empty folder, on two threads.
     2. A test counts as passed only if unittest says so; one that its file skips (no GPU, say)
-       counts for neither side; of a file that cannot be imported no test counts, and the file is named.
+       counts for neither side; of a file that cannot be imported none counts, and it is named.
     3. A cause is the last frame's message without names and numbers, so that one fault is one row.
     4. Two kinds of failure are counted apart: `worded`, the error has TensorFlow's type and another
        text (docs/differences.md); `dropped`, the test's own NumPy or Python code fails, as it uses
@@ -100,7 +101,8 @@ def run(path, args):
     """What the file's tests printed, and the exit code ("timeout" after args.timeout seconds)."""
     where = args.folder / "running" / f"{path.stem}-{os.getpid()}"
     where.mkdir(parents=True, exist_ok=True)
-    env = {**os.environ, "PYTHONIOENCODING": "utf-8", "PYTHONPATH": str(HERE),
+    paths = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
+    env = {**os.environ, "PYTHONIOENCODING": "utf-8", "PYTHONPATH": paths,
            "TMPDIR": str(where), "TEST_TMPDIR": str(where)}
     process = subprocess.Popen(
         [args.python, "-P", "-m", "pyflow", "exec", str(path), "-v"], cwd=where, env=env,
@@ -175,7 +177,10 @@ def _cause(text):
 def main(argv=None):
     args = _arguments(argv)
     if args.table:
-        return table(json.loads(args.table.read_text(encoding="utf-8")))
+        results = json.loads(args.table.read_text(encoding="utf-8"))
+        if args.report:
+            args.report.write_text(report(results), encoding="utf-8")
+        return table(results)
     results = {}
     for source in sources():
         key = f"{source.repository}@{source.commit[:12]}:{source.path}"
@@ -227,6 +232,29 @@ def table(results):
     return summary(results, 0)
 
 
+def report(results):
+    """The results as a page of Markdown."""
+    lines = ["# TensorFlow's own kernel tests on pyflow", "",
+             "Written by `run.py --report`; `make kernel-tests` runs them. Worded: the right type",
+             "of error in other words; dropped: the test uses what NumPy or Python dropped.", "",
+             "| file | passed | failed | worded | dropped | skipped |", "|---|---|---|---|---|---|"]
+    for key in sorted(results):
+        r, (where, _, path) = results[key], key.partition(":")
+        name = f"{path.removeprefix('tensorflow/')} @{where.partition('@')[2][:7]}"
+        counts = [str(r[k]) for k in ("passed", "failed", "worded", "dropped", "skipped")]
+        counts = [f"not run: {r['broken'][:60]}", "", "", "", ""] if r["broken"] else counts
+        lines.append(f"| {name} | {' | '.join(counts)} |")
+    causes = collections.Counter(cause for r in results.values() for cause in r["causes"].values()
+                                 if kind(cause) == "failed")
+    lines += ["", "What the failed ones say:", ""]
+    for cause, count in causes.most_common():
+        said = " ".join(re.sub(r"\S*/\S*_test\S*", "FILE", cause).split())[:80]
+        lines.append(f"- {count} x `{said.replace('`', chr(39))}`")
+    total = {k: sum(r[k] for r in results.values()) for k in ("passed", "failed")}
+    lines[1:1] = ["", f"{total['passed']} of {sum(total.values())} tests pass."]
+    return "\n".join(lines) + "\n"
+
+
 def summary(results, least):
     """Prints the totals.  Returns 1 if a smaller share than `least` of the tests passes."""
     passed = sum(r["passed"] for r in results.values())
@@ -252,6 +280,7 @@ def _arguments(argv):
     parser.add_argument("--show", action="store_true", help="print what they print")
     parser.add_argument("--json", type=pathlib.Path, help="a file of results, added to")
     parser.add_argument("--table", type=pathlib.Path, help="print such a file and end")
+    parser.add_argument("--report", type=pathlib.Path, help="with --table: a page of Markdown")
     parser.add_argument("--least", type=float, default=0.9,
                         help="the share of tests that must pass")
     parser.add_argument("--timeout", type=float, default=240)

@@ -110,6 +110,6 @@ def test_the_command(tmp_path, capsys):
     path.write_bytes(chain(1024).SerializeToString())
     assert explain.main([str(path), "--buffers", "--batch", "1024", "--fetch", "total"]) == 0
     assert "in place of 0" in capsys.readouterr().out
-    assert explain.main([str(path), "--buffers", "--fetch", "nowhere"]) == 1
+    assert explain.main([str(path), "--buffers", "--fetch", "nowhere"]) == 2
     assert "nowhere" in capsys.readouterr().err
-    assert explain.main([str(tmp_path / "missing.pb"), "--buffers"]) == 1
+    assert explain.main([str(tmp_path / "missing.pb"), "--buffers"]) == 2

@@ -1,7 +1,7 @@
 """A small network, and the same with one fault: what ports of TF 1.x programs get wrong.
 
-FAULTS: {name: (function of a GraphDef that puts the fault in, node, op type)}; ONNX_FAULTS: the same of
-an onnx.ModelProto that was made of it.  The names are what `compare` has to say.
+FAULTS: {name: (function of a GraphDef that puts the fault in, node, op type)}; ONNX_FAULTS: the
+same of an onnx.ModelProto that was made of it.  The names are what `compare` has to say.
 """
 import numpy as np
 
@@ -125,7 +125,8 @@ FAULTS = {
     "swapped inputs": (swapped, "diff", "Sub"),
     "epsilon": (attribute("norm", "epsilon", lambda v: setattr(v, "f", 1.1e-3)), "norm",
                 "FusedBatchNormV3"),
-    "padding": (attribute("conv2", "padding", lambda v: setattr(v, "s", b"VALID")), "conv2", "Conv2D"),
+    "padding": (attribute("conv2", "padding", lambda v: setattr(v, "s", b"VALID")), "conv2",
+                "Conv2D"),
     "axis": (constant("axis", lambda a: a * 0), "axis", "Const"),
     "relu6": (another_op("act1", "Relu6"), "act1", "Relu"),
     "bfloat16": (rounded, "fc", "MatMul"),
@@ -196,5 +197,6 @@ ONNX_FAULTS = {
     "epsilon": (epsilon, "norm", "FusedBatchNormV3"),
     "kind of pool": (average, "pool1", "MaxPool"),
     "resize": (mode, "up", "ResizeBilinear"),
-    "another activation": (lambda m: setattr(onnx_node(m, "Elu"), "op_type", "Selu"), "act3", "Elu"),
+    "another activation": (lambda m: setattr(onnx_node(m, "Elu"), "op_type", "Selu"), "act3",
+                           "Elu"),
 }

@@ -1,4 +1,5 @@
-"""python -m pyflow summary: parameters of every kind of file, counted as their writers count them."""
+"""python -m pyflow summary: parameters of every kind of file, counted as their writers count
+them."""
 import json
 import pathlib
 
@@ -15,7 +16,8 @@ FROZEN = pathlib.Path(__file__).resolve().parents[1] / "frozen"
 
 @pytest.fixture(scope="module")
 def training(tmp_path_factory):
-    """A folder with t.meta, t.index, ... of a program with two layers, and m, a SavedModel of it."""
+    """A folder with t.meta, t.index, ... of a program with two layers, and m, a SavedModel of
+    it."""
     made = tmp_path_factory.mktemp("summary")
     with tf.Graph().as_default(), tf.Session() as sess:
         x = tf.placeholder(tf.float32, [None, 4], name="x")
@@ -31,8 +33,8 @@ def training(tmp_path_factory):
     return made
 
 
-@pytest.mark.parametrize("name, trained", [("t.meta", 21), ("t", None), ("t.index", None), ("m", 21),
-                                           ("", None)])
+@pytest.mark.parametrize("name, trained", [("t.meta", 21), ("t", None), ("t.index", None),
+                                           ("m", 21), ("", None)])
 def test_a_training(name, trained, training):
     found = summary.summary(training / name)
     assert found.parameters == 22 and found.trainable == trained
@@ -52,15 +54,16 @@ def test_a_frozen_graph_has_its_weights_alone():
 
 
 def test_an_onnx_model(tmp_path):
-    weights = {"layer1.0.weight": np.ones((2, 3), np.float32), "layer1.1.weight": np.ones(3, np.float16),
-               "head.bias": np.ones(5, np.int64)}
+    weights = {"layer1.0.weight": np.ones((2, 3), np.float32),
+               "layer1.1.weight": np.ones(3, np.float16), "head.bias": np.ones(5, np.int64)}
     inner = helper.make_graph([], "inner", [], [helper.make_tensor_value_info("b", 1, [2])],
                               [numpy_helper.from_array(np.ones(2, np.float32), "b")])
     nodes = [helper.make_node("Constant", [], ["k"], value=numpy_helper.from_array(np.ones(7))),
              helper.make_node("If", ["c"], ["y"], then_branch=inner, else_branch=inner)]
     graph = helper.make_graph(nodes, "g", [], [], [numpy_helper.from_array(w, n)
                                                    for n, w in weights.items()])
-    graph.initializer.append(TensorProto(name="q", data_type=TensorProto.INT4, dims=[3], raw_data=b"ab"))
+    graph.initializer.append(TensorProto(name="q", data_type=TensorProto.INT4, dims=[3],
+                                         raw_data=b"ab"))
     onnx_package.save(helper.make_model(graph), tmp_path / "m.onnx")
     found = summary.summary(tmp_path / "m.onnx")
     assert {t.name: (t.dtype, t.parameters, t.bytes) for t in found.tensors} == {

@@ -63,7 +63,9 @@ def test_a_model_is_built_with_several_signatures(tmp_path):
 def test_activations_are_summarised():
     y = tf.nn.relu6(tf.constant([-1.0, 3.0, 9.0, 7.0]), name="y")
     made = tf.contrib.layers.summarize_activation(y)
-    assert tf.contrib.layers.summaries.summarize_activation is tf.contrib.layers.summarize_activation
+    layers = tf.contrib.layers
+    assert layers.summaries.summarize_activation is layers.summarize_activation
+    assert tf.contrib.layers.summaries.summarize_tensor(y, tag="t").dtype == tf.string
     texts = value([made, *tf.get_collection(tf.GraphKeys.SUMMARIES)])
     found = {v.tag: v for text in texts for v in tf.Summary.FromString(text).value}
     shares = {tag: v.simple_value for tag, v in found.items() if v.HasField("simple_value")}

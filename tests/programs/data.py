@@ -1,8 +1,8 @@
 """The data that programs of programs.txt find: small MNIST, and what stands in for data sets that
 nobody may download here.
 
-    mnist = 2000 500           2,000 training images besides the 5,000 of validation, 500 test images
-    data = NAME PATH ...       functions below by name, and where the program looks for what they make
+    mnist = 2000 500       2,000 training images besides the 5,000 of validation, 500 test images
+    data = NAME PATH ...   functions below by name, and where the program looks for what they make
 
 Everything is made from seeds, or from files in the folder that PYFLOW_DATA names.
 """

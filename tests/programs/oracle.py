@@ -79,7 +79,7 @@ def _seeds():
 
 
 def untrained():
-    """Optimizers change nothing from here on, but the step: what a broken program would end with."""
+    """Optimizers change nothing from here on but the step: what a broken program ends with."""
     from tensorflow.python.training import optimizer
 
     def apply_gradients(self, grads_and_vars, global_step=None, name=None):
@@ -133,7 +133,7 @@ def _rnn_decoder(inputs, state, cell, loop_function=None, scope=None):
     return outputs, state
 
 
-def _sequence_loss_by_example(logits, targets, weights, **unused):
+def _sequence_loss_by_example(logits, targets, weights, *unused, **more):
     """Of lists with a step's logits, targets and weights each."""
     losses = [weight * v1.nn.sparse_softmax_cross_entropy_with_logits(labels=target, logits=logit)
               for logit, target, weight in zip(logits, targets, weights)]

@@ -1,18 +1,21 @@
 """Runs public TensorFlow 1.x programs on pyflow and compares their end values with TensorFlow's.
 
-    python tests/programs/run.py --from FOLDER_OR_URL                # all; `make programs`
-    python tests/programs/run.py --from ... --only char-rnn          # some
-    python tests/programs/run.py --from ... --tf PYTHON              # records TensorFlow's end values
+    python tests/programs/run.py --from FOLDER_OR_URL           # all; `make programs`
+    python tests/programs/run.py --from ... --only char-rnn     # some
+    python tests/programs/run.py --judge --table FILE           # what was printed, judged anew
+    python tests/programs/run.py --from ... --tf PYTHON         # records TensorFlow's end values
+    python tests/programs/run.py --from ... --tf PYTHON --untrained
 
-programs.txt lists them; what they print is left in build/programs/printed. Nothing of them is kept in this tree: repositories are fetched into
-build/programs, at the commit listed, and programs run in a copy.
+programs.txt lists them. Nothing of them is kept in this tree: repositories are fetched into
+build/programs, at the commit listed, programs run in a copy, and what they print is left in
+build/programs/printed.
 
 Invariants
     1. A program's text is never changed. It is made short by its arguments, by less data (`mnist`,
        `data`), or by ending it when it has printed what `until` says, the same for both runtimes.
        Random seeds are set before it begins (seeded.py).
-    2. On pyflow it runs by `python -m pyflow exec`, on TensorFlow by oracle.py; each in a process of
-       its own, in its folder, with MNIST where it looks for it.
+    2. On pyflow it runs by `python -m pyflow exec`, on TensorFlow by oracle.py; each in its own
+       process, in its folder, with MNIST where it looks for it.
     3. The end value is the last number that `value`, a regular expression, finds in the output; it
        passes within `within` of the median of TensorFlow's values.
 """
@@ -78,8 +81,8 @@ def programs():
 # ---------------------------------------------------------------- fetching
 
 def fetch(repository, wanted, source, folder):
-    """The folder with a repository's files at a commit, fetched once; `wanted` is the commit, or the
-    commit and the folder of the repository that is needed."""
+    """The folder with a repository's files at a commit, fetched once; `wanted` is the commit, or
+    the commit and the folder of the repository that is needed."""
     commit, _, part = wanted.partition(" ")
     into = folder / repository.replace("/", "+")
     mark = into / ".commit"
@@ -163,8 +166,8 @@ def end_value(program, printed):
 
 
 def _environment(args, given, options):
-    env = {**os.environ, "MPLBACKEND": "module://unattended", "PYTHONHASHSEED": "0",
-           "PYTHONPATH": str(HERE / "backend"), "PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": "1",
+    env = {**os.environ, "PYTHONPATH": str(HERE / "backend"), "MPLBACKEND": "module://unattended",
+           "PYTHONHASHSEED": "0", "PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": "1",
            "TF_CPP_MIN_LOG_LEVEL": "2", "TF_USE_LEGACY_KERAS": "1", "CUDA_VISIBLE_DEVICES": "",
            "PROGRAM_SEED": str(args.seed), "PROGRAM_UNTRAINED": "1" * args.untrained, **given}
     env.update(word.split("=", 1) for word in shlex.split(options.get("env", "")))
@@ -172,8 +175,8 @@ def _environment(args, given, options):
 
 
 def _watched(command, folder, env, until, timeout, count=1):
-    """(what a command printed, its exit code); it is ended, with code 0, when it has printed so many
-    lines that the regular expression `until` finds, and with "timeout" after so many seconds."""
+    """(what a command printed, its exit code); it is ended, with code 0, when it has printed so
+    many lines that the regular expression `until` finds, and with "timeout" after some seconds."""
     lines, code = [], None
     with subprocess.Popen(command, cwd=folder, env=env, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
@@ -229,7 +232,7 @@ def main(argv=None):
     key = "untrained" if args.untrained else "tf"
     chosen = [p for p in listed if re.search(args.only, f"{p.repository}:{p.path}{p.run}")
               and not (args.missing and p.options.get(key))]
-    for repository in sorted({p.repository for p in chosen}):
+    for repository in sorted({p.repository for p in chosen} if not args.judge else ()):
         fetch(repository, commits[repository], args.source, args.folder)
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         results = list(pool.map(lambda program: tried(program, args), chosen))
@@ -252,10 +255,10 @@ def tried(program, args):
         kept.write_text(f"{json.dumps([code, round(seconds, 1)])}\n{printed}", encoding="utf-8")
     value = end_value(program, printed)
     said = check(program, value, printed, code)
-    if args.tf and code == 0 and value is not None:
+    if args.tf and value is not None and (code == 0 or args.untrained):
         said = "recorded"
         with RECORDING:
-            record(program, "untrained" if args.untrained else "tf", value, 1 if args.untrained else 3)
+            record(program, *(["untrained", value, 1] if args.untrained else ["tf", value, 3]))
     word = said if said in ("ok", "ran", "recorded") else "FAIL"
     print(f"{word:8} {seconds:6.1f} s  {program.name}  "
           f"{'' if value is None else f'{value:.6g}'}{'  ' + said if word == 'FAIL' else ''}",
@@ -265,7 +268,12 @@ def tried(program, args):
 
 def table(results, commits):
     """The results as a table in Markdown, repository by repository."""
-    lines, before = [], None
+    agree = sum(said == "ok" for _, said, _ in results)
+    lines = ["# Public programs on pyflow beside TensorFlow", "",
+             f"Made by run.py --table: {agree} of {len(results)} programs agree.  TensorFlow: the "
+             "median of its end values;", "untrained: what it ends with when nothing is trained "
+             "(programs.txt)."]
+    before = None
     for program, said, value in results:
         if program.repository != before:
             before = program.repository
@@ -273,10 +281,11 @@ def table(results, commits):
                       "| program | TensorFlow | within | pyflow | untrained | |",
                       "|---|---|---|---|---|---|"]
         options = program.options
-        wanted = f"{statistics.median(map(float, options['tf'].split())):.6g}" if options["tf"] else ""
+        values = [float(word) for word in options["tf"].split()]
+        wanted = f"{statistics.median(values):.6g}" if values else ""
+        found = "" if value is None else f"{value:.6g}"
         lines.append(f"| {program.path}{program.run} | {wanted} | {options['within']} | "
-                     f"{'' if value is None else f'{value:.6g}'} | {options.get('untrained', '')} | "
-                     f"{said} |")
+                     f"{found} | {options.get('untrained', '')} | {said} |")
     return "\n".join(lines).strip() + "\n"
 
 
@@ -295,7 +304,7 @@ def _arguments(argv):
     parser.add_argument("--from", dest="source", default="https://github.com",
                         help="where repositories are: a URL, or a folder of owner+name folders")
     parser.add_argument("--folder", type=pathlib.Path, default=HERE.parents[1] / "build/programs")
-    parser.add_argument("--only", default="", help="programs whose name this regular expression finds")
+    parser.add_argument("--only", default="", help="programs whose name this expression finds")
     parser.add_argument("--tf", metavar="PYTHON", help="run on TensorFlow, of this Python")
     parser.add_argument("--python", default=sys.executable, help="the Python with pyflow")
     parser.add_argument("--missing", action="store_true",
@@ -305,7 +314,7 @@ def _arguments(argv):
                         help="runs nothing: judges what the last run printed by the list as it is")
     parser.add_argument("--table", type=pathlib.Path, help="writes the results into this file")
     parser.add_argument("--untrained", action="store_true",
-                        help="with --tf: records what it ends with when no optimizer changes anything")
+                        help="with --tf: records what it ends with when optimizers change nothing")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--timeout", type=float, default=150)
     args = parser.parse_args(argv)

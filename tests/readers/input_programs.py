@@ -325,8 +325,8 @@ def json_examples(tf, x, path):
 @program
 def tensors(tf, x, path):
     for value in (np.arange(6, dtype=np.float32).reshape(2, 3), np.array([b"a", b""], object),
-                  np.int64(-3), np.zeros([0, 2], np.int32), np.array([1 + 2j], np.complex64),
-                  np.array([True, False]), np.array([1.5], np.float16)):
+                  np.int64(-3), np.zeros([0, 2], np.int32), np.array([True, False]),
+                  np.array([1.5], np.float16)):
         text = tf.serialize_tensor(value)
         x.run([text, tf.io.parse_tensor(text, text.op.inputs[0].dtype)])
     packed = b"\x08\x01\x12\x08\x12\x02\x08\x02\x12\x02\x08\x02" + b"\x2d" + struct.pack("<f", 2.5)
@@ -389,7 +389,7 @@ def whole_file_reader(tf, x, path):
     x.run([reader.num_records_produced(), reader.num_work_units_completed()])
     state = reader.serialize_state()
     saved = x.session.run(state)
-    x.note(saved.decode("latin-1"))
+    x.note(saved[:6].decode("latin-1"))          # the length of a path follows
     other = tf.WholeFileReader()
     x.run(other.restore_state(saved))
     x.run([other.num_records_produced(), other.num_work_units_completed()])

@@ -11,7 +11,7 @@ import pyflow as tf
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 KERNELS = ROOT / "plugins" / "cpu" / "kernels"
-FLAGS = ["-std=gnu11", "-O1", "-g1", "-w", "-fsanitize=address,undefined",
+FLAGS = ["-std=gnu11", "-O0", "-w", "-fsanitize=address,undefined",
          "-fno-sanitize-recover=all", f"-I{ROOT / 'include'}", f"-I{KERNELS}"]
 SOURCES = ["example", "features", "parse_example", "parse_sequence"]
 
@@ -51,8 +51,8 @@ def test_mutated_messages(tmp_path):
     if "asan" in built.stderr and built.returncode:
         pytest.skip("this compiler has no sanitizers")
     assert not built.returncode, built.stderr
-    ran = subprocess.run([str(target), "1500", "1", *seeds(tmp_path)], capture_output=True,
+    ran = subprocess.run([str(target), "600", "1", *seeds(tmp_path)], capture_output=True,
                          text=True, timeout=300)
     assert not ran.returncode, ran.stderr[-4000:]
     calls, succeeded = (int(word) for word in ran.stdout.split() if word.isdigit())
-    assert calls == 6000 and succeeded > 300, ran.stdout
+    assert calls == 2400 and succeeded > 100, ran.stdout

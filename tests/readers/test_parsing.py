@@ -43,7 +43,7 @@ def test_one_example():
         "label": tf.FixedLenFeature([2], tf.int64), "image": tf.FixedLenFeature([], tf.string),
         "weight": tf.VarLenFeature(tf.float32),
         "gone": tf.FixedLenFeature([1], tf.float32, default_value=[9.0]),
-        "blocks": tf.FixedLenSequenceFeature([2], tf.int64, allow_missing=True)}, name="one")
+        "blocks": tf.FixedLenSequenceFeature([2], tf.int64, allow_missing=True)}, example_names="first")
     found = run(parsed)
     assert found["label"].tolist() == [7, -3] and found["image"] == b"\x00\xff"
     assert found["weight"].values.tolist() == [0.5] and found["gone"].tolist() == [9.0]

@@ -106,6 +106,17 @@ def _examples():
                    "regress")
 
 
+def _parsed():
+    """As exporters of estimators write them: examples, parsed in the graph."""
+    text = tf.placeholder(tf.string, [None])
+    found = tf.parse_example(text, {
+        "x": tf.FixedLenFeature([2], tf.float32), "n": tf.FixedLenFeature([], tf.int64, 1),
+        "word": tf.FixedLenFeature([], tf.string, "none")})
+    scores = tf.matmul(found["x"], tf.constant(W)) * tf.cast(found["n"], tf.float32)[:, None]
+    classes = tf.tile(found["word"][:, None], [1, 3])
+    return predict({"inputs": text}, {"classes": classes, "scores": scores}, "classify")
+
+
 def _sparse():
     x = tf.sparse_placeholder(tf.float32, [None, 3])
     return predict({"x": x}, {"y": tf.sparse_tensor_to_dense(x)})
@@ -113,7 +124,8 @@ def _sparse():
 
 _ZOO = {"serving_default": _half, "pair": _pair, "types": _types, "text": _text,
         "checked": _checked, "count": _count, "total": _total, "classify": _classify,
-        "scores": _scores, "regress": _regress, "examples": _examples, "sparse": _sparse}
+        "scores": _scores, "regress": _regress, "examples": _examples, "parsed": _parsed,
+        "sparse": _sparse}
 
 
 class Served:

@@ -194,6 +194,7 @@ def test_what_may_be_joined(zoo):
     found = {name: endpoint.batchable for name, endpoint in zoo.endpoints.items()}
     assert found == {"serving_default": True, "pair": True, "text": True, "checked": True,
                      "classify": True, "scores": True, "regress": True, "examples": True,
+                     "parsed": True,
                      "count": False, "types": False, "total": False}
 
 

@@ -128,9 +128,14 @@ def test_wrong_heads(server, head, status):
     assert raw(server, HEAD + head).startswith(b"HTTP/1.1 " + status), head
 
 
-def test_heads_have_an_end(server):
+def test_heads_have_an_end(server, monkeypatch):
     assert raw(server, HEAD + b"A: " + b"b" * 200_000) == b""
     assert raw(server, b"\x16\x03\x01\x02\x00\x01\x00\x01").startswith(b"HTTP/1.1 400 ")
+    monkeypatch.setattr("pyflow.serving.protocol.HEAD_SECONDS", 0.05)
+    for sent in (b"", HEAD):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as sock:
+            sock.sendall(sent)
+            assert sock.recv(100) == b""
 
 
 def test_a_client_that_goes_away(server):
@@ -138,7 +143,8 @@ def test_a_client_that_goes_away(server):
     for sent in (HEAD + b"Content-Length: 90000\r\n\r\n{", HEAD[:30]):
         with socket.create_connection(("127.0.0.1", server.port)) as sock:
             sock.sendall(sent)
-    assert server.ask("POST", MODEL + ":predict", {"instances": [1.0]}) == (200, {"predictions": [2.5]})
+    assert server.ask("POST", MODEL + ":predict", {"instances": [1.0]}) == (
+        200, {"predictions": [2.5]})
     assert raw(server) == b"" and server.app._held == server.app._requests == 0
 
 

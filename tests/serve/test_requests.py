@@ -137,7 +137,8 @@ def test_classify(server):
 
 def test_classify_without_labels_and_with_a_context(server):
     """One value is that value or a list of it, whichever the input takes."""
-    request = {"signature_name": "scores", "examples": [{"a": 1}, {"a": [2.5]}], "context": {"b": 4}}
+    request = {"signature_name": "scores", "examples": [{"a": 1}, {"a": [2.5]}],
+               "context": {"b": 4}}
     assert server.ask("POST", MODEL + ":classify", request) == (
         200, {"results": [[["", 1.0], ["", 4.0]], [["", 2.5], ["", 4.0]]]})
 
@@ -146,6 +147,18 @@ def test_regress(server):
     for examples in ([{"x": 1.0}, {"x": 2}], [{"x": [1.0]}, {"x": [2.0]}]):
         request = {"signature_name": "regress", "examples": examples}
         assert server.ask("POST", MODEL + ":regress", request) == (200, {"results": [3.5, 4.0]})
+
+
+def test_classify_of_parsed_examples(server):
+    """tf.parse_example in the graph sees the features as TensorFlow Serving sends them."""
+    request = {"signature_name": "parsed", "context": {"word": "a"}, "examples": [
+        {"x": [1.0, 2.0]}, {"x": [0.0, 4.0], "n": 2}]}
+    assert server.ask("POST", MODEL + ":classify", request) == (200, {"results": [
+        [["a", 3.5], ["a", -0.5], ["a", 0.5]], [["a", 12.0], ["a", 2.0], ["a", -6.0]]]})
+    for features, reason in (({"x": [1, 2]}, "x"), ({"x": [1.0]}, "x"), ({}, "x")):
+        status, found = server.ask("POST", MODEL + ":classify",
+                                   {"signature_name": "parsed", "examples": [features]})
+        assert status == 400 and reason in found["error"], found
 
 
 def test_regress_of_serialised_examples(server):
@@ -182,7 +195,8 @@ WRONG = {
     "sparse": (body(signature_name="sparse", instances=[1]), 501, "'x' is no dense tensor"),
     "no rows": (body(instances=[]), 400, "at least one row, got an empty one"),
     "rows that are none": (body(instances=1.0), 400, "at least one row, got Number"),
-    "null": (body(instances=[1, None]), 400, r"'x': expected float32 \[\?\], got Null null at \[1\]"),
+    "null": (body(instances=[1, None]), 400,
+             r"'x': expected float32 \[\?\], got Null null at \[1\]"),
     "text for a number": (body(instances=["1"]), 400, r'got String "1" at \[0\]'),
     "truth for a number": (body(instances=[1, True]), 400, r"got Boolean true at \[1\]"),
     "an object for a number": (body(inputs=[1, {"b64": "YQ=="}]), 400,
@@ -218,7 +232,8 @@ WRONG = {
                              "output 'total' of shape .* ask with 'inputs'"),
     "a number for a text": (body(signature_name="text", inputs=[1]), 400,
                             r"'words': expected string \[\?\], got Number 1"),
-    "no base64": (body(signature_name="text", inputs=[{"b64": "a"}]), 400, "got Object with keys b64"),
+    "no base64": (body(signature_name="text", inputs=[{"b64": "a"}]), 400,
+                  "got Object with keys b64"),
     "another object": (body(signature_name="text", inputs=["a", {"c64": "a"}]), 400,
                        r"got Object with keys c64 at \[1\]"),
     "half a pair": (b'{"signature_name": "text", "inputs": ["\\ud800"]}', 400, "expected string"),
@@ -240,7 +255,8 @@ WRONG_EXAMPLES = {
     "no list": ({"examples": {}}, "got none"),
     "no object": ({"examples": [1]}, "expected an object of features, got Number"),
     "a context that is none": ({"examples": [{"x": 1}], "context": [1]}, "got Array"),
-    "twice": ({"examples": [{"x": 1}], "context": {"x": 2}}, "'x' is in 'context' and in 'examples'"),
+    "twice": ({"examples": [{"x": 1}], "context": {"x": 2}},
+              "'x' is in 'context' and in 'examples'"),
     "another feature": ({"examples": [{"y": 1}]}, "expected the keys x at 0, got y"),
     "a wrong type": ({"examples": [{"x": "a"}]}, "expected float32 .* got String"),
 }

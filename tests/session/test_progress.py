@@ -81,7 +81,7 @@ def test_lines_in_a_log_and_nothing_when_piped(before, mode, lines):
     assert done.returncode == 0 and done.stdout == "hello\n"
     said = done.stderr.splitlines()
     assert (2 <= len(said) <= 4) if lines else said == [], said
-    assert all(re.match(r"INFO:tensorflow:training: +\d+% \d+/40, [\d.]+/s, ", line) for line in said)
+    assert all(re.match(r"INFO:tensorflow:training: +\d+% \d+/40, [\d.]+/s, ", s) for s in said)
 
 
 class Terminal(io.StringIO):
@@ -188,7 +188,8 @@ def test_a_step_is_looked_at_while_it_is_waited_for():
         with pytest.raises(KeyError, match="stop"):
             sess.run_watched(empty, None, stop, 0.02)
         assert time.monotonic() - start < 5
-        bad = tf.matmul(tf.ones([2, 3]), tf.placeholder_with_default(tf.ones([2, 2]), None), name="bad")
+        other = tf.placeholder_with_default(tf.ones([2, 2]), None)
+        bad = tf.matmul(tf.ones([2, 3]), other, name="bad")
         with pytest.raises(tf.errors.InvalidArgumentError, match="'bad'"):
             sess.run_watched(bad, None, stop)
 
@@ -208,6 +209,32 @@ def test_a_checkpoint_shows_its_bytes(terminal, tmp_path, monkeypatch, file_form
     for word in ("saving big", "restoring big"):
         parts = [part for part in shown if part.startswith(f"{word}: ")]
         assert "100%" in parts[-1] and "50.3 MB/50.3 MB" in parts[-1], shown
+
+
+def test_a_training_shows_its_steps(terminal, tmp_path):
+    """Those of this start: a restored one begins at 0 again."""
+    for start, last in ((0, 5), (5, 8)):
+        with tf.Graph().as_default():
+            step = tf.train.get_or_create_global_step()
+            train = tf.assign_add(step, 1)
+            with tf.train.MonitoredTrainingSession(
+                    checkpoint_dir=str(tmp_path), log_step_count_steps=None,
+                    save_summaries_steps=None, save_summaries_secs=None,
+                    hooks=[tf.train.StopAtStepHook(last_step=last)]) as sess:
+                while not sess.should_stop():
+                    assert sess.run(train) > start
+        shown = re.split(r"[\r\n]+", terminal.getvalue())
+        count = last - start
+        assert re.match(rf"training: 100% █+ {count}/{count}, ", shown[-2]), shown
+
+
+def test_a_bar_that_nobody_holds_any_more_stands_in_nobodys_way(terminal):
+    lost = progress.of("lost", 2)
+    lost.add()
+    del lost
+    with progress.of("next", 2) as shown:
+        shown.add()
+    assert "next: " in terminal.getvalue()
 
 
 def test_a_small_checkpoint_asks_nothing(terminal, tmp_path, monkeypatch):

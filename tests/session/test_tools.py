@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pyflow as tf
+from pyflow.tools import command
 
 
 def run(*args, status=0):
@@ -61,9 +62,9 @@ def test_explain(model):
     assert "%y = MatMul(%x, %W)" in text and "# GraphDef, 3 nodes" in text
     assert run("explain", model, "--dot").startswith("digraph")
     assert "value, shape or type" in run("explain", "INVALID_ARGUMENT")
-    assert "did you mean INVALID_ARGUMENT" in run("explain", "INVALID", status=1)
-    assert "is not a graph" in run("explain", __file__, status=1)
-    assert "No such file" in run("explain", "/nowhere.pb", status=1)
+    assert "did you mean INVALID_ARGUMENT" in run("explain", "INVALID", status=2)
+    assert "is not a graph" in run("explain", __file__, status=2)
+    assert "No such file" in run("explain", "/nowhere.pb", status=2)
 
 
 def test_explain_a_checkpoint(tmp_path):
@@ -153,9 +154,9 @@ def test_a_malformed_variable_is_a_line(monkeypatch):
 
 
 def test_what_is_no_model(tmp_path):
-    said = run("check", tmp_path / "missing.onnx", status=1)
+    said = run("check", tmp_path / "missing.onnx", status=2)
     assert said == f"{tmp_path / 'missing.onnx'}: No such file or directory\n"
-    text = run("explain", __file__, status=1).splitlines()
+    text = run("explain", __file__, status=2).splitlines()
     assert text[0] == f"{__file__} is not a graph:" and len(text) == 5
     assert all(line.startswith("  as ") for line in text[1:])
 
@@ -180,3 +181,35 @@ def test_a_training_graph_is_not_run_to_all_its_ends(tmp_path):
         tf.train.export_meta_graph(str(path))
     said = run("run", path, "--feed", "v/read=[0.0]")
     assert "seen:0 = [[1. 1.]]" in said and "after:0 =" not in said and "(Assign 'Assign')" in said
+
+
+# Options and arguments that a command needs before a file.
+BEFORE = {"convert": ["-o", "made.onnx"], "dump": ["-o", "made.npz"],
+          "verify-resume": ["--dir", "made"]}
+
+
+@pytest.mark.parametrize("name", command.COMMANDS)
+def test_every_command_has_help_and_refuses_a_wrong_option(name, capsys):
+    for words, status in ((["--help"], 0), (["--no-such-option", "x", "y"], 2)):
+        with pytest.raises(SystemExit) as ended:
+            sys.exit(command.main([name, *BEFORE.get(name, []), *words]))
+        said = capsys.readouterr()
+        assert ended.value.code == status, (name, words)
+        assert f"usage: python -m pyflow {name}" in (said.err if status else said.out)
+        if not status:
+            assert "Threads:" not in said.out and len(said.out.split("\n\n")) >= 3, said.out
+
+
+@pytest.mark.parametrize("name", ["explain", "check", "run", "convert", "trace", "summary", "dump",
+                                  "compare"])
+def test_files_that_are_nothing_known_are_a_line_and_status_2(name, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.pb").write_text("no graph\n")
+    (tmp_path / "folder").mkdir()
+    for path in ("nowhere.pb", "text.pb", "folder"):
+        words = [name, *BEFORE.get(name, []), path] + [path] * (name == "compare")
+        assert command.main(words) == 2, words
+        said = capsys.readouterr()
+        first = said.err.splitlines()[0]
+        assert path in first and "Traceback" not in said.err and not said.out, said
+        assert not list(tmp_path.glob("made*"))

@@ -281,9 +281,50 @@ def labelled(line, there):
     assert len(out.splitlines()) == 3 and "green" in out
 
 
+SERVER = {}             # the process that the last `serve` of a page began, and its port
+
+
+def served(line, there):
+    """Started at a free port; the one before is told to end, and does so in order."""
+    pytest.importorskip("uvicorn")
+    pytest.importorskip("httptools")
+    stop_server()
+    words = shlex.split(re.sub(r"--port \d+", "--port 0", line), comments=True)
+    process = subprocess.Popen([sys.executable, "-P", *words[1:]], cwd=there, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    SERVER.update(process=process, port=re.search(r":(\d+)/", process.stdout.readline())[1])
+
+
+def stop_server():
+    if process := SERVER.pop("process", None):
+        process.terminate()
+        process.communicate()
+        assert process.returncode == 0
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_server_stays():
+    yield
+    stop_server()
+
+
+def asked(line, there):
+    """What the server of the page answers is what the page shows."""
+    from urllib import request
+    if "process" not in SERVER:
+        served(next(c for b, c in COMMANDS if line in b.text and " serve " in c), there)
+    words = shlex.split(line)
+    data = words[words.index("-d") + 1].encode() if "-d" in words else None
+    address = re.sub(r":\d+/", f":{SERVER['port']}/", words[-1])
+    found = request.urlopen(request.Request(address, data), timeout=30).read().decode()
+    assert any(found + "\n" in b.output for b in BLOCKS if line in b.text), found
+
+
 # What is run: a pattern of a line, or of a whole block, and how.
 RUN = {
-    r"python -m pyflow (?!verify-resume ).*":
+    r"python -m pyflow serve .*": served,
+    r"curl .*": asked,
+    r"python -m pyflow (?!verify-resume |serve ).*":
         lambda line, there: tool(shlex.split(line, comments=True)[3:]),
     r"PYFLOW_TRACE=t\.json python train\.py.*": traced,
     r"PYFLOW_DUMP=/tmp/graphs python train\.py.*": dumped,

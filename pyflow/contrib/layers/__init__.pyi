@@ -63,6 +63,7 @@ sparse_column_with_vocabulary_file = _contrib.layers.sparse_column_with_vocabula
 spatial_softmax = _contrib.layers.spatial_softmax
 stack = _contrib.layers.stack
 sum_regularizer = _contrib.layers.sum_regularizer
+from . import summaries as summaries
 summarize_activation = _contrib.layers.summarize_activation
 summarize_activations = _contrib.layers.summarize_activations
 summarize_biases = _contrib.layers.summarize_biases

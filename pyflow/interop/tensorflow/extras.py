@@ -173,6 +173,9 @@ def _linear(args, output_size, bias, bias_initializer=None, kernel_initializer=N
         "bias", [output_size], dtype=parts[0].dtype.base_dtype, initializer=start))
 
 
+_RNNCell = RNNCell                      # its name in TF 1.0 and 1.1's rnn_cell_impl
+
+
 def _zero_state_tensors(state_size, batch_size, dtype):
     """rnn_cell_impl._zero_state_tensors: zeros [batch_size] + size for each size of a nest."""
     return zero_states(state_size, batch_size, dtype)

@@ -166,7 +166,8 @@ def _public_value(module, name):
     """`name` of tf or of something in it, without the search for near names; or _MISSING."""
     if name in vars(module):
         value = vars(module)[name]
-        shown = not isinstance(value, types.ModuleType) or value.__name__.startswith("pyflow.")
+        shown = not isinstance(value, types.ModuleType) or (
+            value.__name__.startswith("pyflow.") or name in vars(module).get("__all__", ()))
         return value if shown else _MISSING
     if isinstance(module, types.ModuleType) and module.__name__.startswith("pyflow"):
         path = (module.__name__ + ".").partition(".")[2] + name

@@ -18,11 +18,12 @@ _SCOPES = "__jit_scope_number"
 
 @contextlib.contextmanager
 def experimental_jit_scope(compile_ops=True, separate_compiled_gradients=False):
-    """Scope whose ops have the attributes _XlaCompile, _XlaScope ("jit_scope_0", "jit_scope_1", ...)
-    and _XlaSeparateCompiledGradients.
+    """Scope whose ops have the attributes _XlaCompile, _XlaScope ("jit_scope_0", "jit_scope_1",
+    ...) and _XlaSeparateCompiledGradients.
 
     compile_ops: a bool, or a function of the operation that gives one. Inner scopes are of the
-    outermost one's cluster. TF: tf.contrib.compiler.jit.experimental_jit_scope."""
+    outermost one's cluster. For ops of any shapes and dtypes; never an error.
+    TF: tf.contrib.compiler.jit.experimental_jit_scope."""
     graph = ops.get_default_graph()
     numbers = graph.get_collection_ref(_SCOPES)
     if not numbers:

@@ -54,6 +54,18 @@ class Distribution:
 
     event_shape = property(lambda self: TensorShape([]), doc="That of a scalar.")
 
+    def event_shape_tensor(self, name="event_shape_tensor"):
+        """That of a scalar, as a tensor: an int32 vector of no elements."""
+        return tensors.zeros([0], dtypes.int32)
+
+    def is_scalar_event(self, name="is_scalar_event"):
+        """True, a bool scalar."""
+        return graph.convert_to_tensor(True)
+
+    def is_scalar_batch(self, name="is_scalar_batch"):
+        """Whether the batch shape is a scalar's, a bool scalar."""
+        return logic_ops.Equal(tensors.size(self.batch_shape_tensor()), 0)
+
     def _tensors(self):
         return list(self._parameters.values())
 
@@ -85,7 +97,27 @@ class Distribution:
 
     def log_cdf(self, value, name="log_cdf"):
         """The logarithm of cdf."""
-        return unary_ops.Log(self.cdf(value))
+        with graph.name_scope(f"{self._name}/{name}/"):
+            return self._log_cdf(graph.convert_to_tensor(value, dtype=self._dtype))
+
+    def _log_cdf(self, value):
+        return unary_ops.Log(self._cdf(value))
+
+    def survival_function(self, value, name="survival_function"):
+        """The probability of more than `value`: 1 - cdf."""
+        with graph.name_scope(f"{self._name}/{name}/"):
+            return self._survival(graph.convert_to_tensor(value, dtype=self._dtype))
+
+    def _survival(self, value):
+        return 1.0 - self._cdf(value)
+
+    def log_survival_function(self, value, name="log_survival_function"):
+        """The logarithm of survival_function."""
+        with graph.name_scope(f"{self._name}/{name}/"):
+            return self._log_survival(graph.convert_to_tensor(value, dtype=self._dtype))
+
+    def _log_survival(self, value):
+        return unary_ops.Log(self._survival(value))
 
     def stddev(self, name="stddev"):
         """The square root of variance."""
@@ -106,6 +138,31 @@ class Distribution:
                 f"{self.batch_shape} dtype={self._dtype.name}>")
 
 
+def _behind(x, checks):
+    """x, after the checks have passed."""
+    with graph.control_dependencies(checks):
+        return identity_functions.identity(x)
+
+
+def _ndtr(z):
+    """The standard normal's cdf."""
+    return 0.5 * unary_ops.Erfc(-z * math.sqrt(0.5))
+
+
+def _log_ndtr(z):
+    """Its logarithm: below -10 (-20 of float64) by the asymptotic series, above 5 (8) by log1p's
+    first term, where cdf is 0 or 1 to rounding (Abramowitz and Stegun 26.2.12)."""
+    low, high = (-20.0, 8.0) if z.dtype.base_dtype == dtypes.float64 else (-10.0, 5.0)
+    tail, middle = binary_ops.Minimum(z, low), binary_ops.Maximum(z, low)
+    square = unary_ops.Square(tail)
+    series = 1.0 - (1.0 - (3.0 - 15.0 / square) / square) / square
+    below = (-0.5 * square - unary_ops.Log(-tail) - 0.5 * math.log(2 * math.pi)
+             + unary_ops.Log(series))
+    inside = unary_ops.Log(_ndtr(binary_ops.Minimum(middle, high)))
+    return logic_functions.where(
+        z > high, -_ndtr(-z), logic_functions.where(z > low, inside, below))
+
+
 class Normal(Distribution):
     """exp(-((x - loc) / scale)^2 / 2) / (scale sqrt(2 pi)).  TF: distributions.Normal."""
 
@@ -114,8 +171,7 @@ class Normal(Distribution):
         with graph.name_scope(name, values=[loc, scale]) as scope:
             self._loc, self._scale = _floats(loc, scale)
             if validate_args:
-                with graph.control_dependencies([check_functions.assert_positive(self._scale)]):
-                    self._scale = identity_functions.identity(self._scale)
+                self._scale = _behind(self._scale, [check_functions.assert_positive(self._scale)])
         super().__init__(scope.rstrip("/"), {"loc": self._loc, "scale": self._scale},
                          self._loc.dtype, validate_args, allow_nan_stats)
 
@@ -134,7 +190,16 @@ class Normal(Distribution):
                 - unary_ops.Log(self._scale))
 
     def _cdf(self, value):
-        return 0.5 * unary_ops.Erfc(-self._z(value) * math.sqrt(0.5))
+        return _ndtr(self._z(value))
+
+    def _log_cdf(self, value):
+        return _log_ndtr(self._z(value))
+
+    def _survival(self, value):
+        return _ndtr(-self._z(value))
+
+    def _log_survival(self, value):
+        return _log_ndtr(-self._z(value))
 
     def quantile(self, value, name="quantile"):
         """The x of which cdf is `value`."""
@@ -163,9 +228,14 @@ class Uniform(Distribution):
 
     def __init__(self, low=0.0, high=1.0, validate_args=False, allow_nan_stats=True,
                  name="Uniform"):
-        """low, high: floats that broadcast, low below high."""
+        """low, high: floats that broadcast, low below high, else with validate_args an
+        InvalidArgumentError."""
         with graph.name_scope(name, values=[low, high]) as scope:
             self._low, self._high = _floats(low, high)
+            if validate_args:
+                ordered = [check_functions.assert_less(
+                    self._low, self._high, message="uniform not defined when low >= high.")]
+                self._low, self._high = (_behind(x, ordered) for x in (self._low, self._high))
         super().__init__(scope.rstrip("/"), {"low": self._low, "high": self._high},
                          self._low.dtype, validate_args, allow_nan_stats)
 
@@ -214,7 +284,8 @@ class Bernoulli(Distribution):
 
     def __init__(self, logits=None, probs=None, dtype=dtypes.int32, validate_args=False,
                  allow_nan_stats=True, name="Bernoulli"):
-        """logits or probs, one of them; dtype: of the samples."""
+        """logits or probs, one of them; dtype: of the samples. With validate_args probs outside
+        [0, 1] are an InvalidArgumentError."""
         _one_of(logits, probs)
         with graph.name_scope(name, values=[logits, probs]) as scope:
             if logits is not None:
@@ -222,6 +293,12 @@ class Bernoulli(Distribution):
                 self._probs = activation_ops.Sigmoid(self._logits)
             else:
                 self._probs, = _floats(probs)
+                if validate_args:
+                    self._probs = _behind(self._probs, [
+                        check_functions.assert_non_negative(self._probs),
+                        check_functions.assert_less_equal(
+                            self._probs, tensors.cast(1.0, self._probs.dtype),
+                            message="probs has components greater than 1.")])
                 self._logits = unary_ops.Log(self._probs) - unary_ops.Log1p(-self._probs)
         super().__init__(scope.rstrip("/"), {"probs": self._probs}, dtypes.as_dtype(dtype),
                          validate_args, allow_nan_stats)

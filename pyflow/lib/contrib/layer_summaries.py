@@ -78,3 +78,5 @@ PUBLIC = {
     **tables(summarize_activation, summarize_tensor, summarize_tensors, summarize_collection,
              summarize_activations, layers=True),
     **{f"contrib.{home}.{name}": f for name, f in _PARTIAL.items() for home in ("layers", "slim")}}
+PUBLIC.update({f"contrib.layers.summaries.{name.rpartition('.')[2]}": f       # the module's name
+               for name, f in list(PUBLIC.items())})

@@ -22,7 +22,8 @@ FLOAT_OPS_OPTIONS = {
 
 
 class ModelNode:
-    """A scope, variable or op: its name, own and total parameters, bytes and float_ops, children."""
+    """A scope, variable or op: its name, own and total parameters, bytes and float_ops,
+    children."""
 
     def __init__(self, name):
         self.name, self.children, self._by_name = name, [], {}

@@ -79,7 +79,8 @@ def make_csv_dataset(file_pattern, batch_size, column_names=None, column_default
                      shuffle_buffer_size=10000, shuffle_seed=None, prefetch_buffer_size=AUTOTUNE,
                      num_parallel_reads=1, sloppy=False, num_rows_for_inference=100,
                      compression_type=None, ignore_errors=False):
-    """Batches of CSV records: {column: vector}, or (that, labels) with a label_name.
+    """Batches of CSV records: {column: vector}, or (that, labels) with a label_name; dtypes int32,
+    int64, float32, float64 or string.
 
     file_pattern: a pattern or a list of them. column_names: the header's of the first file where
     None; column_defaults: as CsvDataset's record_defaults; types are guessed from the first
@@ -227,8 +228,9 @@ def _shuffled(dataset, num_epochs, shuffle, buffer_size, seed):
 
 # ---------------------------------------------------------------------------------------- Examples
 def parse_example_dataset(features, num_parallel_calls=1):
-    """tf.parse_example of each element, a vector of serialized tf.Examples: dicts of tensors and
-    SparseTensors. features: as there; ValueError for none. num_parallel_calls: as `map`'s.
+    """tf.parse_example of each element, a vector of serialized tf.Examples, strings [batch]: dicts
+    of tensors and SparseTensors. features: as there; ValueError for none. num_parallel_calls: as
+    `map`'s.
     TF: tf.data.experimental.parse_example_dataset."""
     if features is None:
         raise ValueError("Argument `features` is required, but not specified.")
@@ -242,7 +244,8 @@ def make_batched_features_dataset(file_pattern, batch_size, features, reader=TFR
                                   prefetch_buffer_size=1, reader_num_threads=1,
                                   parser_num_threads=2, sloppy_ordering=False,
                                   drop_final_batch=False):
-    """Batches of tf.Examples out of files: {key: tensor}, or (that, labels) with a label_key.
+    """Batches of tf.Examples out of files: {key: tensor}, or (that, labels) with a label_key;
+    dtypes and shapes are those that `features` say, [batch] in front.
 
     reader: makes a Dataset of strings of a name and *reader_args. num_epochs None: for ever.
     InvalidArgumentError in the step where no file matches, ValueError for a label_key that features
@@ -272,7 +275,7 @@ def rejection_resample(class_func, target_dist, initial_dist=None, seed=None):
     class_func: of an element, its class, an int scalar in [0, n); target_dist: [n] floats that add
     up to 1; initial_dist: the classes' proportions in the dataset, estimated as it is read where
     None. An element of class c is kept with probability target[c] / initial[c], over the largest of
-    these. TF: tf.data.experimental.rejection_resample."""
+    these. ValueError for a class that is no scalar. TF: tf.data.experimental.rejection_resample."""
     target = np.asarray(target_dist, np.float32) if not isinstance(target_dist, ops.Tensor) \
         else target_dist
 

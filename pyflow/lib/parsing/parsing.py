@@ -55,11 +55,13 @@ def parse_single_example(serialized, features, name=None, example_names=None):
 
 def parse_sequence_example(serialized, context_features=None, sequence_features=None,
                            example_names=None, name=None):
-    """(context, lists, lengths) of a vector of serialized tf.SequenceExamples: dicts of tensors.
+    """(context, lists, lengths) of a vector of serialized tf.SequenceExamples, strings [batch]:
+    dicts of tensors.
 
     context_features: {key: FixedLenFeature or VarLenFeature}; sequence_features: {key:
     FixedLenSequenceFeature or VarLenFeature}, whose tensors have the steps after the examples,
-    padded to the most; lengths: of dense lists, int64 [batch]. Errors: as parse_example's.
+    padded to the most; lengths: of dense lists, int64 [batch]. ValueError and InvalidArgumentError
+    as parse_example's, and for a list that is missing without allow_missing.
     TF: tf.io.parse_sequence_example."""
     context, lists = _asked_of_sequences(context_features, sequence_features, "Both "
                                          "`context_features` and `sequence_features` argument are "
@@ -71,7 +73,8 @@ def parse_sequence_example(serialized, context_features=None, sequence_features=
 def parse_single_sequence_example(serialized, context_features=None, sequence_features=None,
                                   example_name=None, name=None):
     """(context, lists) of one serialized tf.SequenceExample, a scalar string: as
-    parse_sequence_example's, without the dimension of examples.
+    parse_sequence_example's, without the dimension of examples. ValueError for another shape, and
+    where that raises it.
     TF: tf.io.parse_single_sequence_example."""
     context, lists = _asked_of_sequences(context_features, sequence_features, "Both "
                                          "context_features and sequence_features are None, but at "

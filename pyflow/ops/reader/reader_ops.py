@@ -45,11 +45,13 @@ def _reader(name, doc, attrs, more=""):
     made = []
     for suffix, handle, shape_of in (("", "reader_handle: Ref(string)", _reference),
                                      ("V2", "reader_handle: resource", _scalar)):
+        said = UNREGISTERED if suffix else None     # as TF registers them
+
         @op(name + suffix, outputs=handle, attrs=attrs + (more if suffix else ""), stateful=True,
             doc=f"{doc} TF: {name}{suffix}.")
         class Reader:
             shape = shape_of
-            gradient = UNREGISTERED
+            gradient = said
             reference = None
             samples = None
         made.append(Reader)
@@ -70,13 +72,13 @@ IdentityReader, IdentityReaderV2 = _reader(
     "IdentityReader", "Gives the queue's strings, as keys and values.", NAMED)
 
 
-def _block(name, doc, shape_of, outputs="", inputs="", queue=False, plain=False):
+def _block(name, doc, shape_of, outputs="", inputs="", queue=False):
     """The op `name` with references, and its V2 with resources."""
     made = []
     for suffix, kind in (("", "Ref(string)"), ("V2", "resource")):
         handles = f"reader_handle: {kind}" + (f", queue_handle: {kind}" if queue else "") + inputs
         given = {"outputs": outputs} if outputs else {}
-        said = UNREGISTERED if suffix or plain else None
+        said = UNREGISTERED if suffix else None
 
         @op(name + suffix, inputs=handles, stateful=bool(suffix), doc=f"{doc} TF: {name}{suffix}.",
             **given)

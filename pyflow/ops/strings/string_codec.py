@@ -1,4 +1,5 @@
-"""String kernels that are Python functions, registered by session/runtime.py: Unicode case, inflating.
+"""String kernels that are Python functions, registered by session/runtime.py: Unicode case,
+inflating, tf.Examples in JSON.
 
 Invariants
   1. A function takes the op's inputs as arrays (a scalar string as bytes) and its attributes by
@@ -57,5 +58,21 @@ def decode_compressed(bytes, compression_type):
     return _each(lambda s: _inflated(s, bits, compression_type) if bits else s, bytes)
 
 
+def _example_of(text):
+    from google.protobuf import json_format
+    from pyflow.framework import protos
+    if len(text) > MOST_BYTES:
+        raise CodecError(f"Error while parsing JSON: more than {MOST_BYTES} bytes")
+    try:
+        return json_format.Parse(text, protos.Example()).SerializeToString(deterministic=True)
+    except (json_format.ParseError, RecursionError, UnicodeDecodeError) as error:
+        raise CodecError(f"Error while parsing JSON: {error}") from None
+
+
+def decode_json_example(json_examples):
+    """DecodeJSONExample: protobuf's mapping to JSON."""
+    return _each(_example_of, json_examples)
+
+
 KERNELS = {"StringLower": _in_case(str.lower), "StringUpper": _in_case(str.upper),
-           "DecodeCompressed": decode_compressed}
+           "DecodeCompressed": decode_compressed, "DecodeJSONExample": decode_json_example}

@@ -148,8 +148,8 @@ class Exporter:
         return None
 
     def _keep_name(self, op, body, start):
-        """Of the nodes that were written for an operation, the one that gives its result is called as
-        it: a part of it that took the name changes names with it."""
+        """Of the nodes that were written for an operation, the one that gives its result is called
+        as it: a part of it that took the name changes names with it."""
         results = [body.values.get(t) for t in op.outputs]
         if not results or not isinstance(results[0], Value) or results[0].array is not None:
             return

@@ -18,6 +18,10 @@ refuse("functions that call themselves cannot be written out", "PartitionedCall"
 refuse("files are no part of a model: feed what they hold", "ReadFile", "WriteFile",
        "MatchingFiles", "DecodeJpeg", "DecodePng", "DecodeGif", "DecodeBmp", "DecodeImage",
        "DecodeWav", "RestoreV2", "SaveV2")
+refuse("messages are no part of a model: feed the tensors that they hold", "ParseExample",
+       "ParseExampleV2", "ParseSingleExample", "ParseSequenceExample", "ParseSequenceExampleV2",
+       "ParseSingleSequenceExample", "ParseTensor", "SerializeTensor", "DecodeJSONExample",
+       "ReaderRead", "ReaderReadV2", "ReaderReadUpTo", "ReaderReadUpToV2")
 refuse("ONNX's strings are only compared and moved", "StringToHashBucket",
        "StringToHashBucketFast", "StringToHashBucketStrong", "StringJoin", "ReduceJoin", "AsString",
        "StringToNumber", "StringLength", "StringStrip", "Substr", "StringSplit", "StringSplitV2",
