@@ -119,6 +119,9 @@ class MetricSpec:
         self._metric_fn, self._prediction_key = metric_fn, prediction_key
         self._label_key, self._weight_key = label_key, weight_key
 
+    def __repr__(self):
+        return f"<tf.contrib.learn.MetricSpec {getattr(self._metric_fn, '__name__', '?')}>"
+
     @property
     def metric_fn(self):
         """The function."""

@@ -27,6 +27,9 @@ class Exporter(abc.ABC):
 
         eval_result: the metrics. is_the_final_export: whether training is over."""
 
+    def __repr__(self):
+        return f"<{type(self).__name__} {self.name!r}>"
+
 
 class _Exporter(Exporter):
     """Exports with a receiver function."""

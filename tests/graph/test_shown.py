@@ -11,6 +11,7 @@ from pyflow import _names
 from pyflow.framework import origin, user_traceback
 
 CONSTANTS = {"AggregationMethod", "GraphKeys", "UnconnectedGradients", "VariableAggregation",
+             "contrib.learn.ModeKeys", "estimator.ModeKeys",
              "VariableSynchronization", "image.ResizeMethod", "losses.Reduction",
              "io.TFRecordCompressionType", "lookup.TextFileIndex",
              "python_io.TFRecordCompressionType", "summary.FileWriterCache"}    # classes of constants: nobody makes one
