@@ -76,7 +76,7 @@ PF_LOCAL pf_status pf_fused_parse(pf_ctx *c, const pf_list *fused_ops, double al
 /* x times max(0, min(1, x / 6 + 1 / 2)), as the five kernels that it stands for round it. */
 #define PF_HARD_SWISH(TAG, T) \
   PF_INLINE T pf_hard_swish_##TAG(T x) { \
-    T gate = x * (T)(1.0f / 6) + (T)0.5; \
+    T gate = x * (T)(1.0 / 6) + (T)0.5; \
     gate = gate > 1 ? (T)1 : gate; \
     return x * (gate < 0 ? (T)0 : gate); \
   }
