@@ -6,7 +6,8 @@ Three servers stay alive and are asked in turn, each for a second a round: uvico
 settings around an application that reads the body and answers bytes of the same length; pyflow,
 each request alone; and pyflow with batches of at most 32 rows.  The client is one process with
 1 or 16 connections kept alive, each of which asks again when it is answered; it shares the
-machine, so read ratios.  The median of the rounds counts.
+machine, so read ratios.  The median of the rounds counts.  cpu_us is what the server's process
+itself took for a request, which other work on the machine changes little.
 
     half     y = x / 2 + b of 3 numbers: what a request costs
     mlp      784-256-10 of one row: JSON of 784 numbers
@@ -77,11 +78,11 @@ def empty(port):
 
 @contextlib.contextmanager
 def started(*command):
-    """The port of a server."""
+    """(port, process id) of a server."""
     process = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True,
                                stderr=subprocess.DEVNULL)
     try:
-        yield int(process.stdout.readline().split(":")[2].split("/")[0])
+        yield int(process.stdout.readline().split(":")[2].split("/")[0]), process.pid
     finally:
         process.terminate()
         process.wait()
@@ -97,7 +98,7 @@ def requests_of(rng):
 
 
 def load(port, request, connections, seconds):
-    """(requests a second, median ms, length of an answer) of one measurement."""
+    """(requests, requests a second, median ms, length of an answer) of one measurement."""
     waiting, began, took = selectors.DefaultSelector(), {}, []
     for _ in range(connections):
         sock = socket.create_connection(("127.0.0.1", port))
@@ -106,18 +107,18 @@ def load(port, request, connections, seconds):
         began[sock] = time.perf_counter()
         sock.sendall(request)
     start = now = time.perf_counter()
-    while now < start + seconds:
+    while now < start + seconds or not took:
         for key, _ in waiting.select(1):
             length = _received(key.fileobj, key.data)
             if length is not None:
-                now = time.perf_counter()
+                now, answer = time.perf_counter(), length
                 took.append(now - began[key.fileobj])
                 began[key.fileobj] = now
                 key.fileobj.sendall(request)
         now = time.perf_counter()
     for sock in began:
         sock.close()
-    return len(took) / (now - start), statistics.median(took) * 1e3, length
+    return len(took), len(took) / (now - start), statistics.median(took) * 1e3, answer
 
 
 def _received(sock, got):
@@ -145,19 +146,27 @@ def request_of(model, body, answer):
 
 
 # ---------------------------------------------------------------- the table
-def measure(ports, rounds):
+def cpu_seconds(pid):
+    """What a process has taken (Linux)."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measure(servers, rounds):
     """[row] of all requests and connections, servers asked in turn."""
     rows = []
     for name, (model, body) in requests_of(np.random.default_rng(1)).items():
-        _, _, answer = load(ports["alone"], request_of(model, body, 0), 1, 0.3)
+        answer = load(servers["alone"][0], request_of(model, body, 0), 1, 0.3)[3]
         sent = request_of(model, body, answer)
         for connections in (1, 16):
-            found = {server: [] for server in ports}
+            found = {server: [] for server in servers}
             for turn in range(rounds + 1):
-                for server, port in ports.items():
-                    one = load(port, sent, connections, SECONDS if turn else 0.2)
+                for server, (port, pid) in servers.items():
+                    cpu, seconds = cpu_seconds(pid), SECONDS if turn else 0.2
+                    count, rate, p50, _ = load(port, sent, connections, seconds)
                     if turn:                        # the first one warms up
-                        found[server].append(one)
+                        cpu = (cpu_seconds(pid) - cpu) / count * 1e6
+                        found[server].append((rate, p50, cpu))
             rows.append(_row(name, connections, found))
             print(_shown(rows[-1]), flush=True)
     return rows
@@ -167,17 +176,19 @@ def _row(name, connections, found):
     row = {"request": name, "connections": connections}
     for server, measured in found.items():
         row[server] = {"per_second": statistics.median(m[0] for m in measured),
-                       "p50_ms": statistics.median(m[1] for m in measured)}
+                       "p50_ms": statistics.median(m[1] for m in measured),
+                       "cpu_us": statistics.median(m[2] for m in measured)}
     for server in ("alone", "batched"):
         row[f"{server}_of_empty"] = {
             "throughput": row[server]["per_second"] / row["empty"]["per_second"],
-            "p50": row[server]["p50_ms"] / row["empty"]["p50_ms"]}
+            "p50": row[server]["p50_ms"] / row["empty"]["p50_ms"],
+            "cpu": row[server]["cpu_us"] / row["empty"]["cpu_us"]}
     return row
 
 
 def _shown(row):
     return (f"{row['request']:6} {row['connections']:3} connections  " + "  ".join(
-        f"{s} {row[s]['per_second']:7.0f}/s {row[s]['p50_ms']:7.3f} ms"
+        f"{s} {row[s]['per_second']:6.0f}/s {row[s]['p50_ms']:7.3f} ms {row[s]['cpu_us']:5.0f} us"
         for s in ("empty", "alone", "batched")) + "  of empty: " + ", ".join(
         f"{row[s + '_of_empty']['throughput']:.2f}" for s in ("alone", "batched")))
 
@@ -195,10 +206,10 @@ def main():
         write_models(folder)
         models = [f"--model={name}={folder}/{name}" for name in ("half", "mlp")]
         serve = ["-P", "-m", "pyflow", "serve", "--port", "0", "--poll", "0", *models]
-        ports = {"empty": stack.enter_context(started(__file__, "--empty", "0")),
-                 "alone": stack.enter_context(started(*serve)),
-                 "batched": stack.enter_context(started(*serve, *BATCH))}
-        rows = measure(ports, args.rounds)
+        servers = {"empty": stack.enter_context(started(__file__, "--empty", "0")),
+                   "alone": stack.enter_context(started(*serve)),
+                   "batched": stack.enter_context(started(*serve, *BATCH))}
+        rows = measure(servers, args.rounds)
     if args.json:
         import importlib.metadata as packages
         versions = {name: packages.version(name) for name in ("uvicorn", "httptools", "orjson")}

@@ -14,7 +14,6 @@ import tempfile
 
 import datasets
 import pyflow as tf
-from pyflow import progress
 
 LABELS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 RECORD = 1 + 3 * 32 * 32
@@ -126,11 +125,9 @@ def train_and_test(asked, kept):
     hooks = [tf.train.StopAtStepHook(last_step=asked.steps), tf.train.NanTensorHook(loss)]
     with tf.train.MonitoredTrainingSession(
             checkpoint_dir=logdir, hooks=hooks, save_checkpoint_secs=None,
-            save_checkpoint_steps=1000, save_summaries_steps=100) as session, \
-            progress.of("training", asked.steps) as shown:
+            save_checkpoint_steps=1000, save_summaries_steps=100) as session:
         while not session.should_stop():
-            _, at, value = session.run([train, tf.train.get_global_step(), loss])
-            shown.set(int(at), loss=float(value))
+            session.run(train)
 
     accuracy, each = test_accuracy(tf.train.latest_checkpoint(logdir), right)
     if asked.data:

@@ -129,7 +129,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split(" (", 1)[0])
     parser.add_argument("--board", type=int, nargs=2, default=[20, 16], help="height and width")
     parser.add_argument("--steps", type=int, default=10000)
-    parser.add_argument("--games", type=int, default=8, help="played at once: a move of each a step")
+    parser.add_argument("--games", type=int, default=8, help="played at once; one move each a step")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--units", type=int, default=128)
     parser.add_argument("--rate", type=float, default=5e-4, help="Adam's")

@@ -16,7 +16,6 @@ import numpy as np
 import datasets
 import pictures
 import pyflow as tf
-from pyflow import progress
 
 
 def encoder(images, hidden, latent):
@@ -86,10 +85,9 @@ def main(arguments=None):
 
     with tf.train.SingularMonitoredSession(
             [tf.train.StopAtStepHook(last_step=asked.steps), tf.train.NanTensorHook(loss)]
-            ) as session, progress.of("training", asked.steps) as shown:
+            ) as session:
         while not session.should_stop():
-            _, at, value = session.run([train_op, step, loss])
-            shown.set(int(at), nats=float(value))
+            session.run(train_op)
         session = session.raw_session()
         parts = [binary(test[i:i + 500]) for i in range(0, len(test), 500)]
         found = np.mean(np.concatenate([session.run(nats, {images: part}) for part in parts]))

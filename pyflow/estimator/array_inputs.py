@@ -24,7 +24,8 @@ def numpy_input_fn(x, y=None, batch_size=128, num_epochs=1, shuffle=None, queue_
     ValueError for arrays of different lengths, when the function is called. TF:
     tf.estimator.inputs.numpy_input_fn.
 
-        >>> fn = tf.estimator.inputs.numpy_input_fn({"x": np.arange(5)}, batch_size=3, shuffle=False)
+        >>> fn = tf.estimator.inputs.numpy_input_fn({"x": np.arange(5)}, batch_size=3,
+        ...                                         shuffle=False)
         >>> with tf.Session() as sess:
         ...     sess.run(fn()["x"])
         array([0, 1, 2])

@@ -17,8 +17,8 @@ def real_valued_column(column_name, dimension=1, default_value=None, dtype=tf.fl
     """numeric_column(column_name, dimension, ...). ValueError for no dimension.
     TF: tf.contrib.layers.real_valued_column."""
     if dimension is None:
-        raise ValueError(f"real_valued_column {column_name!r}: dimension must be a number, got None; "
-                         "features of unknown size are not taken")
+        raise ValueError(f"real_valued_column {column_name!r}: dimension must be a number, got "
+                         "None; features of unknown size are not taken")
     return numeric.numeric_column(column_name, shape=dimension, default_value=default_value,
                                   dtype=dtype, normalizer_fn=normalizer)
 

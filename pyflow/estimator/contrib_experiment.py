@@ -2,7 +2,7 @@
 
 Thread: one.  Source: TF 1.15 tf.contrib.learn, in one process.
 
-    tf.contrib.learn.learn_runner.run(experiment_fn, run_config=config, schedule="train_and_evaluate")
+    tf.contrib.learn.learn_runner.run(experiment_fn, run_config=config, schedule="train")
 """
 from pyflow.estimator import contrib_learn, estimators, run_config as configs
 
@@ -15,7 +15,7 @@ class Experiment:
     estimator: of tf.estimator or tf.contrib.learn. train_input_fn, eval_input_fn: its inputs.
     eval_metrics: {name: MetricSpec}, of contrib's. train_steps: None: until the input ends.
     eval_steps (100). train_monitors, eval_hooks: SessionRunHooks. min_eval_frequency: how many
-    steps are between evaluations of train_and_evaluate; None: only at the end. ValueError, TypeError
+    steps are between evaluations of train_and_evaluate; None: only at the end. ValueError
     for others. TF: tf.contrib.learn.Experiment."""
 
     def __init__(self, estimator, train_input_fn, eval_input_fn, eval_metrics=None,

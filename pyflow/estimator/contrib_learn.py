@@ -62,14 +62,14 @@ class RunConfig(run_config.RunConfig):
                  session_creation_timeout_secs=7200):
         if master or evaluation_master:
             raise ValueError(f"RunConfig: master={master!r}, evaluation_master="
-                             f"{evaluation_master!r}: expected none, for training is in one process "
-                             "in this version")
+                             f"{evaluation_master!r}: expected none, for training is in one "
+                             "process in this version")
         if save_checkpoints_steps is not None:
             secs = None if save_checkpoints_secs == 600 else save_checkpoints_secs
         else:
             secs = save_checkpoints_secs
-        super().__init__(model_dir, tf_random_seed, save_summary_steps, save_checkpoints_steps, secs,
-                         session_config, keep_checkpoint_max, keep_checkpoint_every_n_hours,
+        super().__init__(model_dir, tf_random_seed, save_summary_steps, save_checkpoints_steps,
+                         secs, session_config, keep_checkpoint_max, keep_checkpoint_every_n_hours,
                          log_step_count_steps,
                          session_creation_timeout_secs=session_creation_timeout_secs)
         self._tf_config = tf.ConfigProto(
@@ -149,8 +149,8 @@ def _one(values, key, what):
                              f"or single element dict, got {sorted(values)}")
         return next(iter(values.values()))
     if key not in values:
-        raise ValueError(f"MetricSpec with {what}_key specified requires {what}s dict with the key, "
-                         f"got {sorted(values)}: {key}")
+        raise ValueError(f"MetricSpec with {what}_key specified requires {what}s dict with the "
+                         f"key, got {sorted(values)}: {key}")
     return values[key]
 
 
@@ -532,7 +532,8 @@ class DNNLinearCombinedClassifier(_Canned, _Deep, _Linear):
         self._wide, self._dense, self._units = list(wide or ()), list(deep or ()), list(units or ())
         self._activation, self._dropout = activation, dropout
         if not self._wide and not self._dense:
-            raise ValueError("Either linear_feature_columns or dnn_feature_columns must be defined.")
+            raise ValueError("Either linear_feature_columns or dnn_feature_columns must be "
+                             "defined.")
 
     def _logits(self, features, mode):
         parts, trainers = [], []

@@ -84,8 +84,9 @@ def _threshold(higher, name):
                        if step >= min_steps and metric_name in metrics)
         return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
     hook.__name__ = hook.__qualname__ = name
-    hook.__doc__ = (f"A hook that stops when an evaluation's metric_name is "
-                    f"{'higher' if higher else 'lower'} than threshold, min_steps at the earliest.\n"
+    how = "higher" if higher else "lower"
+    hook.__doc__ = (f"A hook that stops when an evaluation's metric_name is {how} "
+                    "than threshold, min_steps at the earliest.\n"
                     "\n    eval_dir: default the estimator's. The rest as "
                     "make_early_stopping_hook's.\n"
                     f"    TF: tf.estimator.experimental.{name}.")
@@ -116,8 +117,9 @@ def _stagnation(higher, name):
             return False
         return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
     hook.__name__ = hook.__qualname__ = name
-    hook.__doc__ = (f"A hook that stops when metric_name has not "
-                    f"{'increased' if higher else 'decreased'} for max_steps steps of evaluations.\n"
+    how = "increased" if higher else "decreased"
+    hook.__doc__ = (f"A hook that stops when metric_name has not {how} "
+                    "for max_steps steps of evaluations.\n"
                     "\n    eval_dir: default the estimator's. min_steps: evaluations before do not "
                     "count. The\n    rest as make_early_stopping_hook's.\n"
                     f"    TF: tf.estimator.experimental.{name}.")

@@ -117,7 +117,8 @@ class BestExporter(_Exporter):
                 raise ValueError(f"compare_fn ({compare_fn}) must include {wanted} argument.")
         strange = sorted(names - {"best_eval_result", "current_eval_result"})
         if strange:
-            raise ValueError(f"compare_fn ({compare_fn}) has following not expected args: {strange}")
+            raise ValueError(f"compare_fn ({compare_fn}) has following not expected args: "
+                             f"{strange}")
         _check_keep(exports_to_keep)
         self._keep, self._better, self._pattern = exports_to_keep, compare_fn, event_file_pattern
         self._best, self._looked = None, False

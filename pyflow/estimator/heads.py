@@ -30,8 +30,8 @@ class Head:
 
     def __init__(self, weight_column, loss_reduction, loss_fn, name):
         if loss_reduction not in tf.losses.Reduction.all() or loss_reduction == "none":
-            raise ValueError(f"Invalid loss_reduction: {loss_reduction}. See `losses.Reduction` for "
-                             "valid options.")
+            raise ValueError(f"Invalid loss_reduction: {loss_reduction}. See `losses.Reduction` "
+                             "for valid options.")
         if loss_fn is not None and not callable(loss_fn):
             raise TypeError(f"loss_fn must be a function of labels and logits, got {loss_fn!r}")
         self._weight_column, self._reduction = weight_column, loss_reduction
@@ -202,9 +202,9 @@ def dense_labels(labels, logits, size):
     last = labels.shape[-1].value if labels.shape.ndims else None
     if last not in (None, size):
         raise ValueError(f"Mismatched label shape. Expected labels dimension={size}.  Received "
-                         f"{last}. Suggested Fix: If your classifier expects one-hot encoding label, "
-                         "check your n_classes argument to the estimator and/or the shape of your "
-                         "label. Otherwise, check the shape of your label.")
+                         f"{last}. Suggested Fix: If your classifier expects one-hot encoding "
+                         "label, check your n_classes argument to the estimator and/or the shape "
+                         "of your label. Otherwise, check the shape of your label.")
     return labels
 
 
@@ -389,8 +389,8 @@ class MultiLabelHead(Head):
     thresholds as BinaryClassHead's. TF: tf.estimator.MultiLabelHead."""
 
     def __init__(self, n_classes, weight_column=None, thresholds=None, label_vocabulary=None,
-                 loss_reduction=MEAN_OVER_EXAMPLES, loss_fn=None, classes_for_class_based_metrics=None,
-                 name=None):
+                 loss_reduction=MEAN_OVER_EXAMPLES, loss_fn=None,
+                 classes_for_class_based_metrics=None, name=None):
         if n_classes is None or n_classes < 2:
             raise ValueError(f"n_classes must be > 1 for multi-label classification. Given: "
                              f"{n_classes}")

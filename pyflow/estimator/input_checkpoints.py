@@ -28,7 +28,7 @@ class _SaveInput(tf.train.CheckpointSaverListener):
 
 
 class CheckpointInputPipelineHook(tf.train.SessionRunHook):
-    """Saves the place of an Estimator's datasets with each checkpoint of the model, and restores it.
+    """Saves the place of an Estimator's datasets with each of its checkpoints, and restores it.
 
     estimator: whose `train` gets this hook. A dataset that gives (features, labels) through
     from_generator is read over up to its place.
@@ -45,8 +45,8 @@ class CheckpointInputPipelineHook(tf.train.SessionRunHook):
     def begin(self):
         iterators = tf.get_collection(ITERATORS)
         if not iterators:
-            raise ValueError("CheckpointInputPipelineHook: the input is no tf.data.Dataset, so it has "
-                             "no place to save; give one from input_fn, or leave the hook out")
+            raise ValueError("CheckpointInputPipelineHook: the input is no tf.data.Dataset, so it "
+                             "has no place to save; give one from input_fn, or leave the hook out")
         make = tf.data.experimental.make_saveable_from_iterator
         self._saver = tf.train.Saver([make(iterator) for iterator in iterators],
                                      max_to_keep=self._config.keep_checkpoint_max + 1)

@@ -90,8 +90,8 @@ def _checked_exporters(exporters):
     except TypeError:
         exporters = (exporters,)
     if not all(isinstance(item, exporter_lib.Exporter) for item in exporters):
-        raise TypeError("`exporters` must be an Exporter, an iterable of Exporter, or `None`, found "
-                        f"{exporters}.")
+        raise TypeError("`exporters` must be an Exporter, an iterable of Exporter, or `None`, "
+                        f"found {exporters}.")
     names = [item.name for item in exporters]
     if len(set(names)) < len(names) or not all(names):
         raise ValueError("`exporters` must have unique names. Such a name cannot be `None`. All "

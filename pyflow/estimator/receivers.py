@@ -82,7 +82,7 @@ def build_raw_serving_input_receiver_fn(features, default_batch_size=None):
     for name, tensor in features.items():
         if not isinstance(name, str):
             raise ValueError(f"feature keys must be strings: {name}.")
-        value = tensor if isinstance(tensor, tf.Tensor) else tf.contrib.util.make_tensor_proto(tensor)
+        value = tensor if isinstance(tensor, tf.Tensor) else tf.make_tensor_proto(tensor)
         shape = value.shape.as_list() if isinstance(value, tf.Tensor) else [
             dim.size for dim in value.tensor_shape.dim]
         described[name] = tf.as_dtype(value.dtype), [default_batch_size, *shape[1:]]

@@ -140,7 +140,8 @@ def _metrics(eval_metric_ops):
                             f"given: {value} for key: {key}")
         for item in value:
             if not isinstance(item, (tf.Tensor, tf.Operation, tf.Variable)):
-                raise TypeError(f"eval_metric_ops[{key}] must be Operation or Tensor, given: {item}")
+                raise TypeError(f"eval_metric_ops[{key}] must be Operation or Tensor, given: "
+                                f"{item}")
             _here(item, "eval_metric_ops", f"{key}: {item.name}")
     return dict(eval_metric_ops)
 

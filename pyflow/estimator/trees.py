@@ -92,7 +92,8 @@ class _Model:
         edges, made = iter(self._edges), []
         for x in self._x:
             if x.dtype.is_floating:
-                above = tf.greater(tf.expand_dims(x, -1), tf.expand_dims(next(edges).read_value(), 0))
+                edge = tf.expand_dims(next(edges).read_value(), 0)
+                above = tf.greater(tf.expand_dims(x, -1), edge)
                 x = tf.reduce_sum(tf.to_int32(above), -1)
             made.append(tf.to_int32(x))
         return tf.concat(made, 1)
@@ -272,7 +273,8 @@ class BoostedTreesClassifier(Estimator):
                  pruning_mode="none", quantile_sketch_epsilon=0.01, train_in_memory=False):
         head = heads.binary_or_multi_class_head(n_classes, weight_column, label_vocabulary, _MEAN)
         rules = tree_growing.Rules(n_trees, max_depth, learning_rate, l1_regularization,
-                                   l2_regularization, tree_complexity, min_node_weight, pruning_mode)
+                                   l2_regularization, tree_complexity, min_node_weight,
+                                   pruning_mode)
         _estimator_init(self, head, feature_columns, n_batches_per_layer, model_dir, rules, config,
                         center_bias, quantile_sketch_epsilon)
 
@@ -288,7 +290,8 @@ class BoostedTreesRegressor(Estimator):
                  quantile_sketch_epsilon=0.01, train_in_memory=False):
         head = heads.RegressionHead(label_dimension, weight_column, _MEAN)
         rules = tree_growing.Rules(n_trees, max_depth, learning_rate, l1_regularization,
-                                   l2_regularization, tree_complexity, min_node_weight, pruning_mode)
+                                   l2_regularization, tree_complexity, min_node_weight,
+                                   pruning_mode)
         _estimator_init(self, head, feature_columns, n_batches_per_layer, model_dir, rules, config,
                         center_bias, quantile_sketch_epsilon)
 

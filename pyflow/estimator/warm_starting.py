@@ -125,7 +125,7 @@ def _asked(patterns):
 def _grouped(found):
     groups = {}
     for variable in found:
-        info = variable._get_save_slice_info() if hasattr(variable, "_get_save_slice_info") else None
+        info = getattr(variable, "_get_save_slice_info", lambda: None)()
         if info is None:
             groups[variable.op.name] = variable
         else:
@@ -155,8 +155,8 @@ def _start_rows(variable, checkpoint, stored, info):
     rows = [number.get(word, -1) for word in _words(info.new_vocab, info.new_vocab_size)]
     rows = np.array(rows + [-1] * info.num_oov_buckets)
     if rows.size != shape[info.axis]:
-        raise ValueError(f"Variable {stored}: its axis {info.axis} has {shape[info.axis]} rows, its "
-                         f"vocabulary {rows.size}")
+        raise ValueError(f"Variable {stored}: its axis {info.axis} has {shape[info.axis]} rows, "
+                         f"its vocabulary {rows.size}")
     make = info.backup_initializer or tf.zeros_initializer()
     fresh = make(shape, dtype=variable.dtype.base_dtype)
     known = (rows >= 0).reshape([-1] + [1] * (len(shape) - 1 - info.axis))

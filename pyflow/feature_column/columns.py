@@ -1,6 +1,6 @@
 """What feature columns have in common, and the features that they share.
 
-    features {key: tensor} -> Features -> a column's `transformed` -> dense tensor, or (ids, weights)
+    features {key: tensor} -> Features -> a column's `transformed` -> a tensor, or (ids, weights)
 
 Invariants
     1. A column is a value: equal columns are one, and are transformed once per Features.
@@ -28,13 +28,13 @@ class FeatureColumn:
 
 
 class DenseColumn(FeatureColumn):
-    """A column of numbers: `variable_shape`, and `dense(features, ...)` [batch] + variable_shape."""
+    """Numbers: `variable_shape`, and `dense(features, ...)` [batch] + variable_shape."""
 
     __slots__ = ()
 
 
 class CategoricalColumn(FeatureColumn):
-    """A column of ids: `num_buckets`, and `ids(features)`: (ids, weights or None), SparseTensors."""
+    """Ids: `num_buckets`, and `ids(features)`: (ids, weights or None), SparseTensors."""
 
     __slots__ = ()
 

@@ -180,8 +180,8 @@ class SharedEmbeddingColumn(
         there = tf.get_collection(self.collection_name)
         if there:
             if len(there) > 1:
-                raise ValueError(f"Collection {self.collection_name} can only contain one variable: "
-                                 f"{there}")
+                raise ValueError(f"Collection {self.collection_name} can only contain one "
+                                 f"variable: {there}")
             (made,) = there
             wanted = [self.categorical_column.num_buckets, self.dimension]
             if made.get_shape().as_list() != wanted:

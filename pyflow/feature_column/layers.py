@@ -26,8 +26,8 @@ def input_layer(features, feature_columns, weight_collections=None, trainable=Tr
     for column in columns:
         if not isinstance(column, DenseColumn):
             raise ValueError(
-                "Items of feature_columns must be a _DenseColumn. You can wrap a categorical column "
-                f"with an embedding_column or indicator_column. Given: {column}")
+                "Items of feature_columns must be a _DenseColumn. You can wrap a categorical "
+                f"column with an embedding_column or indicator_column. Given: {column}")
     there = Features(features)
     outputs = []
     with tf.variable_scope(None, default_name="input_layer", values=list(features.values())):

@@ -22,7 +22,7 @@ try:
 except ImportError:
     orjson = None
 
-_LARGE = re.compile(rb"[eE]\+?0*[1-9]\d{2}|\d{309}")     # what may be no double
+_LARGE = re.compile(rb"[eE]\+?0*[1-9]\d{2}|\d{19}")      # what may be no double, or no int64
 
 
 def read(body):
@@ -41,7 +41,7 @@ def _read_plain(body):
     try:
         text = body.decode("utf-8")
         if _LARGE.search(body):
-            return json.loads(text, parse_float=_double)
+            return json.loads(text, parse_float=_double, parse_int=_whole)
         return json.loads(text)
     except UnicodeDecodeError as e:
         raise refusals.bad(f"the body is not UTF-8: {e.reason} at byte {e.start}") from None
@@ -55,6 +55,15 @@ def _double(text):
     value = float(text)
     if value in (float("inf"), float("-inf")):
         raise ValueError(f"{text[:40]} is too large for a double")
+    return value
+
+
+def _whole(text):
+    """Beyond 64 bits a number is a double, as for orjson and for TensorFlow Serving's reader."""
+    value = _double(text)
+    if -2 ** 64 < value < 2 ** 65:
+        whole = int(text)
+        return whole if -2 ** 63 <= whole < 2 ** 64 else value
     return value
 
 

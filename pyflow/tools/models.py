@@ -99,7 +99,21 @@ def _load_graph(path, shapes):
     operations = graph.get_operations()
     given = _set_shapes(operations, shapes)
     inputs = [op.outputs[0].name for op in [op for op in given if _is_read(op)] or given]
-    return Model(graph, inputs, _outputs(message, operations))
+    return Model(graph, inputs, _outputs(message, operations), _state_beside(path, kind))
+
+
+def _state_beside(path, kind):
+    """What restores the variables of m.meta from the checkpoint m beside it, where there is one."""
+    from pyflow.tools.files import read_meta_file
+    from pyflow.train import checkpoint
+    from pyflow.train.saver import Saver
+    prefix = str(path).removesuffix(".meta")
+    if not kind.startswith("MetaGraphDef") or not checkpoint.checkpoint_exists(prefix):
+        return _nothing
+    message = read_meta_file(path)
+    if not message.HasField("saver_def"):
+        return _nothing
+    return lambda sess: Saver.from_proto(message.saver_def).restore(sess, prefix)
 
 
 def _set_shapes(operations, shapes):

@@ -235,7 +235,8 @@ def custom(tf):
     estimator.train(batches(None), steps=25)
     estimator.train(batches(None), max_steps=40)
     estimator.train(batches(None), max_steps=40)
-    whole, part = estimator.evaluate(batches(1)), estimator.evaluate(batches(1), steps=1, name="one")
+    whole = estimator.evaluate(batches(1))
+    part = estimator.evaluate(batches(1), steps=1, name="one")
     return {"whole": {key: float(value) for key, value in whole.items()},
             "part": {key: float(value) for key, value in part.items()},
             "names": sorted(estimator.get_variable_names()),

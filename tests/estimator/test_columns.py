@@ -29,7 +29,7 @@ def run(*fetches):
     (lambda: fc.categorical_column_with_vocabulary_list("x", ["a", "a"]), ValueError, "Duplicate"),
     (lambda: fc.categorical_column_with_vocabulary_list("x", ["a"], dtype=tf.int64), ValueError,
      "do not match"),
-    (lambda: fc.categorical_column_with_vocabulary_file("x", "/none"), ValueError, "does not exist"),
+    (lambda: fc.categorical_column_with_vocabulary_file("x", "/no"), ValueError, "does not exist"),
     (lambda: fc.crossed_column(["x"], 5), ValueError, "length > 1"),
     (lambda: fc.crossed_column(["x", fc.categorical_column_with_hash_bucket("y", 3)], 5),
      ValueError, "is not supported for crossing"),
@@ -102,6 +102,9 @@ def test_examples_parsed_for_columns(tmp_path):
         tf.estimator.regressor_parse_example_spec(columns, "x")
     (found,) = run(fc.input_layer(tf.parse_example(tf.constant(examples()), spec), columns))
     assert found.tolist() == [[1, 1, 1, 2], [0, 0, 3, 4]]
+
+    one = tf.parse_single_example(examples()[1], {"x": spec["x"]})
+    assert run(one["x"])[0].tolist() == [3, 4]
 
     def input_fn():
         parsed = tf.parse_example(tf.constant(examples()), {

@@ -76,7 +76,8 @@ def test_an_experiment(tmp_path):
         return {"x": tf.constant(X)}, tf.constant(CLASSES)
 
     def experiment_fn(run_config, hparams):
-        columns = [tf.contrib.layers.real_valued_column("x", dimension=2, normalizer=lambda x: x * 2)]
+        columns = [tf.contrib.layers.real_valued_column("x", dimension=2,
+                                                        normalizer=lambda x: x * 2)]
         estimator = learn.LinearClassifier(columns, config=run_config)
         return learn.Experiment(estimator, inputs, inputs, train_steps=hparams, eval_steps=1,
                                 min_eval_frequency=10)

@@ -175,7 +175,8 @@ def test_train_and_evaluate(tmp_path):
     w, b = numpy_line(10, 0.1)
     assert metrics["global_step"] == 10 and len(exported) == 3
     np.testing.assert_allclose(metrics["mae"], np.abs(X @ w + b - Y).mean(), rtol=1e-3)
-    kept = {name: len(os.listdir(tmp_path / "export" / name)) for name in ("last", "best", "newest")}
+    kept = {name: len(os.listdir(tmp_path / "export" / name))
+            for name in ("last", "best", "newest")}
     assert kept == {"last": 1, "best": 1, "newest": 1}
     events = [os.path.join(tmp_path, "eval", f) for f in os.listdir(tmp_path / "eval")]
     steps = [event.step for path in events for event in tf.train.summary_iterator(path)
@@ -366,7 +367,8 @@ def test_estimator_checks(tmp_path):
 
 def test_run_config(monkeypatch):
     config = tf.estimator.RunConfig("folder", tf_random_seed=3, save_checkpoints_secs=5)
-    assert (config.model_dir, config.tf_random_seed, config.save_checkpoints_secs) == ("folder", 3, 5)
+    assert config.model_dir == "folder"
+    assert (config.tf_random_seed, config.save_checkpoints_secs) == (3, 5)
     assert config.save_checkpoints_steps is None and config.num_ps_replicas == 0
     assert config.replace(save_checkpoints_steps=7).save_checkpoints_secs is None
     with pytest.raises(ValueError, match="cannot be both set"):
@@ -422,8 +424,9 @@ def test_a_killed_training_ends_with_the_same_bits(tmp_path):
     """Dropout, Adam and a shuffled dataset; killed at two random moments."""
     script = pathlib.Path(__file__).parent / "resumed.py"
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "pyflow", "verify-resume", "--dir", tmp_path / "run", "--kills",
-         "2", "--seed", "5", script, "--logdir", tmp_path / "run"], capture_output=True, text=True)
+        [sys.executable, "-P", "-m", "pyflow", "verify-resume", "--dir", tmp_path / "run",
+         "--kills", "2", "--seed", "5", script, "--logdir", tmp_path / "run"],
+        capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "times: 15 variables\nequal: all variables have the same bits" in done.stdout
     assert "killed 0 times" not in done.stdout

@@ -286,3 +286,13 @@ def test_methods_that_a_signature_has_not(server, signature, method, reason):
     status, found = server.ask("POST", f"{MODEL}:{method}",
                                {"signature_name": signature, "examples": [{"x": 1}]})
     assert status == 400 and reason in found["error"], found
+
+
+@pytest.mark.parametrize("text, value", [
+    ("9223372036854775808", 2 ** 63), ("18446744073709551615", 2 ** 64 - 1),
+    ("-9223372036854775808", -2 ** 63), ("18446744073709551616", float(2 ** 64)),
+    ("-9223372036854775809", float(-2 ** 63)), ("1" + "0" * 30, 1e30), ("1e300", 1e300)])
+def test_large_numbers(text, value):
+    """Whole ones of 64 bits are whole, larger ones are doubles (found by the fuzzer)."""
+    found = json_text.read(b"[%s]" % text.encode())
+    assert found == [value] and type(found[0]) is type(value)
