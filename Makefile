@@ -13,6 +13,8 @@
 #              all of them write tests/programs/results.md
 # make kernel-tests TensorFlow's own kernel tests of 1.1, fetched into build/kernel_tests, and how many pass (FROM, ONLY as above);
 #              a quarter of an hour
+# make libraries    libraries of the package index written for TensorFlow 1.x do their main job on pyflow (fetches them, and what they
+#              need into .venv-libraries; ONLY=REGEX some of them); two minutes
 # make ui-check     TensorBoard's pages on a log folder of pyflow's, in headless Chromium (Debian's chromium and chromium-driver;
 #              tensorboard and selenium into .venv-ui); a minute; PICTURES=docs/images writes the pictures anew
 # make dev     an editable install for working on pyflow
@@ -50,7 +52,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
 
 PARTS := test-system test-ops test-graphs test-others
 MORE := test-baseline test-avx2 test-cuda
-.PHONY: demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved sanitize soak kills queue-schedules compile-all test-matrix clean
+.PHONY: demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests libraries kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved sanitize soak kills queue-schedules compile-all test-matrix clean
 
 demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
@@ -145,6 +147,15 @@ keras-tests: .venv/installed .venv-keras/ready
 	$(PYTHON) -m venv --clear .venv-keras
 	.venv-keras/bin/python -m pip --disable-pip-version-check -q install --config-settings=--global-option=--without-libyaml PyYAML==3.13
 	.venv-keras/bin/python -m pip --disable-pip-version-check -q install dist/pyflow_dataflow-*.whl $(KERAS_NEEDS)
+	@touch $@
+
+libraries: .venv/installed .venv-libraries/ready
+	.venv-libraries/bin/python -P tests/libraries/others.py $(if $(ONLY),--only "$(ONLY)")
+
+.venv-libraries/ready: .venv/installed tests/libraries/others.py
+	$(PYTHON) -m venv --clear .venv-libraries
+	$(BIN)/python -P tests/libraries/others.py --needs >.venv-libraries/needs.txt
+	.venv-libraries/bin/python -m pip --disable-pip-version-check -q install dist/pyflow_dataflow-*.whl -r .venv-libraries/needs.txt
 	@touch $@
 
 ui-check: .venv/installed .venv-ui/ready

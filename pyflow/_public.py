@@ -787,6 +787,9 @@ PUBLIC = {
     "pyflow.train.monitored_session":
         "train.ChiefSessionCreator train.MonitoredSession train.MonitoredTrainingSession "
         "train.SessionCreator train.SingularMonitoredSession train.WorkerSessionCreator",
+    "pyflow.train.evaluation":
+        "contrib.training.StopAfterNEvalsHook contrib.training.evaluate_once "
+        "contrib.training.get_or_create_eval_step",
     "pyflow.train.supervisor":
         "train.Supervisor",
     "pyflow.train.sync_replicas":

@@ -43,6 +43,7 @@ MODULES = (
     "scaffold",
     "hooks",
     "monitored_session",
+    "evaluation",
     "supervisor",
     "sync_replicas",
 )

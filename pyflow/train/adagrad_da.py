@@ -11,10 +11,10 @@ from pyflow.lib.variables import initializers
 from pyflow.ops.base import tensors
 from pyflow.ops.elementwise import binary_ops, unary_ops
 from pyflow.train import row_steps
-from pyflow.train.optimizer import cast_like, hyperparameter
+from pyflow.train.optimizer import Optimizer, cast_like, hyperparameter
 
 
-class AdagradDAOptimizer(row_steps.RowOptimizer):
+class AdagradDAOptimizer(Optimizer):
     """var = -learning_rate shrunk / (l2 t learning_rate + sqrt(squares)), where `shrunk` is the sum
     of gradients, moved towards 0 by l1 t, and t the global step plus one.
     TF: tf.train.AdagradDAOptimizer."""
@@ -31,6 +31,12 @@ class AdagradDAOptimizer(row_steps.RowOptimizer):
         self._learning_rate, self._global_step = learning_rate, global_step
         self._initial = initial_gradient_squared_accumulator_value
         self._l1, self._l2 = l1_regularization_strength, l2_regularization_strength
+
+    # Optimizer itself is its base, as in TensorFlow: gpflow 1.5 refuses tf.train's others.
+    _apply_dense = row_steps.RowOptimizer._apply_dense
+    _resource_apply_dense = row_steps.RowOptimizer._resource_apply_dense
+    _apply_sparse = row_steps.RowOptimizer._apply_sparse
+    _resource_apply_sparse = row_steps.RowOptimizer._resource_apply_sparse
 
     def _create_slots(self, var_list):
         for var in var_list:

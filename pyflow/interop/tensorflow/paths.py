@@ -125,6 +125,7 @@ python.training.checkpointable.*: train
 python.training.tracking.*: train
 python.training.learning_rate_decay: train
 python.training.session_run_hook: train
+python.training.evaluation: pyflow:train.evaluation train
 python.training.training_util: train
 python.training.optimizer: train pyflow:train.optimizer
 python.training.distribute: distribute pyflow:interop.tensorflow.extras
