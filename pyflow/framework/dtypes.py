@@ -33,7 +33,13 @@ class DType:
     __slots__ = ("_number", "name", "size", "_kind", "_np", "base_dtype", "_as_ref", "is_floating",
                  "is_integer", "is_complex", "is_bool", "is_quantized", "is_unsigned")
 
-    def __init__(self, number, name, size, kind, np_type):
+    def __new__(cls, type_enum):
+        """The type of a DataType number, an int; TypeError for a number that is none."""
+        return as_dtype(type_enum)
+
+    @classmethod
+    def _made(cls, number, name, size, kind, np_type):
+        self = object.__new__(cls)
         self._number = number
         self.name = name
         self.size = size
@@ -47,6 +53,7 @@ class DType:
         self.is_bool = kind == "b"
         self.is_quantized = kind == "q"
         self.is_unsigned = kind == "u" or name.startswith("quint")
+        return self
 
     @property
     def as_datatype_enum(self):
@@ -192,8 +199,8 @@ _ML_DTYPE_NAMES = set()
 
 def _build_table():
     for name, number, size, kind, np_type in _TABLE:
-        base = DType(number, name, size, kind, np_type)
-        ref = DType(number + _REF_OFFSET, name + "_ref", size, kind, np_type)
+        base = DType._made(number, name, size, kind, np_type)
+        ref = DType._made(number + _REF_OFFSET, name + "_ref", size, kind, np_type)
         ref.base_dtype = base
         base._as_ref = ref._as_ref = ref
         for dtype in (base, ref):

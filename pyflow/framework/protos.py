@@ -142,11 +142,21 @@ _pool, _message_names = _build()
 __all__ = sorted(_message_names)
 
 
+def _give_nested(message):
+    """The messages within a message as its attributes: protobuf's Python implementation sets none
+    (PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION=python, for packages with generated code of old)."""
+    for nested in message.DESCRIPTOR.nested_types:
+        if not hasattr(message, nested.name):
+            setattr(message, nested.name, message_factory.GetMessageClass(nested))
+        _give_nested(getattr(message, nested.name))
+
+
 def __getattr__(name):
     """Message classes and `DT_*` numbers, made at their first use."""
     if name in _message_names:
         descriptor = _pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")
         found = message_factory.GetMessageClass(descriptor)
+        _give_nested(found)
         found.__module__ = __name__             # protobuf leaves None; help() sorts by it
     elif name.startswith("DT_"):
         enum = _pool.FindEnumTypeByName(f"{_PACKAGE}.DataType")

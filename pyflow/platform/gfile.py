@@ -63,8 +63,13 @@ class GFile:
         return self._open.read(n)
 
     def write(self, file_content):
-        """Writes text, or bytes with "b" in the mode."""
-        self._open.write(file_content)
+        """Writes text, as UTF-8, or bytes as they are, whatever the mode."""
+        binary, text = "b" in self._mode, isinstance(file_content, str)
+        if not binary and not text:
+            self._open.flush()
+            self._open.buffer.write(file_content)
+        else:
+            self._open.write(file_content.encode() if binary and text else file_content)
 
     def readline(self):
         """The next line with its end; empty at the end of the file."""

@@ -84,11 +84,6 @@ def evaluate_once(checkpoint_path, master="", scaffold=None, eval_ops=None, feed
     return last.final_ops_values
 
 
-# what TensorFlow's module calls them
-_get_or_create_eval_step = get_or_create_eval_step
-_StopAfterNEvalsHook = StopAfterNEvalsHook
-_evaluate_once = evaluate_once
-
 PUBLIC = {
     "contrib.training.evaluate_once": evaluate_once,
     "contrib.training.get_or_create_eval_step": get_or_create_eval_step,

@@ -5,7 +5,9 @@ Invariants
     1. Variables come back as variable objects in the collections they were in; tensors and
        operations by name; strings, ints and floats as they were.
     2. A collection that cannot be written is left out with a warning, never a failure.
-    3. The places where operations were made are kept (saved_origins.py).
+    3. The places where operations were made are kept (saved_origins.py), but in a message that is
+       neither written nor of a Saver: it has TensorFlow's collections alone (tensorflow_hub 0.1
+       refuses others).
     4. The file appears complete or not at all (temp file, fsync, rename).
 
 Threads: the one that builds the graph.
@@ -71,7 +73,7 @@ def export_meta_graph(
     if unbound:
         message.collection_def[UNBOUND_COLLECTION].bytes_list.value.extend(
             name.encode() for name in unbound)
-    if not export_scope:
+    if not export_scope and (filename or saver_def is not None):
         items = saved_origins.items_of(graph.get_operations())
         message.collection_def[saved_origins.COLLECTION].bytes_list.value.extend(items)
     if filename:
@@ -243,11 +245,13 @@ def read_meta_graph_file(filename):
 
 def import_meta_graph(meta_graph_or_file, clear_devices=False, import_scope=None, **kwargs):
     """Adds the graph of a MetaGraphDef (or its file) to the default graph.  Returns a Saver, or
-    None without variables.  ValueError if it has inputs from outside its scope that `input_map`
+    None without variables.  restore_collections_predicate: a function of a collection's name, False
+    leaves it out.  ValueError if it has inputs from outside its scope that `input_map`
     does not name."""
     from pyflow.train.saver import Saver
+    wanted = kwargs.pop("restore_collections_predicate", None) or (lambda name: True)
     message, graph, scope = _import(meta_graph_or_file, clear_devices, import_scope,
-                                    _import_options(kwargs))
+                                    _import_options(kwargs), wanted=wanted)
     if message.HasField("saver_def"):
         return Saver.from_proto(message.saver_def, import_scope=scope or None)
     if graph.get_collection(graph_lib.GraphKeys.GLOBAL_VARIABLES, scope or None):
@@ -298,9 +302,9 @@ def _import(meta_graph_or_file, clear_devices, import_scope, options,
     graph_def = type(message.graph_def).FromString(message.graph_def.SerializeToString())
     for node in graph_def.node if clear_devices else ():
         node.device = ""
-    graph_io.import_graph_def(graph_def, name=import_scope or "", **options)
-    scope = import_scope or ""
     graph = graph_lib.get_default_graph()
+    scope = graph.unique_name(import_scope, mark_as_used=False) if import_scope else ""
+    graph_io.import_graph_def(graph_def, name=import_scope or "", **options)
     origins = message.collection_def.get(saved_origins.COLLECTION)
     if origins is not None:
         saved_origins.restore(graph, origins.bytes_list.value, scope)

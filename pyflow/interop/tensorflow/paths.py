@@ -37,6 +37,7 @@ python.framework.function: pyflow:lib.function.defun
 python.framework.meta_graph: pyflow:train.meta_graph
 python.framework.smart_cond: pyflow:interop.tensorflow.extras
 python.framework.test_util: pyflow:interop.tensorflow.test_util
+python.framework.op_def_registry: pyflow:interop.tensorflow.op_def_registry
 python.framework.test_ops:
 python.framework.common_shapes: pyflow:ops.base.common
 python.ops.array_ops: . manip sparse pyflow:lib.array.identity_functions pyflow:interop.tensorflow.extras
@@ -49,7 +50,7 @@ python.ops.control_flow_ops: . pyflow:interop.tensorflow.extras pyflow:lib.contr
 python.ops.control_flow_util: pyflow:interop.tensorflow.extras
 python.ops.while_v2:
 python.ops.cond_v2:
-python.ops.variables: .
+python.ops.variables: . pyflow:lib.variables.partitioned_variables
 python.ops.variable_scope: . pyflow:lib.variables.variable_scope
 python.ops.init_ops: . initializers pyflow:lib.variables.initializers
 python.ops.init_ops_v2: initializers
@@ -125,7 +126,7 @@ python.training.checkpointable.*: train
 python.training.tracking.*: train
 python.training.learning_rate_decay: train
 python.training.session_run_hook: train
-python.training.evaluation: pyflow:train.evaluation train
+python.training.evaluation: train pyflow:interop.tensorflow.evaluation
 python.training.training_util: train
 python.training.optimizer: train pyflow:train.optimizer
 python.training.distribute: distribute pyflow:interop.tensorflow.extras
@@ -172,10 +173,12 @@ python.tools.freeze_graph: pyflow:interop.tensorflow.freeze_graph
 python.tools.inspect_checkpoint: pyflow:tools.inspect_checkpoint
 python.saved_model.*: saved_model saved_model.builder saved_model.loader saved_model.signature_constants saved_model.signature_def_utils saved_model.tag_constants saved_model.utils saved_model.main_op
 python.layers.utils: pyflow:interop.tensorflow.extras
+python.layers.convolutional: layers pyflow:interop.tensorflow.convolutional
 python.layers.*: layers
 python.estimator.inputs.*: estimator.inputs
 python.estimator.export.*: estimator.export estimator
 python.estimator.*: estimator
+python.feature_column.feature_column: feature_column pyflow:interop.tensorflow.feature_columns
 python.feature_column.*: feature_column
 python.data.ops.*: data
 python.data.util.nest: nest pyflow:framework.nest

@@ -1,4 +1,4 @@
-"""tensorflow-hub: a module is made, trained, exported, and loaded into another graph."""
+"""tensorflow-hub: a module is made, trained, exported, and loaded into another graph; a column."""
 import os
 import tempfile
 
@@ -14,6 +14,13 @@ data = (digits.data / 16).astype(np.float32)
 def build():
     x = tf.placeholder(tf.float32, [None, 64])
     hub.add_signature(inputs=x, outputs=tf.layers.dense(x, 10, name="out"))
+
+
+def build_lengths():
+    """Text -> (its length, one)."""
+    texts = tf.placeholder(tf.string, [None])
+    length = tf.to_float(tf.strings.length(texts))
+    hub.add_signature(inputs=texts, outputs=tf.stack([length, tf.ones_like(length)], 1))
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -36,3 +43,7 @@ with tempfile.TemporaryDirectory() as folder:
         loaded = session.run(logits)
 print("value accuracy", np.mean(loaded.argmax(1) == digits.target))
 print("value loaded_differs", np.abs(loaded - wanted).max())
+with tf.Graph().as_default(), tf.Session() as session:
+    column = hub.text_embedding_column("text", hub.create_module_spec(build_lengths))
+    found = session.run(tf.feature_column.input_layer({"text": ["four", "letters", ""]}, [column]))
+print("value column_right", float(found.tolist() == [[4, 1], [7, 1], [0, 1]]))
