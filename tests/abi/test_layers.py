@@ -30,7 +30,7 @@ ALLOWED = {
     "session": LIB | {"passes", "plugins", "_executor"},
     "timeline": set(),                  # reads StepStats messages and nothing else
     "train": LIB | {"gradients", "session", "_names", "timeline"},
-    "interop": SESSION | {"timeline", "_names", "python", "train", "examples"},   # profiles of a model; TF's paths
+    "interop": SESSION | {"timeline", "_names", "python", "train", "examples", "feature_column"},   # profiles of a model; TF's paths
     "platform": SESSION | {"examples"},     # MNIST's files
     "saved_model": SESSION | {"train", "interop"},
     "serving": SESSION | {"train", "saved_model"},
