@@ -98,6 +98,7 @@ _VALUE_FIELDS = {
 
 
 _REPEAT_BYTES = 1024        # from here on an array whose end repeats is written without its end
+_REPEAT_MOST = 8 << 20      # up to here: readers bound what a few bytes may grow to
 _VALUE_BYTES = 10           # what an element takes at most in a value field
 
 
@@ -134,8 +135,10 @@ def encode_tensor(array, dtype=None):
 
 def _given(array):
     """How many elements a value field needs: the last of them is repeated to fill the shape, so
-    that tf.constant(0., shape=[1000, 1000]) takes bytes. Small arrays are written whole."""
-    if array.nbytes < _REPEAT_BYTES or array.dtype == object or array.dtype.names is not None:
+    that tf.constant(0., shape=[1000, 1000]) takes bytes. Small and very large arrays are written
+    whole."""
+    if (not _REPEAT_BYTES <= array.nbytes <= _REPEAT_MOST or array.dtype == object
+            or array.dtype.names is not None):
         return array.size
     flat = np.ascontiguousarray(array).reshape(-1)
     flat = flat.view(np.dtype((np.void, array.itemsize))) if array.itemsize > 8 else flat.view(

@@ -124,3 +124,13 @@ def test_training_on_a_dataset():
         for _ in range(200):
             sess.run(step)
         np.testing.assert_allclose(sess.run(w)[:, 0], [1, -2, 3], atol=1e-3)
+
+
+def test_large_arrays_of_one_value_are_as_good_as_others():
+    """They are not written as a few bytes, whose growth readers refuse."""
+    array = np.ones((90, 1 << 18), np.float32)
+    with tf.Graph().as_default():
+        data = tf.data.Dataset.from_tensor_slices(array).batch(89)
+        following = tf.data.make_one_shot_iterator(data).get_next()
+        with tf.Session() as sess:
+            assert sess.run(tf.reduce_sum(following)) == 89 << 18

@@ -27,6 +27,8 @@ NODES = {
     "MaxPoolGradGradWithArgmax": ({"weaker": 6, "accepts": 4}, IN_STEP),
     "MaxPoolGradV2": ({"raises": 4}, "TensorFlow takes a ksize of any rank"),
     "NonMaxSuppressionWithOverlaps": ({"accepts": 2}, IN_STEP),
+    "ParseSequenceExampleV2": ({"wrong": 26}, "of one example: TensorFlow promises vectors of row "
+                               "splits, its kernel delivers scalars"),
     "SampleDistortedBoundingBox": ({"accepts": 1}, IN_STEP),
     "SampleDistortedBoundingBoxV2": ({"accepts": 2}, IN_STEP),
     "SerializeSparse": ({"raises": 9}, "TensorFlow writes sparse tensors that nothing can read"),

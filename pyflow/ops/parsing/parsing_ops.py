@@ -36,11 +36,9 @@ def _sparse(front, count):
 
 def _splits(front, count, single):
     """Row splits of ragged tensors in a batch of shape `front`; of one example: shape `single`."""
-    if front.ndims is None:
-        return [unknown_shape()] * count
-    if not front.ndims:
+    if front.ndims == 0:
         return [TensorShape(single)] * count
-    rows = front.as_list()[0]
+    rows = None if front.ndims is None else front.as_list()[0]
     return [TensorShape([None if rows is None else rows + 1])] * count
 
 
@@ -74,6 +72,7 @@ class ParseExample:
 
 def _example_v2_shape(op):
     front = op.inputs[0].shape.with_rank_at_most(1)
+    op.inputs[1].shape.with_rank_at_most(1)
     ragged = _count(op, "ragged_value_types")
     return (_of_examples(op, front) + [TensorShape([None])] * ragged
             + _splits(front, ragged, [0]))
@@ -155,14 +154,17 @@ def _of_sequences(op, front, lengths, ragged=False):
 
 
 def _sequence_shape(op):
+    op.inputs[1].shape.assert_has_rank(1)
     return _of_sequences(op, op.inputs[0].shape.with_rank(1), lengths=True)
 
 
 def _sequence_v2_shape(op):
+    op.inputs[1].shape.with_rank_at_most(1)
     return _of_sequences(op, op.inputs[0].shape.with_rank_at_most(1), lengths=True, ragged=True)
 
 
 def _single_sequence_shape(op):
+    op.inputs[1].shape.assert_has_rank(1)
     return _of_sequences(op, op.inputs[0].shape.with_rank(0), lengths=False)
 
 
