@@ -68,7 +68,7 @@ LIBRARIES = [
         Bar("off_numpy", "<=", 1e-6, "float64 rounding beside the formulas in NumPy"),
         Bar("likelihood_gain", ">=", 20, "without training it is 0"),
         Bar("mean_error", "<=", 0.5, "a mean of zeros is off by 1")],
-        needs=("tabulate", "multipledispatch", "pytest", "h5py", "pandas<3")),
+        needs=("decorator", "tabulate", "multipledispatch", "pytest", "h5py", "pandas<3")),
     Library("cleverhans==3.0.1", "cleverhans_attacks", [
         Bar("clean_accuracy", ">=", 0.95, CHANCE),
         Bar("fgm_accuracy", "<=", 0.1, "without an attack it is that of clean digits"),
