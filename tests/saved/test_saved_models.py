@@ -158,7 +158,7 @@ def test_check_and_explain(capfd):
     assert "    input  word: string [?], word:0\n" in out
     assert "w  float32[4, 3]  mean" in out
     status, out, err = pyflow(capfd, "check", DATA / "graph", "--tags", "nothing")
-    assert status == 1 and "Available tag-sets" in err
+    assert status == 2 and "Available tag-sets" in err
 
 
 # ---------------------------------------------------------------- written
