@@ -224,15 +224,16 @@ def test_command_there_and_back(tmp_path, monkeypatch, capsys):
         ANSWERS[0].check(array, "lstm", index)
 
 
-@pytest.mark.parametrize("args, said", [
-    (["nothing.pb", "-o", "x.onnx"], "nothing.pb: No such file"),
-    ([str(HERE.parent / "frozen" / "strings.pb"), "-o", "x.onnx"], "StringLength: ONNX's strings"),
-    ([str(HERE.parent / "frozen" / "lenet.pb"), "-o", "x.onnx", "--outputs", "none"], "none"),
-    ([str(HERE.parent / "frozen" / "lenet.pb"), "-o", "x.onnx", "--opset", "99"], "opset 99"),
+@pytest.mark.parametrize("args, said, status", [
+    (["nothing.pb", "-o", "x.onnx"], "nothing.pb: No such file", 2),
+    ([str(HERE.parent / "frozen" / "strings.pb"), "-o", "x.onnx"], "StringLength: ONNX's strings",
+     1),
+    ([str(HERE.parent / "frozen" / "lenet.pb"), "-o", "x.onnx", "--outputs", "none"], "none", 1),
+    ([str(HERE.parent / "frozen" / "lenet.pb"), "-o", "x.onnx", "--opset", "99"], "opset 99", 1),
 ])
-def test_command_says_what_is_wrong(args, said, tmp_path, monkeypatch, capsys):
+def test_command_says_what_is_wrong(args, said, status, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert command.main(["convert", *args]) == 1
+    assert command.main(["convert", *args]) == status
     assert said in capsys.readouterr().err
     assert not (tmp_path / "x.onnx").exists()
 

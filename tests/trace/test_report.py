@@ -68,7 +68,7 @@ def test_spans_and_sizes():
 def test_what_is_no_trace(tmp_path, text, why, capsys):
     path = tmp_path / "x"
     path.write_bytes(text)
-    assert trace.main([str(path)]) == 1
+    assert trace.main([str(path)]) == 2
     assert why in capsys.readouterr().err
     path.write_text(json.dumps({"traceEvents": []}))
     assert trace.main([str(path)]) == 1 and "no kernels" in capsys.readouterr().err
