@@ -79,11 +79,8 @@ def trained(name, turns, threads):
         return session.make_callable([loss, step])
 
 
-THREADS = 2
-
-
-def measure(name, rounds):
-    idle = trained(name, 0)
+def measure(name, rounds, threads=1):
+    idle = trained(name, 0, threads)
     for _ in range(5):
         idle()
     step = statistics.median(timed(idle) for _ in range(20))
