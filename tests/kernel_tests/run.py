@@ -248,11 +248,16 @@ def report(results):
                                  if kind(cause) == "failed")
     lines += ["", "What the failed ones say:", ""]
     for cause, count in causes.most_common():
-        said = " ".join(re.sub(r"\S*/\S*_test\S*", "FILE", cause).split())[:80]
+        said = _without_paths(cause)[:80]
         lines.append(f"- {count} x `{said.replace('`', chr(39))}`")
     total = {k: sum(r[k] for r in results.values()) for k in ("passed", "failed")}
     lines[1:1] = ["", f"{total['passed']} of {sum(total.values())} tests pass."]
     return "\n".join(lines) + "\n"
+
+
+def _without_paths(text):
+    """Text in one line, without the paths of the machine that it was said on."""
+    return " ".join(re.sub(r"\S*/\S*_test\S*|(?<![\w.])/[\w.+-]+/\S*", "FILE", text).split())
 
 
 def summary(results, least):

@@ -7,6 +7,15 @@ _spec = importlib.util.spec_from_file_location("kernel_tests_run", HERE / "run.p
 run = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(run)
 
+
+def test_a_page_names_no_path_of_a_machine():
+    cause = "RuntimeError: closed at /opt/x.y/lib/python3/a.py:7, of shape 1/2, in\n  a/b_test.py"
+    cause_of = {"T.a": cause}
+    result = dict(passed=1, failed=1, worded=0, dropped=0, skipped=0, broken="", causes=cause_of)
+    page = run.report({"o/r@0123456789ab:tensorflow/x_test.py": result})
+    assert "closed at FILE of shape 1/2, in FILE" in page
+
+
 PRINTED = """\
 testA (__main__.T.testA) ... ok
 testB (__main__.T.testB) ... ERROR

@@ -213,8 +213,10 @@ def record(program, key, value, most=1):
 def check(program, value, printed, code):
     """"ok", "ran" where TensorFlow's end value is not recorded yet, or why the program fails."""
     if code != 0:
-        last = [line for line in printed.splitlines() if line.strip()][-1:]
-        return f"exit {code}: {' '.join(last)[:200]}"
+        last = " ".join([line for line in printed.splitlines() if line.strip()][-1:])
+        # results are kept, without the paths of the machine
+        last = re.sub(r"(?<![\w.])/[\w.+-]+/\S*", "FILE", last)
+        return f"exit {code}: {last[:200]}"
     if value is None:
         return "no end value in its output"
     if not program.options["tf"]:
