@@ -50,7 +50,7 @@ class Fence(NamedTuple):
     @classmethod
     def parse(cls, text):
         """The Fence of its text. tf.errors.InvalidArgumentError if it is none."""
-        found = re.fullmatch(r"([0-9]{1,10}):([0-9a-f]{16})", text) if isinstance(text, str) else None
+        found = isinstance(text, str) and re.fullmatch(r"([0-9]{1,10}):([0-9a-f]{16})", text)
         if not found or int(found[1]) > LARGEST or not int(found[2], 16):
             raise errors.InvalidArgumentError(None, None, (
                 f"fencing number {str(text)[:60]!r}: expected EPOCH:INCARNATION, as "

@@ -90,8 +90,8 @@ def check_listen(address, credentials=None, insecure=False):
     raise errors.PermissionDeniedError(None, None, (
         f"a server on {address!r} could be reached from other machines, and whoever reaches it may "
         f"run anything in it. Give it certificates (`python -m pyflow cluster make-certificates "
-        f"FOLDER --hosts ...`, then {VARIABLE}=FOLDER), let it listen on localhost or unix:PATH, or "
-        f"say insecure=True (launch: --insecure) if all who reach that network are trusted"))
+        f"FOLDER --hosts ...`, then {VARIABLE}=FOLDER), let it listen on localhost or unix:PATH, "
+        f"or say insecure=True (launch: --insecure) if all who reach that network are trusted"))
 
 
 # ---------------------------------------------------------------- servers and channels

@@ -130,7 +130,8 @@ def test_the_command(tmp_path):
     assert done.returncode == 0, done.stderr
     assert str(tmp_path / "c" / "ps-0") in done.stdout and "ca.key" in done.stdout
     security.Credentials.load(tmp_path / "c", "worker-0")
-    done = subprocess.run([*words, tmp_path / "d", "--hosts", "a:1"], capture_output=True, text=True)
+    done = subprocess.run([*words, tmp_path / "d", "--hosts", "a:1"], capture_output=True,
+                          text=True)
     assert done.returncode == 2 and "host 'a:1'" in done.stderr
 
 
