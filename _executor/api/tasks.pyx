@@ -43,7 +43,7 @@ cdef void drop_python(void* arg) noexcept nogil:
         if not pf_host_ended():
             Py_DECREF(<object>arg)
 
-cdef tuple GLANCES = ("", "step", "key", "run", "call", "block", "send")
+cdef tuple GLANCES = ("", "step", "key", "run", "call", "block", "node")
 
 cdef list rows_of(pf_glance* g):
     cdef list found = []
@@ -205,7 +205,7 @@ cdef class Task:
 
     def glance(self):
         """What the task's steps wait for now: [(kind, session, step, id, seconds, a, b, text, text, text)], kinds and numbers as in
-        core/host/host.h and core/step/glance.pyx; ("cut", ...) last if there was more than fits."""
+        core/host/host.h and core/step/waiting.pyx; ("cut", ...) last if there was more than fits."""
         cdef pf_glance g
         cdef list found
         memset(&g, 0, sizeof(g))

@@ -22,8 +22,8 @@ import logging
 import threading
 from concurrent import futures
 
-from pyflow.distributed import (master, master_service, messages, remote_worker, routes, rpc,
-                                services, worker, worker_service)
+from pyflow.distributed import (client, look, master, master_service, messages, remote_worker, routes,
+                                rpc, services, timeouts, worker, worker_service)
 from pyflow.framework import errors, protos
 from pyflow.session import runtime, targets
 from pyflow.train import cluster_spec
@@ -59,12 +59,16 @@ class Server:
         _check_protocol(self._server_def.protocol)
         self._worker = worker.Worker(name, self._server_def.default_session_config, epoch=epoch)
         self._worker.lease = lease
+        self._worker.cluster_def = self._server_def.cluster.SerializeToString()
+        self._worker.timeouts = timeouts.table(lease, BEAT, client.LEASE, master.GRACE)
         self._channels = remote_worker.Channels(credentials)
         addresses = _addresses(self._server_def.cluster)
         tasks = master.Tasks(self._worker, addresses, self._connect)
-        self._place = master.Place(tasks)
+        tasks.channels = self._channels
+        self._place = self._worker.place = master.Place(tasks)
         self._tasks, self._over, self._started = tasks, threading.Event(), False
-        self._lock = threading.Lock()
+        self._worker.on_ready, self._worker.on_bye = self._ready, self._bye
+        self._lock, self._stopped = threading.Lock(), threading.Event()
         self._listen(address, insecure, credentials)
         if start:
             self.start()
@@ -126,12 +130,48 @@ class Server:
             self._grpc.start()
             targets.register(self.target, self._place)
             threading.Thread(target=self._beat, name="pyflow-beat", daemon=True).start()
+            threading.Thread(target=self._say_ready, name="pyflow-ready", daemon=True).start()
         _log.info("%r listens", self)
 
     def join(self):
-        """Blocks until the server is stopped; Ctrl-C gets through."""
+        """Blocks until the server is stopped, by this process or because the job is over (another
+        task's `stop_cluster`, `python -m pyflow cluster stop`); Ctrl-C gets through."""
         while not self._over.wait(0.5):
             pass
+        self._stopped.wait(10.0)        # so that the process may end
+
+    def stop_cluster(self, why="the job is over"):
+        """Stops every task of the cluster, this one last: their `join` returns.  Tasks that do not
+        answer are left out."""
+        others = {t: a for t, a in self._tasks.addresses.items() if t != self._worker.name}
+        asker = look.Asker(others, self._channels)
+        asker.ask_all("Bye", messages.ByeRequest(why=why, sender=self._worker.name))
+        self.stop()
+
+    def _bye(self, why):
+        """The job is over, somebody says; the answer goes out first."""
+        threading.Timer(0.05, self.stop).start()
+
+    def _ready(self, task, incarnation, address):
+        """A task has begun to listen: who waits for it need not find out by itself."""
+        if self._tasks.addresses.get(task):
+            self._tasks.woken(task)
+
+    def _say_ready(self):
+        """Tells the other tasks that this one listens; those that are not there learn it when they
+        ask."""
+        others = {t: a for t, a in self._tasks.addresses.items() if t != self._worker.name}
+        channels = self._channels.another()
+        request = messages.ReadyRequest(task=self._worker.name, address=self._address,
+                                        incarnation=self._worker.incarnation)
+        calls = []
+        for address in others.values():
+            stub = rpc.Stub(channels.get(address), "WorkerService",
+                            {"Ready": services.WORKER["Ready"]})
+            calls.append(stub.Ready.future(request, timeout=1.0))
+        for call in calls:
+            call.exception()
+        channels.close()
 
     def stop(self):
         """Cancels its sessions' steps, forgets its variables, frees the port.  Twice is once.
@@ -158,6 +198,7 @@ class Server:
         self._grpc.stop(0).wait()
         self._pool.shutdown(wait=False)
         self._channels.close()
+        self._stopped.set()
 
     def __del__(self):
         if getattr(self, "_grpc", None) is not None and not self._over.is_set() \

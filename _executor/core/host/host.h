@@ -159,11 +159,11 @@ void pf_rendezvous_fail(pf_rendezvous *r, const pf_error *why);
 int32_t pf_rendezvous_error(pf_rendezvous *r, pf_error *out);
 int32_t pf_rendezvous_reader(pf_rendezvous *r, pf_str key, pf_reader *out);
 
-/* What steps wait for, told row by row (glance.pyx, step/glance.pyx). */
+/* What steps wait for, told row by row (glance.pyx, step/waiting.pyx). */
 enum {
   PF_GLANCE_STEP = 1,         /* one of a task's table; text: why it failed; a: 1 early, 2 open; b: bytes that wait in it */
   PF_GLANCE_KEY,              /* of such a step; text: the key; a: 1 sent and not received, 2 waited for; b: bytes */
-  PF_GLANCE_RUN, PF_GLANCE_CALL, PF_GLANCE_BLOCK, PF_GLANCE_SEND
+  PF_GLANCE_RUN, PF_GLANCE_CALL, PF_GLANCE_BLOCK, PF_GLANCE_NODE
 };
 typedef struct pf_glance_row {
   int32_t kind, size, text[3], pad; /* size: of the row with its texts; text: their lengths */

@@ -318,7 +318,7 @@ void pf_watch_unpin(pf_step *s);
 int32_t pf_watch_cancel(pf_state *state, pf_status why, const char *message);
 int64_t pf_watch_report(char *text, int64_t room);
 void pf_watch_glance(pf_task *task, pf_glance *g);      /* the task's watched steps */
-void pf_step_glance(pf_step *leader, pf_glance *g);     /* glance.pyx: of one, watch.pyx's lock held */
+void pf_step_glance(pf_step *leader, pf_glance *g);     /* waiting.pyx: of one, watch.pyx's lock held */
 
 /* extents.pyx */
 pf_tensor *pf_tensor_settled(pf_tensor *take);      /* itself, or a copy on the heap if it lies in an extent; NULL */

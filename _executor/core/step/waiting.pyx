@@ -4,7 +4,8 @@
     RUN     text: -; a: nodes of the plan
     CALL    an asynchronous or blocking kernel under way; text: node, op, "container/name" of the first handle it was given
     BLOCK   text: first node, its op, successors as "3,17"; a: its number; b: predecessors missing, 0 ready, -1 running
-    SEND    a node that hands a tensor to another task, in a block that is not done; text: node, op; a: the block
+    NODE    a node of a block that is not done which others may wait for: it hands a tensor to another task, is asynchronous, or
+            uses a resource; text: node, op; a: the block
 
 Blocks of a loop's iterations are left out; their calls are not.  Slots and counters are read while they change.
 
@@ -72,6 +73,18 @@ cdef pf_str successors(pf_plan* plan, const pf_block* b, char* text, int32_t roo
     found.len = at
     return found
 
+cdef bint others_wait_for(const pf_node_info* n) noexcept nogil:
+    cdef int32_t k
+    if n.op.len >= 5 and memcmp(n.op.data + n.op.len - 5, b".Send", 5) == 0:
+        return True
+    if n.kernel != NULL and n.kernel.kernel.flags & <uint32_t>PF_KERNEL_ASYNC:
+        return True
+    if n.call != NULL:
+        for k in range(n.call.n_in):
+            if n.call.in_type[k] == PF_RESOURCE or n.call.in_type[k] == PF_VARIANT or n.call.in_type[k] >= 100:
+                return True
+    return False
+
 cdef void add_block(pf_glance* g, pf_glance_row row, pf_plan* plan, const pf_block* b) noexcept nogil:
     cdef char text[2000]
     cdef const pf_node_info* n
@@ -81,10 +94,10 @@ cdef void add_block(pf_glance* g, pf_glance_row row, pf_plan* plan, const pf_blo
     n = plan.instrs[b.begin].about if not empty else NULL
     pf_glance_add(g, row, n.name if n != NULL else no_text(), n.op if n != NULL else no_text(),
                   successors(plan, b, text, sizeof(text)))
-    row.kind = PF_GLANCE_SEND
+    row.kind = PF_GLANCE_NODE
     for k in range(b.begin, b.end):
         n = plan.instrs[k].about
-        if n != NULL and n.op.len >= 5 and memcmp(n.op.data + n.op.len - 5, b".Send", 5) == 0:
+        if n != NULL and others_wait_for(n):
             pf_glance_add(g, row, n.name, n.op, no_text())
 
 cdef void add_slab(pf_glance* g, pf_glance_row row, pf_slab* s) noexcept nogil:
