@@ -9,6 +9,7 @@ Threads: any.
 import time
 
 from pyflow.distributed import messages
+from pyflow.framework import protos
 
 SAMPLES = 5
 
@@ -43,3 +44,25 @@ def offset_ns(ask, samples=SAMPLES):
         if best is None or half < best[1]:
             best = reply.wall_ns - (before + half), half
     return best
+
+
+def shifted(data, ns):
+    """A RunMetadata's bytes with all times of its StepStats `ns` nanoseconds later."""
+    if abs(ns) < 1000:
+        return data
+    found = protos.RunMetadata.FromString(data)
+    shift(found.step_stats, ns)
+    return found.SerializeToString()
+
+
+def shift(step_stats, ns):
+    """Makes all times of a StepStats `ns` nanoseconds later."""
+    for device in step_stats.dev_stats:
+        for node in device.node_stats:
+            node.all_start_micros += ns // 1000
+            if node.scheduled_micros:
+                node.scheduled_micros += ns // 1000
+            if node.all_start_nanos:
+                node.all_start_nanos += ns
+            if node.scheduled_nanos:
+                node.scheduled_nanos += ns

@@ -20,7 +20,8 @@ import os
 import threading
 import time
 
-from pyflow.distributed import look, messages, remote_worker, tensors, why, worker_service
+from pyflow.distributed import (clocks, look, messages, remote_worker, tensors, tracing, why,
+                                worker_service)
 from pyflow.distributed import worker as worker_lib
 from pyflow.framework import errors
 from pyflow.framework.device import DeviceSpec, parsed
@@ -568,19 +569,35 @@ class ClusterStep:
         worker, link = part.worker, self._link
 
         def done(running, trace):
-            if trace is not None and part.plan is None:
-                metadata.add_elsewhere(self._trace, trace)
+            if trace is not None and self._trace is not None:
+                metadata.add_elsewhere(self._trace, tracing.step_stats(trace) if worker.local else
+                                       clocks.shifted(trace, -worker.offset_ns()))
             self._ran(part, running)
         if part.plan is not None:
-            return part.plan.start(args, self._backstop_ms, callback=lambda s: done(s, None),
-                                   task=worker.task, session=link.number, step=self.number,
-                                   trace=self._trace)
+            return self._start_own(part, args)
         if worker.local:
             return worker.start(part.graph, link.number, self.number, args, done,
-                                self._backstop_ms, 0)
+                                self._backstop_ms, level)
+        if level:
+            worker.offset_ns()                  # asked for now: not while its answer is read
         sent = [tensors.encode(a, t) for a, t in zip(args, part.types)]
         return worker.start(part.graph, link.number, self.number, sent, done, self._backstop_ms,
                             level, link.take_cleaning(worker))
+
+    def _start_own(self, part, args):
+        """A part of the master's own task."""
+        worker, trace = part.worker, self._trace
+        if trace is None and worker.tracer.on:
+            level = worker.tracer.level(0)
+            trace = runtime.executor().Trace(level) if level else None
+
+        def done(started):
+            worker.steps_done += 1
+            if trace is not None and worker.tracer.on:
+                worker.tracer.add(self._link.number, self.number, tracing.step_stats(trace))
+            self._ran(part, started)
+        return part.plan.start(args, self._backstop_ms, callback=done, task=worker.task,
+                               session=self._link.number, step=self.number, trace=trace)
 
     # ------------------------------------------------------------ as partitions end
 

@@ -17,11 +17,12 @@ import queue
 import threading
 import time
 
-from pyflow.distributed import messages, probe, rpc, services, tensors, worker_service
+from pyflow.distributed import clocks, messages, probe, rpc, services, tensors, worker_service
 from pyflow.framework import errors
 from pyflow.session import runtime
 
 STATUS_SECONDS = 10.0                   # for a server that listens to answer
+OFFSET_SECONDS = 30.0                   # clocks drift: then their offset is measured anew
 START_SECONDS = 30.0                    # for one to be there at all, its process just started
 
 
@@ -184,6 +185,7 @@ class RemoteWorker:
         self.name, self.address, self._channels, self._me = name, address, channels, me
         self._lock, self._stream, self._status = threading.Lock(), None, None
         self._waiting, self._closed = 0, False      # how many wait for it to be there
+        self._offset = None                         # (ns, when it was measured)
 
     def __repr__(self):
         return f"<RemoteWorker {self.name} at {self.address}>"
@@ -242,6 +244,12 @@ class RemoteWorker:
     def clock(self):
         """As Worker.clock."""
         return self._call("Clock", messages.Empty(), STATUS_SECONDS)
+
+    def offset_ns(self):
+        """Its wall clock minus this process's; asked for again after OFFSET_SECONDS."""
+        if self._offset is None or time.monotonic() - self._offset[1] > OFFSET_SECONDS:
+            self._offset = clocks.offset_ns(self.clock)[0], time.monotonic()
+        return self._offset[0]
 
     def kernels(self):
         """[{op, device, where}] of all its kernels."""

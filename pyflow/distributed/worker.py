@@ -293,7 +293,7 @@ class Worker:
         thread.  Returns the executor's Started.  Raises StepError, also for arguments that do not
         fit."""
         plan, session = self.plan(number, graph), self._session(number)
-        level = self.tracer.level(level)
+        asked, level = level, self.tracer.level(level)
         trace = self._executor.Trace(level) if level else None
         key = (step, graph)
 
@@ -302,7 +302,7 @@ class Worker:
             self.steps_done += 1
             if trace is not None and self.tracer.on:
                 self.tracer.add(number, step, tracing.step_stats(trace))
-            done(started, trace)
+            done(started, trace if asked else None)
         try:
             started = plan.start(args, timeout_ms, callback=over, task=self.task, session=number,
                                  step=step, trace=trace)

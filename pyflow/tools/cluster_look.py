@@ -17,6 +17,7 @@ from pyflow.distributed import look
 from pyflow.tools import cluster_show
 
 SAMPLE = 0.3                            # seconds between the two looks that give steps per second
+LEAST = 0.2                             # seconds: a step that is younger is not waiting yet
 
 
 def add_to(commands):
@@ -34,7 +35,17 @@ def add_to(commands):
     found.add_argument("--json", action="store_true", help="for programs")
     found = command("top", _top, "the same, again and again")
     found.add_argument("--interval", type=float, default=1.0, metavar="S", help="seconds (1)")
-    found.add_argument("--count", type=int, default=0, metavar="N", help="how often; 0: until Ctrl-C")
+    found.add_argument("--count", type=int, default=0, metavar="N",
+                       help="how often; 0: until Ctrl-C")
+    found = command("why", _why, "who waits for what from whom, the culprit first")
+    found.add_argument("--json", action="store_true", help="for programs")
+    found.add_argument("--least", type=float, default=LEAST, metavar="S", help="steps younger than "
+                       f"that are of no interest ({LEAST:g})")
+    found = command("trace", _trace, "the next steps of all tasks as one trace for Perfetto")
+    found.add_argument("--steps", type=int, default=10, metavar="N", help="of each task (10)")
+    found.add_argument("--seconds", type=float, default=10.0, metavar="S", help="at most (10)")
+    found.add_argument("--out", default="cluster_trace.json", metavar="FILE", help="JSON trace "
+                       "events (cluster_trace.json)")
     command("stop", _stop, "tells every task that the job is over")
 
 
@@ -85,6 +96,31 @@ def _top(cluster, args):
         before, left = now, left - 1
         if left == 0:
             return int(_silent(now))
+
+
+def _why(cluster, args):
+    from pyflow.distributed import why
+    found = why.of_cluster(cluster, args.least)
+    if args.json:
+        print(json.dumps({"culprits": [c._asdict() for c in found.culprits],
+                          "waits": [r._asdict() for r in found.rows]}, indent=1))
+    else:
+        print(found.text(most=1000))
+    return int(bool(found.culprits))
+
+
+def _trace(cluster, args):
+    from pyflow import timeline
+    from pyflow.distributed import merged_trace
+    steps, notes = merged_trace.record(cluster, max(1, args.steps), args.seconds)
+    with open(args.out, "w", encoding="utf-8") as file:
+        merged_trace.write(steps, file)
+    for note in notes:
+        print(note, file=sys.stderr)
+    print(f"{args.out}: {len(steps)} steps of {len(cluster.tasks)} tasks")
+    if steps:
+        print(timeline.critical_text(max(steps, key=merged_trace.length).stats))
+    return int(not steps)
 
 
 def _stop(cluster, args):

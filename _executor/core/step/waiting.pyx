@@ -18,10 +18,15 @@ cdef enum:
     MOST_SUCCESSORS = 150
 
 cdef pf_str object_name(const pf_object* o, char* text, int32_t room) noexcept nogil:
+    cdef const char* container = o.container
+    cdef const char* name = o.name
     cdef pf_str found
+    if container == NULL:
+        container = b""
+    if name == NULL:
+        name = b""
     found.data = text
-    found.len = min(snprintf(text, room, b"%s/%s", o.container if o.container != NULL else b"",
-                             o.name if o.name != NULL else b""), room - 1)
+    found.len = min(snprintf(text, room, b"%s/%s", container, name), room - 1)
     return found
 
 cdef pf_str resource_of(pf_call* c, char* text, int32_t room) noexcept nogil:
@@ -66,7 +71,10 @@ cdef pf_str successors(pf_plan* plan, const pf_block* b, char* text, int32_t roo
     cdef int32_t at = 0
     cdef uint32_t k
     for k in range(b.succ_begin, min(b.succ_end, b.succ_begin + MOST_SUCCESSORS)):
-        at += snprintf(text + at, room - at, b",%u" if at else b"%u", plan.succs[k])
+        if at:
+            text[at] = c','
+            at += 1
+        at += snprintf(text + at, room - at, b"%u", plan.succs[k])
         if at > room - 16:
             break
     found.data = text
