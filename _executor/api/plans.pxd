@@ -7,3 +7,9 @@ cdef class Plan:
     cdef object texts           # PlanTexts, once a trace was kept (records.pyx)
     cdef int64_t serial         # its number in the process, once a Spool asked; 0: not yet
     cdef object __weakref__
+
+cdef class Parts:
+    cdef readonly tuple plans
+    cdef tuple args, rets
+    cdef readonly int n_args, n_rets
+    cdef object __weakref__
