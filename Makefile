@@ -26,7 +26,7 @@
 # make compile-all   the core, the runtime and all kernels with GCC 11, clang, and for aarch64, armhf and musl, without a warning
 #              (COMPILERS="gcc-13 clang-16:syntax"); and for aarch64 run under qemu
 # make test-matrix   the wheel with the oldest and newest NumPy, protobuf and cffi, for each Python here (MATRIX="--python 3.11")
-# make sanitize      random graphs under TSan and ASan/UBSan (COUNT=10000)
+# make sanitize      random graphs, schedules and pipelines under TSan and ASan/UBSan (COUNT=10000)
 # make queue-schedules   random schedules of calls on queues against a model (COUNT=1000000; minutes)
 # make fuzz-ops      bad calls of every op, plain and under ASan and UBSan (COUNT=10000 of each; hours)
 # make fuzz-saved    damaged checkpoints of TensorFlow's and SavedModels (COUNT=100000; minutes)
@@ -187,7 +187,10 @@ sanitize: .venv/installed-tests
 	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py thread --script step_orders.c --count $(or $(COUNT),100000)
 	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py thread --script task_orders.py --count $(or $(COUNT),5000)
 	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py thread --script ../queues/schedules.py --count $(or $(COUNT),100000)
+	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py thread --script ../queues/schedules.py --count $(or $(COUNT),100000) --threads 3
+	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py thread --script ../data/random_pipelines.py --count $(or $(COUNT),1000)
 	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py address --count $(or $(COUNT),10000)
+	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py address --script ../data/random_pipelines.py --count $(or $(COUNT),1000)
 
 queue-schedules: .venv/installed-tests
 	$(BIN)/python tests/queues/schedules.py --count $(or $(COUNT),1000000) --seed 1
