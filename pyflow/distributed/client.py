@@ -13,7 +13,7 @@ Threads: any.
 import threading
 import weakref
 
-from pyflow.distributed import messages, remote_worker, rpc, services, tensors, worker
+from pyflow.distributed import messages, remote_worker, rpc, security, services, tensors, worker
 from pyflow.framework import errors
 from pyflow.session import devices as devices_lib
 from pyflow.session import failures, metadata, runtime, targets
@@ -25,7 +25,7 @@ LEASE = 10.0
 
 def place_of(target):
     """The place of "grpc://host:port"."""
-    return Place(target.partition("://")[2], None)
+    return Place(target.partition("://")[2], security.Credentials.of_environment())
 
 
 class Place:

@@ -30,7 +30,7 @@ GetStatusResponse: 1 task string; 2 incarnation uint64; 3 device *DeviceMessage;
     int64; 19 lease double; 20 link *string; 21 cluster_def bytes; 22 host string
 SessionRequest: 1 session uint64; 2 isolate bool; 3 master string; 4 route *RouteMessage; 5 config
     bytes; 6 lease double; 7 incarnation uint64
-RouteMessage: 1 task string; 2 incarnation uint64; 3 address string
+RouteMessage: 1 task string; 2 incarnation uint64; 3 address string; 4 link *string
 RegisterGraphRequest: 1 session uint64; 2 graph bytes; 3 options bytes; 4 const_name string; 5
     const_dtype int32; 6 const_shape *int64; 7 const_bytes bytes; 8 incarnation uint64; 9 deterministic bool; 10 op *string; 11
     route *RouteMessage
