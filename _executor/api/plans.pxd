@@ -3,7 +3,7 @@ from look_h cimport *
 cdef class Plan:
     cdef pf_plan* p
     cdef readonly int n_args, n_rets
-    cdef bint tiny
+    cdef readonly bint tiny     # a short step of the host that cannot wait
     cdef object texts           # PlanTexts, once a trace was kept (records.pyx)
     cdef int64_t serial         # its number in the process, once a Spool asked; 0: not yet
     cdef object __weakref__

@@ -45,17 +45,17 @@ class Links:
 
     kinds: those it offers and uses, of KINDS.  host: where tcp listens; insecure: beyond this
     machine, too.  lease: seconds of silence after which a peer is lost.  lost(name, incarnation,
-    code, message): called when a connection is lost."""
+    code, message): called when a connection is lost.  listen: False for one that only connects."""
 
     def __init__(self, worker, kinds, host="127.0.0.1", insecure=False, lease=2.5, epoch=0,
-                 lost=None):
+                 lost=None, listen=True):
         self.kinds, self._insecure, self._machine = tuple(kinds), insecure, machine()
         self.net, self.offers = None, []
         self._lock, self._failed = threading.Lock(), set()
         if not self.kinds:
             return
         self.net = runtime.executor().Net(worker.task, lease=lease, epoch=epoch, lost=lost)
-        for kind in self.kinds:
+        for kind in self.kinds if listen else ():
             try:
                 address = self.net.listen(kind, "" if kind == "unix" else f"{host}:0",
                                           insecure=insecure)

@@ -116,6 +116,7 @@ class SessionLink:
         self._opened, self._lock = {}, threading.Lock()
         self._steps = itertools.count(1)
         self._running, self._to_clean, self._closed = set(), {}, False
+        self._tokens = set()                        # of the steps that run here alone
         tasks.own.open_session(self.number, self.isolate)
         self._opened[tasks.own.name] = tasks.own
         place.sessions.add(self)
@@ -175,6 +176,22 @@ class SessionLink:
         if closed:
             step.cancel("the session was closed")
 
+    def cancellable(self, run):
+        """A plan's `run` that ends when the session is closed: its state, the server's, goes on."""
+        token_class, step_error = runtime.executor().CancelToken, runtime.executor().StepError
+
+        def run_until_closed(*args, **options):
+            token = token_class()
+            with self._lock:
+                if self._closed:
+                    raise step_error(errors.CANCELLED, "the session was closed")
+                self._tokens.add(token)
+            try:
+                return run(*args, cancel=token, **options)
+            finally:
+                self._tokens.discard(token)
+        return run_until_closed
+
     def over(self, step, number, workers):
         """A step is over everywhere, or given up: what it left behind is to go."""
         with self._lock:
@@ -207,9 +224,15 @@ class SessionLink:
     def cancel(self, why="cancelled"):
         """Ends every step that runs, now and from now on."""
         with self._lock:
-            self._closed, running = True, list(self._running)
-        for step in running:
+            self._closed, running = True, [*self._running, *self._tokens]
+        for step in self._running.copy():
             step.cancel(why)
+        for _ in range(200):                        # one may be about to begin
+            for token in list(self._tokens):
+                token.cancel(why)
+            if not self._tokens:
+                break
+            time.sleep(0.005)
         if self.isolate:
             self.tasks.own.session_state(self.number).cancel(why)
         return len(running)
@@ -355,7 +378,10 @@ class Compiler(plans.Compiler):
         tasks = {partition_split.partition_name(n.device) for n in graph.nodes}
         check_edges(graph, self._foreign(tasks))
         if tasks <= {own}:
-            return super()._cut_and_compile(graph, work, dump)
+            compiled = super()._cut_and_compile(graph, work, dump)
+            if not compiled.observed and not getattr(compiled.plan, "tiny", False):
+                compiled.run, compiled.observed = self.link.cancellable(compiled.plan.run), True
+            return compiled
         parts = partition_split.split(graph, "task", work.waits, work.incarnation, link_between)
         compiled, graphs, origins, steps = None, [], {}, []
         for number, part in enumerate(parts):

@@ -59,7 +59,8 @@ ExtendSessionRequest: 1 session string; 2 graph_def bytes; 3 origin *bytes; 4 ve
 MakeCallableRequest: 1 session string; 2 feed *string; 3 fetch *string; 4 target *string; 5 version
     uint64; 6 joined *JoinedMessage
 JoinedMessage: 1 tensor string; 2 reads string
-MakeCallableResponse: 1 callable uint64; 2 graph *bytes
+MakeCallableResponse: 1 callable uint64; 2 graph *bytes; 3 here RouteMessage; 4 served uint64; 5
+    number uint64
 RunCallableRequest: 1 session string; 2 callable uint64; 3 feed *TensorMessage; 4 timeout_ms int64;
     5 trace int32
 RunCallableResponse: 1 fetch *TensorMessage; 2 step_stats bytes

@@ -241,6 +241,17 @@ class Worker:
             self.links.serve(graph, plan)
         return graph
 
+    def adopt(self, number, plan):
+        """Serves a plan of a session's to peers over links; its number, 0 without links."""
+        if self.links is None or self.links.net is None:
+            return 0
+        session, graph = self._session(number), next(self._numbers)
+        with self._lock:
+            self._graphs[graph] = plan
+            session.graphs[graph] = None
+        self.links.serve(graph, plan)
+        return graph
+
     def deregister(self, number, graphs):
         """Forgets plans."""
         with self._lock:
