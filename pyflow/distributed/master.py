@@ -116,6 +116,7 @@ class SessionLink:
         self._opened, self._lock = {}, threading.Lock()
         self._steps = itertools.count(1)
         self._running, self._to_clean, self._closed = set(), {}, False
+        self._dropped = []                          # [(worker, number of a graph)]
         self._tokens = set()                        # of the steps that run here alone
         tasks.own.open_session(self.number, self.isolate)
         self._opened[tasks.own.name] = tasks.own
@@ -217,7 +218,16 @@ class SessionLink:
                 steps = self.take_cleaning(worker)
                 if steps:
                     worker.clean(self.number, steps)
+            if worker is not self.tasks.own:
                 worker.touch([self.number])
+        with self._lock:
+            dropped, self._dropped = self._dropped, []
+        for worker, graph in dropped:
+            worker.deregister(self.number, [graph])
+
+    def drop(self, worker, graph):
+        """A plan is not needed any more: its worker hears so, not from this thread."""
+        self._dropped.append((worker, graph))
 
     # ------------------------------------------------------------ what Session asks of its state
 
@@ -518,11 +528,8 @@ class ClusterPlan:
 
     def __del__(self):
         for part in self._parts:
-            if part.plan is None and not self._link._closed:
-                try:
-                    part.worker.deregister(self._link.number, [part.graph])
-                except Exception:
-                    pass                # the session is over, or its worker
+            if part.plan is None:
+                self._link.drop(part.worker, part.graph)
 
 
 class ClusterStep:

@@ -20,10 +20,9 @@ Threads: any.
 import contextlib
 import logging
 import threading
-from concurrent import futures
 
 from pyflow.distributed import links as links_lib
-from pyflow.distributed import (master, master_service, remote_worker, routes, rpc, security,
+from pyflow.distributed import (daemon_pool, master, master_service, remote_worker, routes, rpc, security,
                                 services, worker, worker_service)
 from pyflow.framework import errors, protos
 from pyflow.session import runtime, targets
@@ -83,7 +82,7 @@ class Server:
     def _listen(self, address, insecure, credentials):
         module = rpc.grpc()
         security.check_listen(address, credentials, insecure)
-        self._pool = futures.ThreadPoolExecutor(THREADS, f"pyflow-{self._worker.name}")
+        self._pool = daemon_pool.DaemonPool(THREADS, f"pyflow-{self._worker.name}")
         self._grpc = module.server(self._pool, options=rpc.options())
         self._master = master_service.MasterService(self._place, self._worker)
         self._grpc.add_generic_rpc_handlers((
