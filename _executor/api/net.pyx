@@ -14,7 +14,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from look_h cimport *
 from pyflow._executor.plans cimport Parts, Plan
 from pyflow._executor.tasks cimport Task
-from pyflow._executor.values cimport array_of, borrow, clear_error, raise_error, tensor_of
+from pyflow._executor.values cimport array_of, borrow, clear_error, kept, raise_error, tensor_of
 
 import atexit
 import sys
@@ -111,6 +111,13 @@ cdef void tell_lost(void* arg, const char* name, uint64_t incarnation, const pf_
     except BaseException:
         sys.excepthook(*sys.exc_info())
 
+cdef pf_status send_there(void* arg, pf_step_key key, pf_str name, pf_tensor* take, int32_t dead, pf_error* err) noexcept nogil:
+    """A task's route to a peer."""
+    return pf_peer_put(<pf_peer*>arg, key, name, take, dead, NULL, NULL, err)
+
+cdef void leave_peer(void* arg) noexcept nogil:
+    pf_peer_unref(<pf_peer*>arg)
+
 cdef pf_step_key key_of(session, step):
     cdef pf_step_key key
     key.session = <uint64_t>session
@@ -161,8 +168,8 @@ cdef class Remote:
                 return False
         return True
 
-    def result(self, timeout=None):
-        """The fetches' values in order; raises what failed the step, or TimeoutError.  Once: values are handed over."""
+    def result(self, timeout=None, bint keep=False):
+        """The fetches' values in order, with `keep` as Kept; raises what failed the step, or TimeoutError.  Once: values are handed over."""
         cdef list out
         cdef int64_t k
         cdef pf_tensor** rets
@@ -174,7 +181,7 @@ cdef class Remote:
         self.r.rets = NULL
         if rets == NULL:
             raise RuntimeError("the results of this step were taken already")
-        out = [array_of(rets[k]) for k in range(self.r.n_rets)]
+        out = [kept(rets[k]) if keep else array_of(rets[k]) for k in range(self.r.n_rets)]
         free(rets)
         return out
 
@@ -282,6 +289,18 @@ cdef class Net:
         with nogil:
             st = pf_net_disconnect(self.n, nc, wc)
         return st == PF_OK
+
+    def route(self, str name):
+        """From now on _net.Send of this task reaches the connected peer of that name; whether there is one."""
+        cdef bytes nb = name.encode()
+        cdef const char* nc = nb
+        cdef pf_peer* to = pf_net_peer(self.n, nc)
+        if to == NULL:
+            return False
+        if pf_task_route(self.task.t, nc, send_there, to, leave_peer):
+            pf_peer_unref(to)
+            raise MemoryError()
+        return True
 
     def serve(self, handle, plans):
         """Peers may run the Plan, or the Parts, under that number below 2**64, until `unserve`."""
