@@ -24,7 +24,8 @@
 # make dev     an editable install for working on pyflow
 # make tables  after a change of ops or public names: op_types.py, op_families.py, _public.py and the .pyi files of pyflow, from its modules
 # make cuda    the CUDA plugin's library into build/cuda, where nvcc is (ARCHS=90 for one architecture)
-# make fuzz-graphs   random graphs against a naive interpreter (COUNT=100000; hours)
+# make fuzz-graphs   random graphs against a naive interpreter (COUNT=100000; hours); on TASKS=3 servers of one process, of a
+#              process each (WAY=--processes), behind proxies that delay (WAY="--processes --delay 0 0.2 --jobs 8")
 # make fuzz          mutated graphs and checkpoints with libFuzzer, under ASan and UBSan (COUNT=1000000 each; needs clang)
 # make fuzz-types    graphs whose nodes disagree about element types and handles, under ASan and UBSan (COUNT=1000000)
 # make compile-all   the core, the runtime and all kernels with GCC 11, clang, and for aarch64, armhf and musl, without a warning
@@ -193,7 +194,7 @@ cuda: .venv/installed-tests
 	else echo "make cuda: skipped, no nvcc on PATH or in /usr/local/cuda"; fi
 
 fuzz-graphs: .venv/installed-tests
-	cd tests && ../$(BIN)/python fuzz/graphs.py --count $(or $(COUNT),100000)
+	cd tests && ../$(BIN)/python $(if $(TASKS),distributed/fuzz_graphs.py --tasks $(TASKS) $(WAY),fuzz/graphs.py) --count $(or $(COUNT),100000)
 
 sanitize: .venv/installed-tests
 	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py thread --count $(or $(COUNT),10000)

@@ -26,6 +26,7 @@ cdef void failed_in_python(pf_error* err, e):
     cdef bytes text = (e.message if known else "%s: %s" % (type(e).__name__, e)).encode()[:3000]
     cdef const char* message = text
     pf_error_set(err, e.code if known else PF_UNAVAILABLE, b"%s", message)
+    err.derived = known and e.derived
 
 cdef pf_status hand_to_python(void* arg, pf_step_key key, pf_str name, pf_tensor* take, int32_t dead, pf_error* err) noexcept nogil:
     """A route over a function."""
