@@ -213,10 +213,6 @@ def closed_sessions(tf, x):
     x.error("run", lambda: sess.run(c), "closed")
     unused = x.session()
     x.note("close without a run", unused.close())
-    call = x.session()
-    f = call.make_callable(c)
-    call.close()
-    x.error("callable", f)
 
 
 @program
