@@ -1,6 +1,7 @@
 """A cluster does what TensorFlow's does: the programs of cluster_programs/, run on pyflow, say what
 TensorFlow 2.21 said (answers.json): values, devices, who waits, errors' types, ops and texts."""
 import json
+import math
 import pathlib
 import sys
 
@@ -33,7 +34,22 @@ def same(said, expected):
             return said == expected
         kind, op, texts = expected[1:]
         return said[1] == kind and (op is None or said[2] == op) and set(texts) <= set(said[3])
-    return said == expected
+    return close(said, expected)
+
+
+def close(said, expected):
+    """Equal, floats nearly."""
+    if isinstance(expected, (list, dict)):
+        if type(said) is not type(expected) or len(said) != len(expected):
+            return False
+        if isinstance(expected, dict):
+            return said.keys() == expected.keys() and all(
+                close(said[k], expected[k]) for k in expected)
+        return all(close(a, b) for a, b in zip(said, expected))
+    if type(said) is not type(expected):
+        return False
+    return said == expected or (isinstance(expected, float)
+                                and math.isclose(said, expected, rel_tol=2e-5, abs_tol=1e-7))
 
 
 def test_all_programs_are_recorded():

@@ -261,6 +261,41 @@ def accumulator_on_a_ps(tf, x):
 
 
 @program
+def without_a_shared_name(tf, x):
+    """What two sessions share on one task although nobody named it, and what they do not."""
+    one, two = x.session("worker", 0), x.session("worker", 0)
+    with tf.device(PS0):
+        q = tf.FIFOQueue(5, tf.int32, shapes=[[]], name="queue")
+        r = tf.RandomShuffleQueue(5, 0, tf.int32, shapes=[[]], name="shuffled")
+        put, size = q.enqueue(1), q.size()
+        put_r, size_r = r.enqueue(1), r.size()
+        table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, -1, name="table")
+        grow, count = table.insert(tf.constant(["a"]), tf.constant([1], tf.int64)), table.size()
+        total = tf.ConditionalAccumulator(tf.float32, shape=[], name="total")
+        add, added = total.apply_grad(1.0, 0), total.num_accumulated()
+        v = tf.get_variable("v", initializer=1.0)
+        w = tf.get_variable("w", initializer=1.0, use_resource=True)
+        raw = tf.raw_ops.VariableV2(shape=[], dtype=tf.float32, name="raw")
+    x.note("empty", two.run([size, size_r, count, added]))
+    one.run([put, put_r, grow, add, v.initializer, w.initializer, tf.assign(raw, 2.0).op])
+    x.note("one", one.run([size, size_r, count, added]))
+    x.note("two", two.run([size, size_r, count, added]))
+    x.note("variables", two.run([tf.is_variable_initialized(v), w.is_initialized(), raw]))
+    one.run(put)
+    x.note("grown", [one.run(size), two.run(size)])
+    data = tf.data.Dataset.range(3)
+    with tf.device(PS0):
+        iterator = tf.data.make_initializable_iterator(data)
+        element = iterator.get_next()
+    one.run(iterator.initializer)
+    x.note("the first", one.run(element))
+    x.error("the other's iterator", lambda: two.run(element))
+    one.close()
+    three = x.session("worker", 0)
+    x.note("afterwards", three.run([size, size_r, count, added]))
+
+
+@program
 def tables(tf, x):
     with tf.device(PS0):
         table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(
