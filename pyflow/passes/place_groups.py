@@ -19,6 +19,14 @@ from pyflow.passes.reads import takes_reference
 
 RESOURCE = 20                       # DT_RESOURCE
 _FIRST_REF = 101                    # DT_FLOAT_REF
+_STACK_OPS = frozenset(("StackPushV2", "StackPopV2", "StackCloseV2"))
+
+
+def follows_handle(node):
+    """True for the Enter of a resource, and for what gradients of loops push and pop: they go where
+    the resource is, whatever device was asked for around them."""
+    return node.op in _STACK_OPS or (
+        node.op == "Enter" and bool(node.types) and node.types[0]._number == RESOURCE)
 
 
 class Groups:
@@ -103,7 +111,7 @@ class Groups:
         mask = self.mask
         for i, node in enumerate(nodes):
             allowed, root = kernel_mask(node), of[i]
-            if node.device:
+            if node.device and not follows_handle(node):
                 self.asked.add(root)
                 allowed &= request_mask(node.device)
             if pins and node.name in pins and devices.everything >> pins[node.name] & 1:

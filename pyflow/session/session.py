@@ -164,7 +164,7 @@ class BaseSession:
         """[DeviceAttributes]: name, device_type, memory_limit_bytes of every device of the
         session."""
         self._require_open()
-        return devices_lib.list_devices(runtime.executor(), self._compiler.devices)
+        return self._compiler.list_devices()
 
     # ------------------------------------------------------------ running
 
@@ -370,11 +370,15 @@ class BaseSession:
             self._require_open()
             self._drop_stale_plans()
             key = (fetches_lib.signature(fetches), *tensors)
-            if key not in self._partial_graphs:
-                self._partial_graphs[key] = partial_stages.PartialGraph(
-                    self._compiler, mapper, tensors)
-            run = partial_run.PartialRun(self._partial_graphs[key], self._step_error, mapper,
-                                         self._feeds(tensors))
+            elsewhere = getattr(self._compiler, "partial_run", None)
+            if elsewhere is not None:
+                run = elsewhere(mapper, self._feeds(tensors))
+            else:
+                if key not in self._partial_graphs:
+                    self._partial_graphs[key] = partial_stages.PartialGraph(
+                        self._compiler, mapper, tensors)
+                run = partial_run.PartialRun(self._partial_graphs[key], self._step_error, mapper,
+                                             self._feeds(tensors))
             handle = f"partial_run_{next(self._handle_numbers)}"
             self._partial_runs[handle] = run
         self._graph.mark_run()

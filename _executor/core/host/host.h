@@ -85,6 +85,7 @@ typedef struct pf_resource { pf_object base; pf_type type; void *obj; int32_t sc
  * it runs has its own. */
 typedef struct pf_container pf_container;
 typedef struct pf_open_step pf_open_step;
+typedef struct pf_route pf_route;
 struct pf_task {
   pf_a32 refs;
   char name[128];                       /* "/job:worker/replica:0/task:1"; empty: the process's own */
@@ -96,6 +97,7 @@ struct pf_task {
   pf_open_step *gone_first, *gone_last, *early_first, *early_last;
   int64_t n_open, n_early, n_gone, early_bytes;
   int64_t max_early, max_early_bytes;   /* what comes for steps that have not begun */
+  pf_route *routes;                     /* routes.pyx: to other tasks, by name */
 };
 pf_task *pf_task_new(const char *name);             /* NULL: out of memory */
 pf_task *pf_task_own(void);                         /* the process's; not counted */
@@ -176,6 +178,15 @@ void pf_task_clean(pf_task *t, pf_step_key key);                /* the step is o
 void pf_task_clean_session(pf_task *t, uint64_t session);
 void pf_task_forget_steps(pf_task *t);
 int64_t pf_task_sweep(pf_task *t, int64_t patience_ns);         /* steps that others spoke of but that did not begin for so long; how many */
+
+/* Ways from a task to others (routes.pyx). */
+typedef pf_status (*pf_route_fn)(void *arg, pf_step_key key, pf_str name, pf_tensor *take, int32_t dead, pf_error *err);
+    /* hands a tensor (NULL: dead) to a peer's step; any thread, several at once, no lock held */
+pf_status pf_task_route(pf_task *t, const char *peer, pf_route_fn fn, void *arg, void (*drop)(void *arg)); /* in place of an older one;
+    * fn NULL: there is none any more.  `drop` is called once, when nobody uses the route any more; PF_RESOURCE_EXHAUSTED: it was not taken */
+pf_status pf_task_route_to(pf_task *t, const char *peer, pf_task *there);   /* a task of this process */
+pf_status pf_task_post(pf_task *t, pf_str peer, pf_step_key key, pf_str name, pf_tensor *take, int32_t dead, pf_error *err);
+void pf_task_drop_routes(pf_task *t);
 
 /* ================================================================ shape and cost functions (infer.pyx) */
 typedef struct pf_infer_call {      /* what a pf_infer is: begun by pf_infer_start */

@@ -179,6 +179,23 @@ cdef pf_task* t2_task(pf_ctx* ctx) noexcept nogil:
     pf_task_ref(t)
     return t
 
+cdef pf_status t2_post(pf_ctx* ctx, pf_str task, pf_str key, DLManagedTensorVersioned* steal, int32_t dead) noexcept nogil:
+    cdef pf_tensor* t = pf_tensor_adopt(steal, 0) if steal != NULL else NULL
+    cdef pf_step* s
+    cdef pf_error err
+    if ctx == NULL or (<pf_call*>ctx).step == NULL or not is_key(task) or not is_key(key) or (t == NULL and not dead):
+        pf_tensor_unref(t)
+        return PF_INVALID_ARGUMENT
+    s = (<pf_call*>ctx).step.leader
+    if s.task == NULL:
+        pf_tensor_unref(t)
+        return pf_failf(ctx, PF_FAILED_PRECONDITION, b"this step belongs to no server, so nothing leads from it to %.*s",
+                        <int>min(task.len, <int64_t>120), task.data)
+    pf_error_clear(&err)
+    if pf_task_post(s.task, task, s.key, key, t, dead, &err):
+        return pf_fail(ctx, err.code, err.message)
+    return PF_OK
+
 # ---------------------------------------------------------------- progress threads: /2
 cdef pf_status refused(pf_task* t, uint64_t incarnation, pf_str key) noexcept nogil:
     if t == NULL or not is_key(key):
@@ -302,4 +319,5 @@ cdef public const pf_transport2* pf_transport2_table() noexcept nogil:
     transport2.room = t2_room
     transport2.fail = t2_fail
     transport2.error = t2_error
+    transport2.post = t2_post
     return &transport2
