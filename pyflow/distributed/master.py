@@ -19,6 +19,7 @@ import logging
 import os
 import threading
 import time
+import weakref
 
 from pyflow.distributed import messages, remote_worker, tensors
 from pyflow.distributed import worker as worker_lib
@@ -82,6 +83,8 @@ class Place:
         """The session's Opened."""
         executor, config = runtime.start(), session._config
         link = SessionLink(self, self._tasks, config)
+        if hasattr(session, "_lose"):
+            link.on_lost = weakref.WeakMethod(session._lose)
         pools = devices_lib.Pools(config, session._threads)
         options = targets.plan_options(session._threads, deterministic, partitions, config, inspect)
         rewrites, pool = Rewrites.of(config), pools.get(0)
@@ -92,7 +95,10 @@ class Place:
         return targets.Opened(executor.StepError, link, pools, compiler)
 
     def reset(self, containers):
-        """Forgets named containers of all tasks that answer; all state for []."""
+        """Forgets named containers of all tasks that answer, all state for [], and ends the
+        sessions that are open here: who uses them hears ABORTED, as after a restart."""
+        for link in list(self.sessions):
+            link.lose("its server's containers were reset")
         failed = []
         for task in self._tasks.names():
             try:
@@ -116,7 +122,9 @@ class SessionLink:
         self._opened, self._lock = {}, threading.Lock()
         self._steps = itertools.count(1)
         self._running, self._to_clean, self._closed = set(), {}, False
+        self.on_lost = lambda: None     # returns who is to hear why it was lost, or None
         tasks.own.open_session(self.number, self.isolate)
+        self.state = tasks.own.session_state(self.number)       # at the own task
         self._opened[tasks.own.name] = tasks.own
         place.sessions.add(self)
 
@@ -196,11 +204,10 @@ class SessionLink:
     def flush(self):
         """Tells workers of steps that are over, and that the session lives."""
         for worker in self.workers():
-            if not worker.local:
-                steps = self.take_cleaning(worker)
-                if steps:
-                    worker.clean(self.number, steps)
-                worker.touch([self.number])
+            steps = self.take_cleaning(worker)
+            if steps:
+                worker.clean(self.number, steps)
+            worker.touch([self.number])
 
     # ------------------------------------------------------------ what Session asks of its state
 
@@ -210,9 +217,15 @@ class SessionLink:
             self._closed, running = True, list(self._running)
         for step in running:
             step.cancel(why)
-        if self.isolate:
-            self.tasks.own.session_state(self.number).cancel(why)
+        self.state.cancel(why)
         return len(running)
+
+    def lose(self, why):
+        """Ends it although its client did not ask for that."""
+        hear = self.on_lost()
+        self.cancel(why)
+        if hear is not None:
+            hear(f"Session {self.number:016x} is not found: {why}")
 
     def close(self):
         """Closes the session at every task."""
@@ -224,20 +237,20 @@ class SessionLink:
 
     def streams(self):
         """As State.streams, of all tasks in use."""
-        found = [self.tasks.own.session_state(self.number).streams()]
+        found = [self.state.streams()]
         for worker in self._others():
             found.append(self._ask(worker).streams)
         return found[0] + b"".join(data[8:] for data in found[1:])
 
     def set_streams(self, data):
         """As State.set_streams, of all tasks in use."""
-        self.tasks.own.session_state(self.number).set_streams(data)
+        self.state.set_streams(data)
         for worker in self._others():
             self._ask(worker, streams=data, set=True)
 
     def kept(self, name):
         """As State.kept, wherever it is."""
-        found = self.tasks.own.session_state(self.number).kept(name)
+        found = self.state.kept(name)
         for worker in self._others():
             if found is None:
                 reply = self._ask(worker, kept=name)
@@ -247,7 +260,7 @@ class SessionLink:
 
     def forget(self, name):
         """As State.forget, wherever it is."""
-        if self.tasks.own.session_state(self.number).forget(name):
+        if self.state.forget(name):
             return True
         return any([self._ask(worker, forget=[name]).found for worker in self._others()])
 
@@ -268,7 +281,7 @@ class Compiler(plans.Compiler):
         self._own_devices = devices_lib.open_devices(runtime.executor(), config,
                                                      link.tasks.own.task)
         self._remote_devices, self._seen_revision = [], None
-        super().__init__(graph, link.tasks.own.session_state(link.number), pool,
+        super().__init__(graph, link.state, pool,
                          self._combined(), bool(getattr(config, "allow_soft_placement", False)),
                          bool(getattr(config, "log_device_placement", False)), options, rewrites,
                          costs)

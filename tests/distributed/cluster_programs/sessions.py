@@ -54,10 +54,11 @@ def device_filters(tf, x):
 @program
 def default_placement(tf, x):
     """Without a device: the task of the session."""
-    y = tf.constant([1., 2.]) * tf.placeholder_with_default(2.0, [])
+    a = tf.placeholder(tf.float32, [2])
+    y = a * 2.0
     for job, task in (("worker", 0), ("worker", 1), ("ps", 1)):
         meta = tf.RunMetadata()
-        x.session(job, task).run(y, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE),
+        x.session(job, task).run(y, {a: [1, 2]}, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE),
                                  run_metadata=meta)
         x.note("ran on", device_names({d.device for d in meta.step_stats.dev_stats}))
 
@@ -77,15 +78,14 @@ def placement_refused(tf, x):
 @program
 def partial_device_names(tf, x):
     """Job alone, task alone, no job."""
-    where = {}
+    where, fed = {}, tf.placeholder(tf.float32, [])
     for name in ("/job:ps", "/task:1", "/cpu:0", "/job:worker", "/job:ps/task:1/device:CPU:0"):
         with tf.device(name):
-            where[name] = tf.identity(tf.placeholder_with_default(1.0, []),
-                                      name="n" + name.replace("/", "_").replace(":", "_"))
+            where[name] = tf.add(fed, 1.0, name="n" + name.replace("/", "_").replace(":", "_"))
     options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
     for name, tensor in sorted(where.items()):
         meta = tf.RunMetadata()
-        x.session("worker", 1).run(tensor, options=options, run_metadata=meta)
+        x.session("worker", 1).run(tensor, {fed: 1.0}, options=options, run_metadata=meta)
         x.note(name, device_names(
             d.device for d in meta.step_stats.dev_stats
             if any(tensor.op.name in n.node_name for n in d.node_stats)))
@@ -275,9 +275,10 @@ def colocation(tf, x):
         v = tf.get_variable("v", initializer=1.0)
     with tf.device(PS0):
         with tf.colocate_with(v):
-            y = tf.identity(tf.placeholder_with_default(4.0, []), name="beside")
+            a = tf.placeholder(tf.float32, [])
+            y = tf.add(a, 1.0, name="beside")
     meta = tf.RunMetadata()
-    x.session().run(y, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE),
+    x.session().run(y, {a: 4.0}, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE),
                     run_metadata=meta)
     x.note("beside the variable", device_names(
         d.device for d in meta.step_stats.dev_stats
@@ -291,14 +292,15 @@ def colocation(tf, x):
 def metadata(tf, x):
     """What a run says of partitions and devices."""
     with tf.device(PS0):
-        a = tf.placeholder_with_default(np.float32([1, 2]), [2], name="a")
+        a = tf.placeholder(tf.float32, [2], name="a")
         b = tf.multiply(a, 2.0, name="b")
     with tf.device(WORKER0):
         c = tf.add(b, 1.0, name="c")
     with tf.device(WORKER1):
         d = tf.subtract(c, b, name="d")
     meta = tf.RunMetadata()
-    value = x.session().run(d, options=tf.RunOptions(
+    feed = {a: np.float32([1, 2])}
+    value = x.session().run(d, feed, options=tf.RunOptions(
         trace_level=tf.RunOptions.FULL_TRACE, output_partition_graphs=True), run_metadata=meta)
     x.note("value", value)
     x.note("devices with times", device_names({s.device for s in meta.step_stats.dev_stats}))
@@ -309,8 +311,8 @@ def metadata(tf, x):
     x.note("devices of partitions", sorted({n.device for g in meta.partition_graphs
                                             for n in g.node}))
     meta = tf.RunMetadata()
-    x.session().run(d, run_metadata=meta)
+    x.session().run(d, feed, run_metadata=meta)
     x.note("nothing asked", [len(meta.step_stats.dev_stats), len(meta.partition_graphs)])
     quiet = tf.RunOptions(trace_level=tf.RunOptions.NO_TRACE)
-    x.session().run(d, options=quiet, run_metadata=meta)
+    x.session().run(d, feed, options=quiet, run_metadata=meta)
     x.note("no trace", len(meta.step_stats.dev_stats))

@@ -182,7 +182,7 @@ def supervisor(tf, x):
 @program
 def synchronous_replicas(tf, x):
     """Two workers, a chief's queue runner; the values after so many steps."""
-    last, done, found = 4, threading.Barrier(2, timeout=60), {}
+    found, last, done = {}, 4, threading.Barrier(2, timeout=60)
     chief_is_there = threading.Event()
 
     def work(task):
@@ -209,8 +209,8 @@ def synchronous_replicas(tf, x):
                 config=tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{task}"]))
             chief_is_there.set()
             for _ in range(last):
-                sess.run(train)
-            done.wait()
+                sess.run(train)             # nobody takes the other's token
+                done.wait()
             if task == 0:
                 found["w"], found["step"] = sess.run([w, step])
             done.wait()
