@@ -12,7 +12,9 @@
 #              folder PYFLOW_DATA; FROM=FOLDER where repositories are copied already, ONLY=REGEX some of them); 20 minutes;
 #              all of them write tests/programs/results.md
 # make kernel-tests TensorFlow's own kernel tests of 1.1, fetched into build/kernel_tests, and how many pass (FROM, ONLY as above);
-#              a quarter of an hour
+#              six minutes; all of them write tests/kernel_tests/results.md
+# make keras-tests  Keras 2.2.4's own tests with pyflow in TensorFlow's place (fetches it and what it needs into .venv-keras; ONLY=REGEX
+#              some files); three minutes
 # make libraries    libraries of the package index written for TensorFlow 1.x do their main job on pyflow (fetches them, and what they
 #              need into .venv-libraries; ONLY=REGEX some of them); two minutes
 # make ui-check     TensorBoard's pages on a log folder of pyflow's, in headless Chromium (Debian's chromium and chromium-driver;
@@ -26,7 +28,7 @@
 # make compile-all   the core, the runtime and all kernels with GCC 11, clang, and for aarch64, armhf and musl, without a warning
 #              (COMPILERS="gcc-13 clang-16:syntax"); and for aarch64 run under qemu
 # make test-matrix   the wheel with the oldest and newest NumPy, protobuf and cffi, for each Python here (MATRIX="--python 3.11")
-# make sanitize      random graphs under TSan and ASan/UBSan (COUNT=10000)
+# make sanitize      random graphs, schedules and pipelines under TSan and ASan/UBSan (COUNT=10000)
 # make queue-schedules   random schedules of calls on queues against a model (COUNT=1000000; minutes)
 # make fuzz-ops      bad calls of every op, plain and under ASan and UBSan (COUNT=10000 of each; hours)
 # make fuzz-saved    damaged checkpoints of TensorFlow's and SavedModels (COUNT=100000; minutes)
@@ -131,11 +133,14 @@ programs: .venv/installed .venv-programs/ready
 
 # NumPy and SciPy as old as they may be: the tests are of 2017.
 kernel-tests: .venv/installed .venv-kernel-tests/ready
-	$(BIN)/python tests/kernel_tests/run.py --python .venv-kernel-tests/bin/python $(if $(FROM),--from $(FROM)) $(if $(ONLY),--only "$(ONLY)")
+	@mkdir -p build && rm -f build/kernel-tests.json
+	$(BIN)/python tests/kernel_tests/run.py --python .venv-kernel-tests/bin/python $(if $(FROM),--from $(FROM)) $(if $(ONLY),--only "$(ONLY)") \
+	  --json build/kernel-tests.json
+	$(if $(ONLY),,$(BIN)/python tests/kernel_tests/run.py --table build/kernel-tests.json --report tests/kernel_tests/results.md)
 
 .venv-kernel-tests/ready: .venv/installed
 	$(PYTHON) -m venv --clear .venv-kernel-tests && .venv-kernel-tests/bin/python -m pip --disable-pip-version-check -q install \
-	  dist/pyflow_dataflow-*.whl "numpy==1.26.*" "scipy==1.11.*" pandas six
+	  dist/pyflow_dataflow-*.whl "numpy==1.26.*" "scipy==1.11.*" pandas six pillow ml_dtypes
 	@touch $@
 
 # Keras 2.2.4 in the youngest surroundings in which it still works by itself.
@@ -187,7 +192,10 @@ sanitize: .venv/installed-tests
 	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py thread --script step_orders.c --count $(or $(COUNT),100000)
 	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py thread --script task_orders.py --count $(or $(COUNT),5000)
 	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py thread --script ../queues/schedules.py --count $(or $(COUNT),100000)
+	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py thread --script ../queues/schedules.py --count $(or $(COUNT),100000) --threads 3
+	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py thread --script ../data/random_pipelines.py --count $(or $(COUNT),1000)
 	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py address --count $(or $(COUNT),10000)
+	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py address --script ../data/random_pipelines.py --count $(or $(COUNT),1000)
 
 queue-schedules: .venv/installed-tests
 	$(BIN)/python tests/queues/schedules.py --count $(or $(COUNT),1000000) --seed 1

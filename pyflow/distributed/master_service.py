@@ -17,7 +17,7 @@ import threading
 import time
 import types
 
-from pyflow.distributed import messages, rpc, tensors, worker_service
+from pyflow.distributed import master, messages, rpc, tensors, worker_service
 from pyflow.framework import errors, graph_io, protos
 from pyflow.framework import graph as graph_lib
 from pyflow.session import fetches, feeds, partial_run, partial_stages, runtime
@@ -122,14 +122,22 @@ class MasterService:
     # ------------------------------------------------------------ steps
 
     def MakeCallable(self, request, context):
-        session = self._session(request)
+        session, own = self._session(request), self._worker
         number, compiled = session.make(request)
-        return messages.MakeCallableResponse(callable=number, graph=compiled.graphs)
+        reply = messages.MakeCallableResponse(callable=number, graph=compiled.graphs)
+        if not isinstance(compiled.plan, master.ClusterPlan):   # all here: it can be run over a link
+            compiled.served = reply.served = own.adopt(session.link.number, compiled.plan)
+            reply.number = session.link.number
+            reply.here.MergeFrom(messages.RouteMessage(
+                task=own.name, incarnation=own.incarnation, link=own.links.offers))
+        return reply
 
     def ReleaseCallable(self, request, context):
         session = self._session(request)
         for number in request.callable:
-            session.callables.pop(number, None)
+            found = session.callables.pop(number, None)
+            if found is not None and found.served:
+                self._worker.deregister(session.link.number, [found.served])
         return messages.Empty()
 
     def RunCallable(self, request, context):
@@ -204,11 +212,11 @@ def _origin_of(compiled):
 class _Callable:
     """A Compiled, and the types of what it fetches."""
 
-    __slots__ = ("plan", "origins", "graphs", "fetch_types")
+    __slots__ = ("plan", "origins", "graphs", "fetch_types", "served")
 
     def __init__(self, compiled, fetch_types):
         self.plan, self.origins, self.graphs = compiled.plan, compiled.origins, compiled.graphs
-        self.fetch_types = fetch_types
+        self.fetch_types, self.served = fetch_types, 0
 
 
 class _Session:

@@ -55,9 +55,10 @@ class Session:
 class Worker:
     """The plans and steps of the task `name`.  config: a ConfigProto, or None.
 
-    address: where the server listens; routes: its routes.Routes; both are the server's to set."""
+    address: where the server listens; routes: its routes.Routes; links: its links.Links; all are the
+    server's to set."""
 
-    local = True
+    local, link = True, None
 
     def __init__(self, name, config=None, threads=None, epoch=0):
         executor = runtime.start()
@@ -67,7 +68,7 @@ class Worker:
         self.state = executor.State("server", self.task)
         self.threads = threads_lib.choose(threads, config)
         self.pool = devices_lib.Pools(config, self.threads).get(0)
-        self.address, self.lease, self.routes = "", 10.0, None
+        self.address, self.lease, self.routes, self.links = "", 10.0, None, None
         self._executor = executor
         self._lock = threading.Lock()
         self._sessions, self._graphs = {}, {}
@@ -115,7 +116,8 @@ class Worker:
             process=PROCESS, epoch=self.epoch, steps_open=counts["open"],
             steps_early=counts["early"], early_bytes=counts["early_bytes"], sessions=sessions,
             graphs=graphs, clock_ns=time.time_ns(), steps_done=self.steps_done,
-            address=self.address, pid=os.getpid(), lease=self.lease, host=socket.gethostname())
+            address=self.address, pid=os.getpid(), lease=self.lease, host=socket.gethostname(),
+            link=self.links.offers if self.links is not None else ())
         for device in devices_lib.list_devices(self._executor, devices):
             shown = next(d for d in devices.all if d.name == device.name)
             found.device.add(name=device.name, priority=shown.priority,
@@ -147,7 +149,7 @@ class Worker:
         with self._lock:
             found = self._sessions.pop(number, None)
             for graph in found.graphs if found is not None else ():
-                self._graphs.pop(graph, None)
+                self._forget(graph)
         if found is None:
             return
         for started in list(found.steps.values()):
@@ -221,7 +223,7 @@ class Worker:
         large constants by name, emptied; ops: the names of the ops in it; routes: RouteMessages
         to the tasks that it sends to.  Raises StepError."""
         for route in routes:
-            self.routes.ensure(route.task, route.incarnation, route.address)
+            self.routes.ensure(route)
         session = self._session(number)
         for op in ops:
             op_lib.find_op(op)                  # its module is loaded
@@ -235,6 +237,19 @@ class Worker:
                                                task=self.name)
             self._graphs[graph] = plan
             session.graphs[graph] = None
+        if self.links is not None:
+            self.links.serve(graph, plan)
+        return graph
+
+    def adopt(self, number, plan):
+        """Serves a plan of a session's to peers over links; its number, 0 without links."""
+        if self.links is None or self.links.net is None:
+            return 0
+        session, graph = self._session(number), next(self._numbers)
+        with self._lock:
+            self._graphs[graph] = plan
+            session.graphs[graph] = None
+        self.links.serve(graph, plan)
         return graph
 
     def deregister(self, number, graphs):
@@ -244,7 +259,13 @@ class Worker:
             for graph in graphs:
                 if session is not None and graph in session.graphs:
                     del session.graphs[graph]
-                    self._graphs.pop(graph, None)
+                    self._forget(graph)
+
+    def _forget(self, graph):
+        """The lock is held."""
+        self._graphs.pop(graph, None)
+        if self.links is not None:
+            self.links.unserve(graph)
 
     def plan(self, number, graph):
         """The plan of a session's graph.  Raises StepError, ABORTED: it is not here."""

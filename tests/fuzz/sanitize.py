@@ -5,6 +5,8 @@
 
     python tests/fuzz/sanitize.py thread --script step_orders.c --count 100000
     python tests/fuzz/sanitize.py thread --script ../queues/schedules.py --count 100000
+    python tests/fuzz/sanitize.py thread --script ../queues/schedules.py --threads 3
+    python tests/fuzz/sanitize.py address --script ../data/random_pipelines.py --count 200
 
 Builds the core, the CPU plugin, the fake accelerator and the kernels of this folder with gcc's
 sanitizer into a folder of its own, runs graphs.py there with the sanitizer preloaded (the
@@ -128,7 +130,7 @@ def run_c(folder, kind, count, seed, script):
                           env={**os.environ, "TSAN_OPTIONS": "exitcode=66"}).returncode
 
 
-def main(kind, count, minutes, seed, keep, isa, script):
+def main(kind, count, minutes, seed, keep, isa, script, threads):
     folder = pathlib.Path(keep or tempfile.mkdtemp(prefix=f"pyflow-{kind}-"))
     folder.mkdir(exist_ok=True, parents=True)
     if script.endswith(".c"):
@@ -144,8 +146,8 @@ def main(kind, count, minutes, seed, keep, isa, script):
     if script == "graphs.py":
         command += ["--libraries", folder / "libraries"]
         command += ["--minutes", minutes] if minutes else ["--count", count]
-    elif pathlib.Path(script).name in ("task_orders.py", "schedules.py"):
-        command += ["--count", count]
+    else:
+        command += ["--count", count, *(["--threads", threads] if threads else [])]
     done = subprocess.run([str(part) for part in command], env=environment(folder, tree, kind),
                           stderr=subprocess.PIPE, text=True, errors="replace")
     reports = "".join(path.read_text(errors="replace") for path in sorted(folder.glob("report*")))
@@ -168,4 +170,5 @@ if __name__ == "__main__":
     parser.add_argument("--keep", help="a folder to build in, which stays")
     parser.add_argument("--isa", choices=["all", "baseline"], default="all")
     parser.add_argument("--script", default="graphs.py")
+    parser.add_argument("--threads", type=int, help="for a script that has such an argument")
     sys.exit(main(**vars(parser.parse_args())))
