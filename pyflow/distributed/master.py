@@ -19,6 +19,7 @@ import logging
 import os
 import threading
 import time
+import weakref
 
 from pyflow.distributed import messages, remote_worker, tensors
 from pyflow.distributed import worker as worker_lib
@@ -82,6 +83,8 @@ class Place:
         """The session's Opened."""
         executor, config = runtime.start(), session._config
         link = SessionLink(self, self._tasks, config)
+        if hasattr(session, "_lose"):
+            link.on_lost = weakref.WeakMethod(session._lose)
         pools = devices_lib.Pools(config, session._threads)
         options = targets.plan_options(session._threads, deterministic, partitions, config, inspect)
         rewrites, pool = Rewrites.of(config), pools.get(0)
@@ -92,7 +95,10 @@ class Place:
         return targets.Opened(executor.StepError, link, pools, compiler)
 
     def reset(self, containers):
-        """Forgets named containers of all tasks that answer; all state for []."""
+        """Forgets named containers of all tasks that answer, all state for [], and ends the
+        sessions that are open here: who uses them hears ABORTED, as after a restart."""
+        for link in list(self.sessions):
+            link.lose("its server's containers were reset")
         failed = []
         for task in self._tasks.names():
             try:
@@ -116,9 +122,10 @@ class SessionLink:
         self._opened, self._lock = {}, threading.Lock()
         self._steps = itertools.count(1)
         self._running, self._to_clean, self._closed = set(), {}, False
+        self.on_lost = lambda: None     # returns who is to hear why it was lost, or None
         self._dropped = []                          # [(worker, number of a graph)]
-        self._tokens = set()                        # of the steps that run here alone
         tasks.own.open_session(self.number, self.isolate)
+        self.state = tasks.own.session_state(self.number)       # at the own task
         self._opened[tasks.own.name] = tasks.own
         place.sessions.add(self)
 
@@ -177,22 +184,6 @@ class SessionLink:
         if closed:
             step.cancel("the session was closed")
 
-    def cancellable(self, run):
-        """A plan's `run` that ends when the session is closed: its state, the server's, goes on."""
-        token_class, step_error = runtime.executor().CancelToken, runtime.executor().StepError
-
-        def run_until_closed(*args, **options):
-            token = token_class()
-            with self._lock:
-                if self._closed:
-                    raise step_error(errors.CANCELLED, "the session was closed")
-                self._tokens.add(token)
-            try:
-                return run(*args, cancel=token, **options)
-            finally:
-                self._tokens.discard(token)
-        return run_until_closed
-
     def over(self, step, number, workers):
         """A step is over everywhere, or given up: what it left behind is to go."""
         with self._lock:
@@ -234,18 +225,18 @@ class SessionLink:
     def cancel(self, why="cancelled"):
         """Ends every step that runs, now and from now on."""
         with self._lock:
-            self._closed, running = True, [*self._running, *self._tokens]
-        for step in self._running.copy():
+            self._closed, running = True, list(self._running)
+        for step in running:
             step.cancel(why)
-        for _ in range(200):                        # one may be about to begin
-            for token in list(self._tokens):
-                token.cancel(why)
-            if not self._tokens:
-                break
-            time.sleep(0.005)
-        if self.isolate:
-            self.tasks.own.session_state(self.number).cancel(why)
+        self.state.cancel(why)
         return len(running)
+
+    def lose(self, why):
+        """Ends it although its client did not ask for that."""
+        hear = self.on_lost()
+        self.cancel(why)
+        if hear is not None:
+            hear(f"Session {self.number:016x} is not found: {why}")
 
     def close(self):
         """Closes the session at every task."""
@@ -257,20 +248,20 @@ class SessionLink:
 
     def streams(self):
         """As State.streams, of all tasks in use."""
-        found = [self.tasks.own.session_state(self.number).streams()]
+        found = [self.state.streams()]
         for worker in self._others():
             found.append(self._ask(worker).streams)
         return found[0] + b"".join(data[8:] for data in found[1:])
 
     def set_streams(self, data):
         """As State.set_streams, of all tasks in use."""
-        self.tasks.own.session_state(self.number).set_streams(data)
+        self.state.set_streams(data)
         for worker in self._others():
             self._ask(worker, streams=data, set=True)
 
     def kept(self, name):
         """As State.kept, wherever it is."""
-        found = self.tasks.own.session_state(self.number).kept(name)
+        found = self.state.kept(name)
         for worker in self._others():
             if found is None:
                 reply = self._ask(worker, kept=name)
@@ -280,7 +271,7 @@ class SessionLink:
 
     def forget(self, name):
         """As State.forget, wherever it is."""
-        if self.tasks.own.session_state(self.number).forget(name):
+        if self.state.forget(name):
             return True
         return any([self._ask(worker, forget=[name]).found for worker in self._others()])
 
@@ -301,7 +292,7 @@ class Compiler(plans.Compiler):
         self._own_devices = devices_lib.open_devices(runtime.executor(), config,
                                                      link.tasks.own.task)
         self._remote_devices, self._seen_revision = [], None
-        super().__init__(graph, link.tasks.own.session_state(link.number), pool,
+        super().__init__(graph, link.state, pool,
                          self._combined(), bool(getattr(config, "allow_soft_placement", False)),
                          bool(getattr(config, "log_device_placement", False)), options, rewrites,
                          costs)
@@ -388,10 +379,7 @@ class Compiler(plans.Compiler):
         tasks = {partition_split.partition_name(n.device) for n in graph.nodes}
         check_edges(graph, self._foreign(tasks))
         if tasks <= {own}:
-            compiled = super()._cut_and_compile(graph, work, dump)
-            if not compiled.observed and not getattr(compiled.plan, "tiny", False):
-                compiled.run, compiled.observed = self.link.cancellable(compiled.plan.run), True
-            return compiled
+            return super()._cut_and_compile(graph, work, dump)
         parts = partition_split.split(graph, "task", work.waits, work.incarnation, link_between)
         compiled, graphs, origins, steps = None, [], {}, []
         for number, part in enumerate(parts):

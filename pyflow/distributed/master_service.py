@@ -43,6 +43,7 @@ class MasterService:
         handle = f"{found.link.number:016x}"
         with self._lock:
             self._sessions[handle] = found
+        found.link.on_lost = lambda: lambda why: self._forget(handle)
         return messages.CreateSessionResponse(session=handle)
 
     def ExtendSession(self, request, context):
@@ -50,11 +51,14 @@ class MasterService:
         return messages.Empty()
 
     def CloseSession(self, request, context):
+        self._forget(request.session)
+        return messages.Empty()
+
+    def _forget(self, handle):
         with self._lock:
-            found = self._sessions.pop(request.session, None)
+            found = self._sessions.pop(handle, None)
         if found is not None:
             found.close()
-        return messages.Empty()
 
     def KeepAlive(self, request, context):
         self._session(request)
@@ -86,11 +90,6 @@ class MasterService:
 
     def Reset(self, request, context):
         self._place.reset(list(request.container))
-        if not request.container:
-            with self._lock:
-                sessions, self._sessions = list(self._sessions.values()), {}
-            for session in sessions:
-                session.close()
         return messages.Empty()
 
     def _session(self, request):

@@ -4,9 +4,10 @@
     start     a step of a plan, by the key (session, step); `done(Started)` when it is over
     clean     what a step left behind goes
 
-Variables, queues and random streams are the server's: all sessions see them, but those that were
-opened with `isolate`.  tensors.py and worker_service.py carry all this over gRPC; a master in the
-same process calls it as it is.
+Variables and what has a shared name are the server's: all sessions see them, but those that were
+opened with `isolate`.  Random streams, and queues and the like that nobody named, are a session's.
+tensors.py and worker_service.py carry all this over gRPC; a master in the same process calls it as
+it is.
 
 Invariants
 1. A number names one plan as long as the worker lives; a worker that was restarted has another
@@ -43,10 +44,10 @@ os.register_at_fork(after_in_child=lambda: globals().update(PROCESS=os.urandom(1
 class Session:
     """A session as one worker sees it."""
 
-    __slots__ = ("number", "state", "own_state", "graphs", "master", "lease", "seen", "steps")
+    __slots__ = ("number", "state", "graphs", "master", "lease", "seen", "steps")
 
-    def __init__(self, number, state, own_state, master, lease):
-        self.number, self.state, self.own_state = number, state, own_state
+    def __init__(self, number, state, master, lease):
+        self.number, self.state = number, state
         self.graphs, self.steps = {}, {}
         self.master, self.lease, self.seen = master, lease, time.monotonic()
 
@@ -137,8 +138,9 @@ class Worker:
             self._require_running()
             found = self._sessions.get(number)
             if found is None:
-                own = self._executor.State(f"session_{number:x}", self.task) if isolate else None
-                found = self._sessions[number] = Session(number, own or self.state, own, master,
+                state = self._executor.State(f"session_{number:x}", self.task,
+                                             None if isolate else self.state)
+                found = self._sessions[number] = Session(number, state, master,
                                                          lease or self.lease)
             found.seen = time.monotonic()
 
@@ -152,11 +154,9 @@ class Worker:
             return
         for started in list(found.steps.values()):
             started.cancel()
-        if found.own_state is not None:
-            found.own_state.cancel(why)
+        found.state.cancel(why)
         self.task.clean(number)
-        if found.own_state is not None:
-            found.own_state.close()
+        found.state.close()
 
     def sessions(self):
         """The numbers of the sessions that are open."""
