@@ -26,6 +26,7 @@ cdef void failed_in_python(pf_error* err, e):
     cdef bytes text = (e.message if known else "%s: %s" % (type(e).__name__, e)).encode()[:3000]
     cdef const char* message = text
     pf_error_set(err, e.code if known else PF_UNAVAILABLE, b"%s", message)
+    err.derived = known and e.derived
 
 cdef pf_status hand_to_python(void* arg, pf_step_key key, pf_str name, pf_tensor* take, int32_t dead, pf_error* err) noexcept nogil:
     """A route over a function."""
@@ -196,10 +197,10 @@ cdef class Task:
         pthread_mutex_unlock(&self.t.lock)
 
     def counts(self):
-        """{"open", "early", "gone": steps in the table, "early_bytes"}."""
+        """{"open", "early", "gone": steps in the table, "early_bytes"; "ended": partitions of steps so far}."""
         cdef dict found
         pthread_mutex_lock(&self.t.lock)
-        found = {"open": self.t.n_open, "early": self.t.n_early, "gone": self.t.n_gone, "early_bytes": self.t.early_bytes}
+        found = {"open": self.t.n_open, "early": self.t.n_early, "gone": self.t.n_gone, "early_bytes": self.t.early_bytes, "ended": self.t.n_ended}
         pthread_mutex_unlock(&self.t.lock)
         return found
 
