@@ -3,8 +3,8 @@
 cimport cython
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from look_h cimport *
-from pyflow._executor.values cimport array_of, clear_error, fits, raise_error, tensor_of, wrong_shape
-from pyflow._executor.steps cimport Rendezvous
+from pyflow._executor.values cimport array_of, clear_error, fits, kept, raise_error, tensor_of, wrong_shape
+from pyflow._executor.steps cimport Rendezvous, Trace
 
 import sys
 
@@ -112,8 +112,9 @@ cdef class Started:
             if 0 <= until <= pf_now_ns():
                 return False
 
-    def result(self, timeout=None):
-        """The fetches' values in order; raises what failed the step, or TimeoutError.  Once: values are handed over."""
+    def result(self, timeout=None, bint keep=False):
+        """The fetches' values in order, with `keep` as Kept; raises what failed the step, or TimeoutError.  Once: values are handed
+        over."""
         cdef list out
         cdef int64_t k
         cdef pf_tensor** rets
@@ -129,7 +130,7 @@ cdef class Started:
             raise RuntimeError("the results of this step were taken already")
         out = [None] * self.l.n_rets
         for k in range(self.l.n_rets):
-            out[self.order[k]] = array_of(rets[k])
+            out[self.order[k]] = kept(rets[k]) if keep else array_of(rets[k])
         free(rets)
         return out
 
@@ -149,7 +150,7 @@ cdef int32_t wait_for(pf_landing* l, int64_t until) noexcept nogil:
     return over
 
 cdef Started begin(tuple keep, pf_plan** plans, int n, tuple arg_numbers, tuple order, object feeds, int64_t timeout_ms,
-                   Rendezvous rendezvous, callback, Task task, session, step):
+                   Rendezvous rendezvous, callback, Task task, session, step, Trace trace):
     """Plans side by side, which `keep` keeps; arg_numbers: per plan, which feeds are its own; order: of each result among all."""
     cdef Started s = Started()
     cdef int n_args = <int>sum([len(a) for a in arg_numbers]), k, j, at = 0
@@ -198,6 +199,9 @@ cdef Started begin(tuple keep, pf_plan** plans, int n, tuple arg_numbers, tuple 
             s.task = task
             o.task = task.t
             o.key = key
+        if trace is not None:
+            o.trace = trace.t
+            s.hold.append(trace)
         clear_error(&err)
         s.l.over = 0
         if callback is not None:

@@ -85,6 +85,7 @@ typedef struct pf_resource { pf_object base; pf_type type; void *obj; int32_t sc
  * it runs has its own. */
 typedef struct pf_container pf_container;
 typedef struct pf_open_step pf_open_step;
+typedef struct pf_route pf_route;
 struct pf_task {
   pf_a32 refs;
   char name[128];                       /* "/job:worker/replica:0/task:1"; empty: the process's own */
@@ -96,6 +97,7 @@ struct pf_task {
   pf_open_step *gone_first, *gone_last, *early_first, *early_last;
   int64_t n_open, n_early, n_gone, early_bytes;
   int64_t max_early, max_early_bytes;   /* what comes for steps that have not begun */
+  pf_route *routes;                     /* routes.pyx: to other tasks, by name */
 };
 pf_task *pf_task_new(const char *name);             /* NULL: out of memory */
 pf_task *pf_task_own(void);                         /* the process's; not counted */
@@ -105,7 +107,8 @@ uint64_t pf_task_incarnation(pf_task *t);
 uint64_t pf_entropy(void);                          /* 64 bits from the system */
 
 typedef struct pf_state pf_state;                   /* a session's default container, plus the task's named ones by lookup */
-pf_state *pf_state_new(const char *name, pf_task *task); /* task NULL: the process's own */
+pf_state *pf_state_new(const char *name, pf_task *task, pf_state *base); /* task NULL: the process's own; base: whose default
+                                                     * container it sees as its own, but for what is private; or NULL */
 pf_task *pf_state_task(pf_state *s);                /* not counted */
 void pf_state_ref(pf_state *s);
 void pf_state_unref(pf_state *s);
@@ -116,9 +119,9 @@ void pf_containers_reset(pf_task *t, const char *const *names, int32_t n); /* n 
 void pf_containers_free(pf_task *t);                /* the last reference went */
 pf_status pf_state_variable(pf_state *s, pf_str container, pf_str name, int32_t type, pf_shape shape,
                             pf_variable **out, pf_error *err);  /* new reference; made on first use */
-pf_status pf_state_resource(pf_state *s, pf_str container, pf_str name, const pf_type *type,
+pf_status pf_state_resource(pf_state *s, pf_str container, pf_str name, int32_t private_, const pf_type *type,
                             pf_status (*make)(pf_ctx *, void *arg, void **obj), pf_ctx *ctx, void *arg,
-                            pf_resource **out, pf_error *err);  /* new reference; make NULL: lookup only */
+                            pf_resource **out, pf_error *err);  /* new reference; make NULL: lookup only; private_: not the base's */
 pf_status pf_state_delete(pf_state *s, pf_object *o);
 pf_resource *pf_resource_new(const pf_type *type, void *steal, int32_t scope, pf_str container, pf_str name); /* one reference */
 pf_tensor *pf_variable_read(pf_variable *v);        /* new reference to the current value (a snapshot); NULL: uninitialised */
@@ -176,6 +179,15 @@ void pf_task_clean(pf_task *t, pf_step_key key);                /* the step is o
 void pf_task_clean_session(pf_task *t, uint64_t session);
 void pf_task_forget_steps(pf_task *t);
 int64_t pf_task_sweep(pf_task *t, int64_t patience_ns);         /* steps that others spoke of but that did not begin for so long; how many */
+
+/* Ways from a task to others (routes.pyx). */
+typedef pf_status (*pf_route_fn)(void *arg, pf_step_key key, pf_str name, pf_tensor *take, int32_t dead, pf_error *err);
+    /* hands a tensor (NULL: dead) to a peer's step; any thread, several at once, no lock held */
+pf_status pf_task_route(pf_task *t, const char *peer, pf_route_fn fn, void *arg, void (*drop)(void *arg)); /* in place of an older one;
+    * fn NULL: there is none any more.  `drop` is called once, when nobody uses the route any more; PF_RESOURCE_EXHAUSTED: it was not taken */
+pf_status pf_task_route_to(pf_task *t, const char *peer, pf_task *there);   /* a task of this process */
+pf_status pf_task_post(pf_task *t, pf_str peer, pf_step_key key, pf_str name, pf_tensor *take, int32_t dead, pf_error *err);
+void pf_task_drop_routes(pf_task *t);
 
 /* ================================================================ shape and cost functions (infer.pyx) */
 typedef struct pf_infer_call {      /* what a pf_infer is: begun by pf_infer_start */

@@ -139,6 +139,7 @@ cdef pf_status send_problem(Rendezvous* r, pf_status s, pf_str key, pf_error* er
     if s == PF_RESOURCE_EXHAUSTED:
         return pf_error_set(err, s, b"no memory to send under key '%.*s'", len, key.data)
     pf_rendezvous_error(<pf_rendezvous*>r, &cause)
+    err.derived = 1
     return pf_error_set(err, s, b"the step was aborted before key '%.*s' was sent: %.3000s",
                         len, key.data, cause.message)
 

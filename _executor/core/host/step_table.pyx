@@ -158,6 +158,7 @@ cdef pf_status no_memory(pf_error* err) noexcept nogil:
     return pf_error_set(err, PF_RESOURCE_EXHAUSTED, b"out of memory for the table of steps")
 
 cdef pf_status is_over(pf_step_key key, pf_error* err) noexcept nogil:
+    err.derived = 1
     return pf_error_set(err, PF_NOT_FOUND, b"step %016llx:%016llx is over", <unsigned long long>key.session,
                         <unsigned long long>key.step)
 
@@ -200,7 +201,6 @@ cdef public pf_status pf_task_begin(pf_task* t, pf_step_key key, pf_member* m, p
     e = find(t, key)
     if e != NULL and e.state == GONE:
         st = is_over(key, err)
-        err.derived = 1
     elif e != NULL and e.why != NULL:
         memcpy(err, e.why, sizeof(pf_error))
         st = err.code

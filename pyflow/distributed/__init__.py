@@ -1,0 +1,16 @@
+"""Graphs over many processes: servers, masters, workers, and the ways between them.
+
+    cluster = tf.train.ClusterSpec({"ps": ["localhost:2222"], "worker": ["localhost:2223"]})
+    server = tf.train.Server(cluster, job_name="worker", task_index=0)
+    with tf.Session(server.target) as sess: ...
+
+docs/distributed.md tells how to use it; here is how it is cut:
+
+    session -> place (server.py: in this process; client.py: behind an address)
+            -> master.py: one session over many tasks: devices, partitions, steps
+            -> worker.py: one task's plans and steps;  remote_worker.py: the same over gRPC
+    services.py    MasterService and WorkerService, their calls
+    messages.py, tensors.py, rpc.py    what travels, and how
+
+grpcio is needed by who speaks to another process, and imported then.
+"""
