@@ -109,12 +109,14 @@ class Worker:
         devices = self.devices()
         with self._lock:
             sessions, graphs = len(self._sessions), len(self._graphs)
+            running = sum(len(session.steps) for session in self._sessions.values())
         found = messages.GetStatusResponse(
             task=self.name, incarnation=self.incarnation, kernels_digest=self.kernels_digest(),
             process=PROCESS, epoch=self.epoch, steps_open=counts["open"],
             steps_early=counts["early"], early_bytes=counts["early_bytes"], sessions=sessions,
             graphs=graphs, clock_ns=time.time_ns(), steps_done=self.steps_done,
-            address=self.address, pid=os.getpid(), lease=self.lease, host=socket.gethostname())
+            address=self.address, pid=os.getpid(), lease=self.lease, host=socket.gethostname(),
+            steps_running=running)
         for device in devices_lib.list_devices(self._executor, devices):
             shown = next(d for d in devices.all if d.name == device.name)
             found.device.add(name=device.name, priority=shown.priority,
