@@ -19,6 +19,7 @@ import logging
 import os
 import threading
 import time
+import weakref
 
 from pyflow.distributed import messages, remote_worker, tensors
 from pyflow.distributed import worker as worker_lib
@@ -82,6 +83,8 @@ class Place:
         """The session's Opened."""
         executor, config = runtime.start(), session._config
         link = SessionLink(self, self._tasks, config)
+        if hasattr(session, "_lose"):
+            link.on_lost = weakref.WeakMethod(session._lose)
         pools = devices_lib.Pools(config, session._threads)
         options = targets.plan_options(session._threads, deterministic, partitions, config, inspect)
         rewrites, pool = Rewrites.of(config), pools.get(0)
@@ -92,7 +95,10 @@ class Place:
         return targets.Opened(executor.StepError, link, pools, compiler)
 
     def reset(self, containers):
-        """Forgets named containers of all tasks that answer; all state for []."""
+        """Forgets named containers of all tasks that answer, all state for [], and ends the
+        sessions that are open here: who uses them hears ABORTED, as after a restart."""
+        for link in list(self.sessions):
+            link.lose("its server's containers were reset")
         failed = []
         for task in self._tasks.names():
             try:
@@ -116,7 +122,10 @@ class SessionLink:
         self._opened, self._lock = {}, threading.Lock()
         self._steps = itertools.count(1)
         self._running, self._to_clean, self._closed = set(), {}, False
+        self.on_lost = lambda: None     # returns who is to hear why it was lost, or None
+        self._dropped = []                          # [(worker, number of a graph)]
         tasks.own.open_session(self.number, self.isolate)
+        self.state = tasks.own.session_state(self.number)       # at the own task
         self._opened[tasks.own.name] = tasks.own
         place.sessions.add(self)
 
@@ -200,7 +209,16 @@ class SessionLink:
                 steps = self.take_cleaning(worker)
                 if steps:
                     worker.clean(self.number, steps)
+            if worker is not self.tasks.own:
                 worker.touch([self.number])
+        with self._lock:
+            dropped, self._dropped = self._dropped, []
+        for worker, graph in dropped:
+            worker.deregister(self.number, [graph])
+
+    def drop(self, worker, graph):
+        """A plan is not needed any more: its worker hears so, not from this thread."""
+        self._dropped.append((worker, graph))
 
     # ------------------------------------------------------------ what Session asks of its state
 
@@ -210,9 +228,15 @@ class SessionLink:
             self._closed, running = True, list(self._running)
         for step in running:
             step.cancel(why)
-        if self.isolate:
-            self.tasks.own.session_state(self.number).cancel(why)
+        self.state.cancel(why)
         return len(running)
+
+    def lose(self, why):
+        """Ends it although its client did not ask for that."""
+        hear = self.on_lost()
+        self.cancel(why)
+        if hear is not None:
+            hear(f"Session {self.number:016x} is not found: {why}")
 
     def close(self):
         """Closes the session at every task."""
@@ -224,20 +248,20 @@ class SessionLink:
 
     def streams(self):
         """As State.streams, of all tasks in use."""
-        found = [self.tasks.own.session_state(self.number).streams()]
+        found = [self.state.streams()]
         for worker in self._others():
             found.append(self._ask(worker).streams)
         return found[0] + b"".join(data[8:] for data in found[1:])
 
     def set_streams(self, data):
         """As State.set_streams, of all tasks in use."""
-        self.tasks.own.session_state(self.number).set_streams(data)
+        self.state.set_streams(data)
         for worker in self._others():
             self._ask(worker, streams=data, set=True)
 
     def kept(self, name):
         """As State.kept, wherever it is."""
-        found = self.tasks.own.session_state(self.number).kept(name)
+        found = self.state.kept(name)
         for worker in self._others():
             if found is None:
                 reply = self._ask(worker, kept=name)
@@ -247,7 +271,7 @@ class SessionLink:
 
     def forget(self, name):
         """As State.forget, wherever it is."""
-        if self.tasks.own.session_state(self.number).forget(name):
+        if self.state.forget(name):
             return True
         return any([self._ask(worker, forget=[name]).found for worker in self._others()])
 
@@ -268,7 +292,7 @@ class Compiler(plans.Compiler):
         self._own_devices = devices_lib.open_devices(runtime.executor(), config,
                                                      link.tasks.own.task)
         self._remote_devices, self._seen_revision = [], None
-        super().__init__(graph, link.tasks.own.session_state(link.number), pool,
+        super().__init__(graph, link.state, pool,
                          self._combined(), bool(getattr(config, "allow_soft_placement", False)),
                          bool(getattr(config, "log_device_placement", False)), options, rewrites,
                          costs)
@@ -366,7 +390,7 @@ class Compiler(plans.Compiler):
             routes = self._routes(part)
             if part.name == own:
                 for route in routes:
-                    self.link.tasks.own.routes.ensure(route.task, route.incarnation, route.address)
+                    self.link.tasks.own.routes.ensure(route)
                 plan, data, own_origins = self._compile_plan(part.graph, work)
                 steps.append(Part(self.link.tasks.own, plan, 0, part, types))
             else:
@@ -403,8 +427,13 @@ class Compiler(plans.Compiler):
         """RouteMessages to the tasks that a partition sends to."""
         to = sorted({partition_split.partition_name(n.attrs["recv_device"])
                      for n in part.graph.nodes if n.op == "_net.Send"})
-        return [messages.RouteMessage(task=t, incarnation=self.link.worker(t).incarnation,
-                                      address=self.link.tasks.addresses.get(t, "")) for t in to]
+        found = []
+        for task in to:
+            status = self.link.worker(task).status()
+            found.append(messages.RouteMessage(
+                task=task, incarnation=status.incarnation, link=status.link,
+                address=self.link.tasks.addresses.get(task, "")))
+        return found
 
 
 def link_between(source, destination):
@@ -457,7 +486,27 @@ class ClusterPlan:
             raise runtime.executor().StepError(
                 errors.UNIMPLEMENTED, "debug mode and numeric checks look at the kernels of one "
                 "process: this step has partitions on several tasks")
+        if trace is None and len(self._parts) == 1 and self._parts[0].worker.link is not None:
+            return self._run_there(self._parts[0], feeds, timeout_ms, keep)
         return self.start(feeds, timeout_ms, trace, keep).result()
+
+    def _run_there(self, part, feeds, timeout_ms, keep):
+        """A step that lies on one other task, over a link: nothing to put together."""
+        link, worker = self._link, part.worker
+        number = link.next_step()
+        running = worker.start(part.graph, link.number, number, [feeds[k] for k in part.args],
+                               part.types, None, timeout_ms)
+        try:
+            values = running.result(keep=keep)
+        except runtime.executor().StepError as failure:
+            failure.task = failure.task or worker.name
+            raise
+        except BaseException:
+            running.cancel()
+            raise
+        finally:
+            worker.clean(link.number, [number])
+        return [values[part.rets.index(k)] for k in range(self.n_rets)]
 
     def start(self, feeds=(), timeout_ms=0, trace=None, keep=False):
         """Begins a step; its ClusterStep."""
@@ -467,11 +516,8 @@ class ClusterPlan:
 
     def __del__(self):
         for part in self._parts:
-            if part.plan is None and not self._link._closed:
-                try:
-                    part.worker.deregister(self._link.number, [part.graph])
-                except Exception:
-                    pass                # the session is over, or its worker
+            if part.plan is None:
+                self._link.drop(part.worker, part.graph)
 
 
 class ClusterStep:
@@ -484,7 +530,9 @@ class ClusterStep:
         self._cond = threading.Condition()
         self._left, self._given_up = len(parts), False
         self._begun, self._ended = {}, {}           # part: what runs it; what it ended as
-        self._failure = None
+        self._failure, self._awaited = None, None
+        remote = [p for p in parts if not p.worker.local]
+        self._first = remote[0] if remote else None     # the part that `wait` waits for itself
         self._until = None if not timeout_ms else time.monotonic() + timeout_ms / 1000
 
     def begin(self, feeds):
@@ -502,8 +550,9 @@ class ClusterStep:
                 self._fail(failure, part)
                 self._over(part)
                 continue
-            with self._cond:
-                self._begun[part] = running
+            self._begun[part] = running
+            if part is self._first and part.worker.link is not None and not level:
+                self._awaited = running
 
     def _start(self, part, args, level):
         worker, link = part.worker, self._link
@@ -519,9 +568,10 @@ class ClusterStep:
         if worker.local:
             return worker.start(part.graph, link.number, self.number, args, done,
                                 self._timeout_ms, 0)
-        sent = [tensors.encode(a, t) for a, t in zip(args, part.types)]
-        return worker.start(part.graph, link.number, self.number, sent, done, self._timeout_ms,
-                            level, link.take_cleaning(worker))
+        if part is self._first and worker.link is not None and not level:
+            done = None                             # who waits for the step waits for it
+        return worker.start(part.graph, link.number, self.number, args, part.types, done,
+                            self._timeout_ms, level, link.take_cleaning(worker))
 
     # ------------------------------------------------------------ as partitions end
 
@@ -578,6 +628,8 @@ class ClusterStep:
         until = None if timeout is None else time.monotonic() + timeout
         failed_at = None
         try:
+            if self._awaited is not None:
+                self._wait_for_first(until)
             with self._cond:
                 while self._left and not self._given_up:
                     now = time.monotonic()
@@ -600,6 +652,21 @@ class ClusterStep:
         if self._given_up:
             self._link.over(self, self.number, [p.worker for p in self._parts])
         return True
+
+    def _wait_for_first(self, until):
+        """On this thread, without a hand-over, until it is over or there is something to look at."""
+        awaited = self._awaited
+        while True:
+            now = time.monotonic()
+            ends = [t for t in (until, self._until and self._until + _PATIENCE) if t is not None]
+            if self._failure is not None or any(now >= t for t in ends):
+                ends = [min([*ends, now + GRACE])]
+            if awaited.wait(max(0.0, min([*ends, now + 1.0]) - now)):
+                self._awaited = None
+                self._ran(self._first, awaited)
+                return
+            if any(time.monotonic() >= t for t in ends):
+                return
 
     def result(self, timeout=None):
         """The fetches' values in order; raises what failed the step."""

@@ -31,7 +31,7 @@ GetStatusResponse: 1 task string; 2 incarnation uint64; 3 device *DeviceMessage;
     23 steps_running int64
 SessionRequest: 1 session uint64; 2 isolate bool; 3 master string; 4 route *RouteMessage; 5 config
     bytes; 6 lease double; 7 incarnation uint64
-RouteMessage: 1 task string; 2 incarnation uint64; 3 address string
+RouteMessage: 1 task string; 2 incarnation uint64; 3 address string; 4 link *string
 RegisterGraphRequest: 1 session uint64; 2 graph bytes; 3 options bytes; 4 const_name string; 5
     const_dtype int32; 6 const_shape *int64; 7 const_bytes bytes; 8 incarnation uint64; 9 deterministic bool; 10 op *string; 11
     route *RouteMessage
@@ -60,7 +60,8 @@ ExtendSessionRequest: 1 session string; 2 graph_def bytes; 3 origin *bytes; 4 ve
 MakeCallableRequest: 1 session string; 2 feed *string; 3 fetch *string; 4 target *string; 5 version
     uint64; 6 joined *JoinedMessage
 JoinedMessage: 1 tensor string; 2 reads string
-MakeCallableResponse: 1 callable uint64; 2 graph *bytes
+MakeCallableResponse: 1 callable uint64; 2 graph *bytes; 3 here RouteMessage; 4 served uint64; 5
+    number uint64
 RunCallableRequest: 1 session string; 2 callable uint64; 3 feed *TensorMessage; 4 timeout_ms int64;
     5 trace int32
 RunCallableResponse: 1 fetch *TensorMessage; 2 step_stats bytes

@@ -16,7 +16,7 @@ import itertools
 import queue
 import threading
 
-from pyflow.distributed import messages, rpc, services, tensors, worker_service
+from pyflow.distributed import messages, rpc, security, services, tensors, worker_service
 from pyflow.framework import errors
 from pyflow.session import runtime
 
@@ -40,10 +40,7 @@ class Channels:
             return found
 
     def _open(self, address):
-        module, options = rpc.grpc(), rpc.options(self._lease)
-        if self._credentials is None:
-            return module.insecure_channel(address, options)
-        return module.secure_channel(address, self._credentials.channel_credentials(), options)
+        return security.open_channel(address, self._credentials, rpc.options(self._lease))
 
     def forget(self, address):
         """Closes the channel to an address: the next `get` opens another."""
@@ -171,12 +168,14 @@ def as_result(value):
 
 
 class RemoteWorker:
-    """A task behind an address.  channels: a Channels; me: (task, incarnation) of the master's."""
+    """A task behind an address.  channels: a Channels; me: (task, incarnation) of the master's;
+    links: the Links of the master's task, or None."""
 
     local = False
 
-    def __init__(self, name, address, channels, me):
+    def __init__(self, name, address, channels, me, links=None):
         self.name, self.address, self._channels, self._me = name, address, channels, me
+        self._links, self.link = links, None
         self._lock, self._stream, self._status = threading.Lock(), None, None
 
     def __repr__(self):
@@ -221,6 +220,15 @@ class RemoteWorker:
         self._call("CreateWorkerSession", messages.SessionRequest(
             session=number, isolate=isolate, master=master or self._me[0], lease=lease,
             incarnation=self.incarnation), patience, wait_for_ready=True)
+        self._join()
+
+    def _join(self):
+        """By a link, if there is one; `link`: its kind."""
+        if self._links is not None:
+            self.link = self._links.connect(self.name, self.incarnation, self.status().link)
+            if self.link is not None:
+                self._links.net.route(self.name)
+
 
     def close_session(self, number):
         """As Worker.close_session; a server that does not answer has closed it, or will."""
@@ -253,8 +261,12 @@ class RemoteWorker:
 
     # ------------------------------------------------------------ steps
 
-    def start(self, graph, number, step, args, done, timeout_ms=0, level=0, clean=()):
-        """As Worker.start; args are TensorMessages.  clean: steps that are over."""
+    def start(self, graph, number, step, args, types, done, timeout_ms=0, level=0, clean=()):
+        """Begins a partition, as Worker.start; types: the element types of args; clean: steps that
+        are over; done: None where the caller will wait for what is returned, if `linked`."""
+        if self.link is not None and not level:
+            return self._run(graph, number, step, args, types, done, timeout_ms)
+        args = [tensors.encode(a, t) for a, t in zip(args, types)]
         request = messages.RunGraphRequest(
             session=number, graph=graph, step=step, arg=args, timeout_ms=timeout_ms, trace=level,
             clean=clean, incarnation=self.incarnation)
@@ -267,13 +279,33 @@ class RemoteWorker:
         running._number = stream.send(messages.ConnectMessage(run=request), ran)
         return running
 
+    def _run(self, graph, number, step, args, types, done, timeout_ms):
+        callback = None if done is None else lambda remote: done(remote, None)
+        timeout = timeout_ms / 1000 if timeout_ms else None
+        net = self._links.net
+        try:
+            return net.run(self.name, graph, number, step, args, types, timeout, callback)
+        except runtime.executor().StepError as failure:
+            if failure.code != errors.UNAVAILABLE:
+                raise
+        self._join()                    # lost since: once more, or say why it cannot be
+        if self.link is None:
+            self._call("GetStatus", messages.GetStatusRequest(), 2.0)
+        return net.run(self.name, graph, number, step, args, types, timeout, callback)
+
     def fail(self, number, step, failure):
         """As Worker.fail."""
+        if self.link is not None and self._links.net.cancel(
+                self.name, number, step, failure.code, failure.message, failure.task, True):
+            return
         self._say(messages.ConnectMessage(clean=messages.CleanupGraphRequest(
             session=number, step=[step], error=rpc.error_message(failure, failure.task))))
 
     def clean(self, number, steps):
         """As Worker.clean."""
+        if self.link is not None and all(self._links.net.clean(self.name, number, step)
+                                         for step in steps):
+            return
         self._say(messages.ConnectMessage(clean=messages.CleanupGraphRequest(
             session=number, step=steps)))
 

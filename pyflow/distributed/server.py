@@ -20,9 +20,9 @@ Threads: any.
 import contextlib
 import logging
 import threading
-from concurrent import futures
 
-from pyflow.distributed import (master, master_service, messages, remote_worker, routes, rpc,
+from pyflow.distributed import links as links_lib
+from pyflow.distributed import (daemon_pool, master, master_service, remote_worker, routes, rpc, security,
                                 services, worker, worker_service)
 from pyflow.framework import errors, protos
 from pyflow.session import runtime, targets
@@ -45,13 +45,16 @@ class Server:
         security.Credentials, or the folder they are in: mutual TLS with every peer.
     lease: seconds after which the steps and sessions of a client or master that is not heard of any
         more are ended.  epoch: the fencing number of this start of the task.
+    links: which links of our own it uses beside gRPC, of "unix" and "tcp"; default both, or none
+        with certificates, since links do not encrypt.
 
     Raises TypeError and ValueError for arguments that are no task of the cluster, UnknownError if
     the port cannot be bound, PermissionDeniedError for an address beyond loopback.
     """
 
     def __init__(self, server_or_cluster_def, job_name=None, task_index=None, protocol=None,
-                 config=None, start=True, insecure=False, credentials=None, lease=LEASE, epoch=0):
+                 config=None, start=True, insecure=False, credentials=None, lease=LEASE, epoch=0,
+                 links=None):
         self._server_def = make_server_def(server_or_cluster_def, job_name, task_index, protocol,
                                            config)
         self._grpc = None
@@ -59,6 +62,13 @@ class Server:
         _check_protocol(self._server_def.protocol)
         self._worker = worker.Worker(name, self._server_def.default_session_config, epoch=epoch)
         self._worker.lease = lease
+        if isinstance(credentials, str):
+            credentials = security.Credentials.load(credentials)
+        elif credentials is None:
+            credentials = security.Credentials.of_environment()
+        kinds = links_lib.KINDS if links is None else tuple(links)
+        self._kinds = () if credentials is not None else kinds
+        self._insecure, self._epoch = insecure, epoch
         self._channels = remote_worker.Channels(credentials)
         addresses = _addresses(self._server_def.cluster)
         tasks = master.Tasks(self._worker, addresses, self._connect)
@@ -71,13 +81,8 @@ class Server:
 
     def _listen(self, address, insecure, credentials):
         module = rpc.grpc()
-        host, _, port = address.rpartition(":")
-        if not insecure and credentials is None and not _is_loopback(host):
-            raise errors.PermissionDeniedError(
-                None, None, f"{address} is no loopback address, where anybody who reaches it may "
-                "run graphs: give the server certificates (credentials=), or insecure=True if the "
-                "network is yours alone")
-        self._pool = futures.ThreadPoolExecutor(THREADS, f"pyflow-{self._worker.name}")
+        security.check_listen(address, credentials, insecure)
+        self._pool = daemon_pool.DaemonPool(THREADS, f"pyflow-{self._worker.name}")
         self._grpc = module.server(self._pool, options=rpc.options())
         self._master = master_service.MasterService(self._place, self._worker)
         self._grpc.add_generic_rpc_handlers((
@@ -85,20 +90,12 @@ class Server:
             rpc.handler("WorkerService", services.WORKER,
                         worker_service.WorkerService(self._worker), self._worker.name)))
         try:
-            if credentials is None:
-                bound = self._grpc.add_insecure_port(address)
-            else:
-                bound = self._grpc.add_secure_port(address, credentials.server_credentials())
-        except RuntimeError as problem:
-            bound = 0
-            reason = str(problem)
-        else:
-            reason = "the port is taken"
-        if not bound:
+            bound = security.listen(self._grpc, address, credentials, insecure)
+        except errors.UnavailableError as problem:
             self._pool.shutdown(wait=False)
-            raise errors.UnknownError(None, None,
-                                      f"Could not start gRPC server at {address}: {reason}")
-        self._address = f"{host}:{bound}"
+            raise errors.UnknownError(
+                None, None, f"Could not start gRPC server: {problem.message}") from None
+        self._address = f"{address.rpartition(':')[0]}:{bound}"
         self._worker.address = self._address
         self._tasks.addresses[self._worker.name] = self._address
 
@@ -121,6 +118,10 @@ class Server:
             if self._started:
                 return
             self._started = True
+            host = self._address.rpartition(":")[0]
+            self._worker.links = links_lib.Links(
+                self._worker, self._kinds, "127.0.0.1" if host == "localhost" else host,
+                self._insecure, epoch=self._epoch)
             self._worker.routes = routes.Routes(self._worker, self._channels)
             routes.join(self._worker)
             self._grpc.start()
@@ -151,6 +152,7 @@ class Server:
         self._worker.stop()
         if started:
             self._worker.routes.close()
+            self._worker.links.close()
         for known in self._tasks.known():
             if known is not self._worker and not known.local:
                 known.close()
@@ -180,7 +182,8 @@ class Server:
         if here is not None:
             return here
         return remote_worker.RemoteWorker(task, address, self._channels,
-                                          (self._worker.name, self._worker.incarnation))
+                                          (self._worker.name, self._worker.incarnation),
+                                          self._worker.links)
 
     # ------------------------------------------------------------ what it is
 
@@ -286,16 +289,6 @@ def _check_protocol(protocol):
 def _addresses(cluster):
     return {f"/job:{job.name}/replica:0/task:{number}": address
             for job in cluster.job for number, address in sorted(job.tasks.items())}
-
-
-def _is_loopback(host):
-    import ipaddress
-    if host in ("localhost", ""):
-        return host == "localhost"
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 PUBLIC = {"train.Server": Server}

@@ -4,9 +4,10 @@
     start     a step of a plan, by the key (session, step); `done(Started)` when it is over
     clean     what a step left behind goes
 
-Variables, queues and random streams are the server's: all sessions see them, but those that were
-opened with `isolate`.  tensors.py and worker_service.py carry all this over gRPC; a master in the
-same process calls it as it is.
+Variables and what has a shared name are the server's: all sessions see them, but those that were
+opened with `isolate`.  Random streams, and queues and the like that nobody named, are a session's.
+tensors.py and worker_service.py carry all this over gRPC; a master in the same process calls it as
+it is.
 
 Invariants
 1. A number names one plan as long as the worker lives; a worker that was restarted has another
@@ -43,10 +44,10 @@ os.register_at_fork(after_in_child=lambda: globals().update(PROCESS=os.urandom(1
 class Session:
     """A session as one worker sees it."""
 
-    __slots__ = ("number", "state", "own_state", "graphs", "master", "lease", "seen", "steps")
+    __slots__ = ("number", "state", "graphs", "master", "lease", "seen", "steps")
 
-    def __init__(self, number, state, own_state, master, lease):
-        self.number, self.state, self.own_state = number, state, own_state
+    def __init__(self, number, state, master, lease):
+        self.number, self.state = number, state
         self.graphs, self.steps = {}, {}
         self.master, self.lease, self.seen = master, lease, time.monotonic()
 
@@ -54,9 +55,10 @@ class Session:
 class Worker:
     """The plans and steps of the task `name`.  config: a ConfigProto, or None.
 
-    address: where the server listens; routes: its routes.Routes; both are the server's to set."""
+    address: where the server listens; routes: its routes.Routes; links: its links.Links; all are the
+    server's to set."""
 
-    local = True
+    local, link = True, None
 
     def __init__(self, name, config=None, threads=None, epoch=0):
         executor = runtime.start()
@@ -66,7 +68,7 @@ class Worker:
         self.state = executor.State("server", self.task)
         self.threads = threads_lib.choose(threads, config)
         self.pool = devices_lib.Pools(config, self.threads).get(0)
-        self.address, self.lease, self.routes = "", 10.0, None
+        self.address, self.lease, self.routes, self.links = "", 10.0, None, None
         self._executor = executor
         self._lock = threading.Lock()
         self._sessions, self._graphs = {}, {}
@@ -116,7 +118,7 @@ class Worker:
             steps_early=counts["early"], early_bytes=counts["early_bytes"], sessions=sessions,
             graphs=graphs, clock_ns=time.time_ns(), steps_done=self.steps_done,
             address=self.address, pid=os.getpid(), lease=self.lease, host=socket.gethostname(),
-            steps_running=running)
+            steps_running=running, link=self.links.offers if self.links is not None else ())
         for device in devices_lib.list_devices(self._executor, devices):
             shown = next(d for d in devices.all if d.name == device.name)
             found.device.add(name=device.name, priority=shown.priority,
@@ -137,8 +139,9 @@ class Worker:
             self._require_running()
             found = self._sessions.get(number)
             if found is None:
-                own = self._executor.State(f"session_{number:x}", self.task) if isolate else None
-                found = self._sessions[number] = Session(number, own or self.state, own, master,
+                state = self._executor.State(f"session_{number:x}", self.task,
+                                             None if isolate else self.state)
+                found = self._sessions[number] = Session(number, state, master,
                                                          lease or self.lease)
             found.seen = time.monotonic()
 
@@ -147,16 +150,14 @@ class Worker:
         with self._lock:
             found = self._sessions.pop(number, None)
             for graph in found.graphs if found is not None else ():
-                self._graphs.pop(graph, None)
+                self._forget(graph)
         if found is None:
             return
         for started in list(found.steps.values()):
             started.cancel()
-        if found.own_state is not None:
-            found.own_state.cancel(why)
+        found.state.cancel(why)
         self.task.clean(number)
-        if found.own_state is not None:
-            found.own_state.close()
+        found.state.close()
 
     def sessions(self):
         """The numbers of the sessions that are open."""
@@ -223,7 +224,7 @@ class Worker:
         large constants by name, emptied; ops: the names of the ops in it; routes: RouteMessages
         to the tasks that it sends to.  Raises StepError."""
         for route in routes:
-            self.routes.ensure(route.task, route.incarnation, route.address)
+            self.routes.ensure(route)
         session = self._session(number)
         for op in ops:
             op_lib.find_op(op)                  # its module is loaded
@@ -237,6 +238,19 @@ class Worker:
                                                task=self.name)
             self._graphs[graph] = plan
             session.graphs[graph] = None
+        if self.links is not None:
+            self.links.serve(graph, plan)
+        return graph
+
+    def adopt(self, number, plan):
+        """Serves a plan of a session's to peers over links; its number, 0 without links."""
+        if self.links is None or self.links.net is None:
+            return 0
+        session, graph = self._session(number), next(self._numbers)
+        with self._lock:
+            self._graphs[graph] = plan
+            session.graphs[graph] = None
+        self.links.serve(graph, plan)
         return graph
 
     def deregister(self, number, graphs):
@@ -246,7 +260,13 @@ class Worker:
             for graph in graphs:
                 if session is not None and graph in session.graphs:
                     del session.graphs[graph]
-                    self._graphs.pop(graph, None)
+                    self._forget(graph)
+
+    def _forget(self, graph):
+        """The lock is held."""
+        self._graphs.pop(graph, None)
+        if self.links is not None:
+            self.links.unserve(graph)
 
     def plan(self, number, graph):
         """The plan of a session's graph.  Raises StepError, ABORTED: it is not here."""

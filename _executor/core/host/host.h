@@ -107,7 +107,8 @@ uint64_t pf_task_incarnation(pf_task *t);
 uint64_t pf_entropy(void);                          /* 64 bits from the system */
 
 typedef struct pf_state pf_state;                   /* a session's default container, plus the task's named ones by lookup */
-pf_state *pf_state_new(const char *name, pf_task *task); /* task NULL: the process's own */
+pf_state *pf_state_new(const char *name, pf_task *task, pf_state *base); /* task NULL: the process's own; base: whose default
+                                                     * container it sees as its own, but for what is private; or NULL */
 pf_task *pf_state_task(pf_state *s);                /* not counted */
 void pf_state_ref(pf_state *s);
 void pf_state_unref(pf_state *s);
@@ -118,9 +119,9 @@ void pf_containers_reset(pf_task *t, const char *const *names, int32_t n); /* n 
 void pf_containers_free(pf_task *t);                /* the last reference went */
 pf_status pf_state_variable(pf_state *s, pf_str container, pf_str name, int32_t type, pf_shape shape,
                             pf_variable **out, pf_error *err);  /* new reference; made on first use */
-pf_status pf_state_resource(pf_state *s, pf_str container, pf_str name, const pf_type *type,
+pf_status pf_state_resource(pf_state *s, pf_str container, pf_str name, int32_t private_, const pf_type *type,
                             pf_status (*make)(pf_ctx *, void *arg, void **obj), pf_ctx *ctx, void *arg,
-                            pf_resource **out, pf_error *err);  /* new reference; make NULL: lookup only */
+                            pf_resource **out, pf_error *err);  /* new reference; make NULL: lookup only; private_: not the base's */
 pf_status pf_state_delete(pf_state *s, pf_object *o);
 pf_resource *pf_resource_new(const pf_type *type, void *steal, int32_t scope, pf_str container, pf_str name); /* one reference */
 pf_tensor *pf_variable_read(pf_variable *v);        /* new reference to the current value (a snapshot); NULL: uninitialised */

@@ -262,6 +262,7 @@ typedef struct {
   struct pf_trace *trace;
   struct pf_step *within;           /* NULL, or the step that waits for this one: its caller works for both */
   uint64_t stream;                  /* 0: none of its own */
+  int32_t here, pad;                /* 1: a plan of one synchronous block runs on the starter's thread, a task's too */
 } pf_start_options;
 /* Begins a step of n plans (one pool) and returns.  Takes args, also on failure.  `done` is called once, by a thread of the
  * pool or before this returns, when every partition is over: on PF_OK it takes the plans' results, plan after plan; else `err`
@@ -288,6 +289,7 @@ void pf_step_draw_from(pf_step *s, uint64_t stream);      /* its random numbers,
 
 pf_step *pf_step_take(pf_plan *plan, pf_tensor **take_args);    /* between step.pyx and parts.pyx; NULL: out of memory */
 void pf_step_work(pf_step *leader, struct pf_worker *w);        /* until every partition is over */
+void pf_step_alone(pf_step *s);                     /* a plan of one synchronous block, on this thread; then pf_started_over */
 void pf_step_read_late(pf_step *s);                 /* fetches of variables that the step updated */
 void pf_step_finish(pf_step *s, pf_status st, pf_tensor **rets);    /* results and leftovers; s is the plan's again */
 void pf_step_cancel(pf_step *s, pf_status why, const char *message);

@@ -487,6 +487,11 @@ cdef void run_alone(pf_step* s, pf_worker* w) noexcept nogil:
     pf_a32_store_rlx(&s.root.items.pending, PF_BLOCK_RUNNING)
     pf_run_block(w, s.root.items)
 
+cdef public void pf_step_alone(pf_step* s) noexcept nogil:
+    cdef pf_worker w
+    memset(&w, 0, sizeof(w))
+    run_alone(s, &w)
+
 cdef public void pf_step_draw_from(pf_step* s, uint64_t stream) noexcept nogil:
     if s.drawn == NULL:
         s.drawn = <pf_a64*>calloc(s.plan.n_nodes + 1, sizeof(pf_a64))
