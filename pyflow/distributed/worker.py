@@ -122,16 +122,13 @@ class Worker:
             steps_early=counts["early"], early_bytes=counts["early_bytes"], sessions=sessions,
             graphs=graphs, clock_ns=time.time_ns(), steps_done=counts["ended"],
             address=self.address, pid=os.getpid(), lease=self.lease, host=socket.gethostname(),
-<<<<<<< HEAD
             version=pyflow.pyflow_version, cluster_def=self.cluster_def,
+            steps_running=running,
             link=self.links.offers if self.links is not None else ())
         for name, seconds, what in self.timeouts:
             found.timeout.add(name=name, seconds=seconds, what=what)
         for task, kind, address in self.routes.table() if self.routes is not None else ():
             found.route.add(task=task, kind=kind, address=address)
-=======
-            steps_running=running, link=self.links.offers if self.links is not None else ())
->>>>>>> w-chaos
         for device in devices_lib.list_devices(self._executor, devices):
             shown = next(d for d in devices.all if d.name == device.name)
             found.device.add(name=device.name, priority=shown.priority,
