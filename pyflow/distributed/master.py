@@ -284,6 +284,14 @@ class SessionLink:
         with self._lock:
             self._to_clean.clear()
 
+    def abandon(self):
+        """Ends the session on another thread: for finalisers, which run within anything."""
+        threading.Thread(target=self._end, name="pyflow-close", daemon=True).start()
+
+    def _end(self):
+        self.cancel("the session was closed")
+        self.close()
+
     def streams(self):
         """As State.streams, of all tasks in use."""
         found = [self.state.streams()]
