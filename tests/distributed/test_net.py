@@ -361,8 +361,8 @@ def test_announced_tensors_arrive_in_chunks():
     for k, value in enumerate(values):
         np.testing.assert_array_equal(told[k][1], value)
     until(lambda: a.peers()[0]["announced"] == 0)
-    a.put(b.name, 5, 2, b"too large", np.zeros(1_500_000, np.float32), FLOAT)
     b.task.take(5, 2, b"too large", lambda code, got: told.__setitem__("large", code))
+    a.put(b.name, 5, 2, b"too large", np.zeros(1_500_000, np.float32), FLOAT)
     until(lambda: "large" in told)
     assert told["large"] == EXHAUSTED
     until(lambda: a.peers()[0]["announced"] == 0)

@@ -355,13 +355,14 @@ void pf_peer_ping(pf_peer *p, int32_t flags, int64_t heard) {
 }
 
 static pf_status pinged(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
-  int64_t theirs = (int64_t)pf_get64(b), ours = (int64_t)pf_get64(b), now = pf_now_ns(), rtt = now - ours, best;
-  if (b->bad) return PF_DATA_LOSS;
+  int64_t theirs = (int64_t)pf_get64(b), ours = (int64_t)pf_get64(b), now = pf_now_ns(), best;
+  if (b->bad || theirs < 0 || ours < 0) return PF_DATA_LOSS;
+  int64_t rtt = now - ours;
   if (!(h->flags & PF_NET_REPLY)) {
     pf_peer_ping(p, PF_NET_REPLY, theirs);
     return PF_OK;
   }
-  if (rtt < 0 || ours <= 0) return PF_OK;
+  if (rtt < 0 || ours == 0) return PF_OK;
   best = pf_a64_load_rlx(&p->rtt_ns);
   if (best == 0 || rtt <= best + best / 8) {    /* the least of late: its clock is the surest */
     pf_a64_store_rlx(&p->rtt_ns, rtt);
