@@ -204,6 +204,15 @@ def test_a_blocked_step_is_cancelled_and_has_a_deadline(net, there):
     assert error.code == NOT_FOUND and "is over" in error.message and error.derived
 
 
+def test_what_is_over_is_cleaned_with_the_next_step(net, there):
+    for k in range(100):
+        number = next(steps)
+        net.run(there.name, plans.NULL, 71, number).result(10)
+        assert net.clean(there.name, 71, number, soon=True)
+    assert failure(net.run(there.name, plans.NULL, 71, number).result, 10).code == NOT_FOUND
+    until(lambda: eval(there.ask("counts"))["open"] == 0)
+
+
 def test_a_step_dropped_is_cancelled(net, there):
     net.run(there.name, plans.WAIT, 7, next(steps))
     until(lambda: net.peers()[0]["remotes"] == 0)
