@@ -85,7 +85,7 @@ cdef bint others_wait_for(const pf_node_info* n) noexcept nogil:
     cdef int32_t k
     if n.op.len >= 5 and memcmp(n.op.data + n.op.len - 5, b".Send", 5) == 0:
         return True
-    if n.kernel != NULL and n.kernel.kernel.flags & <uint32_t>PF_KERNEL_ASYNC:
+    if n.kernel != NULL and n.kernel.kernel.flags & <uint32_t>(PF_KERNEL_ASYNC | PF_KERNEL_BLOCKING):
         return True
     if n.call != NULL:
         for k in range(n.call.n_in):
