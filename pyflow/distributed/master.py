@@ -34,7 +34,7 @@ from pyflow.session import devices as devices_lib
 from pyflow.session import evaluate, failures, metadata, plans, runtime, targets
 
 GRACE = 5.0                     # seconds in which the other tasks of a failed step should end it
-LATE_GRACE = 1.0                # the same where the step's deadline has passed
+LATE_GRACE = 0.3                # the same where the step's deadline has passed
 BACKSTOP_MS = 5000              # beyond a step's own deadline, a worker ends its part by itself
 ASKING = 0.3                    # seconds for a task to say what it waits for, when a deadline passes
 _log = logging.getLogger("pyflow")
