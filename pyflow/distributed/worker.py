@@ -115,6 +115,7 @@ class Worker:
         devices = self.devices()
         with self._lock:
             sessions, graphs = len(self._sessions), len(self._graphs)
+            running = sum(len(session.steps) for session in self._sessions.values())
         found = messages.GetStatusResponse(
             task=self.name, incarnation=self.incarnation, kernels_digest=self.kernels_digest(),
             process=PROCESS, epoch=self.epoch, steps_open=counts["open"],
@@ -122,6 +123,7 @@ class Worker:
             graphs=graphs, clock_ns=time.time_ns(), steps_done=counts["ended"],
             address=self.address, pid=os.getpid(), lease=self.lease, host=socket.gethostname(),
             version=pyflow.pyflow_version, cluster_def=self.cluster_def,
+            steps_running=running,
             link=self.links.offers if self.links is not None else ())
         for name, seconds, what in self.timeouts:
             found.timeout.add(name=name, seconds=seconds, what=what)
