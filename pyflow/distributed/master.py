@@ -34,7 +34,7 @@ from pyflow.session import devices as devices_lib
 from pyflow.session import evaluate, failures, metadata, plans, runtime, targets
 
 GRACE = 5.0                     # seconds in which the other tasks of a failed step should end it
-LATE_GRACE = 1.0                # the same where the step's deadline has passed
+LATE_GRACE = 0.3                # the same where the step's deadline has passed
 BACKSTOP_MS = 5000              # beyond a step's own deadline, a worker ends its part by itself
 ASKING = 0.3                    # seconds for a task to say what it waits for, when a deadline passes
 _log = logging.getLogger("pyflow")
@@ -453,7 +453,7 @@ class Compiler(plans.Compiler):
     def _own_plan(self, compiled, graph, names):
         """A plan of this process alone; a run with a deadline is a step that others see, too."""
         self.link.remember(self.graph, compiled.origins)
-        if compiled.observed or not hasattr(compiled.plan, "trace_table"):
+        if compiled.observed or compiled.partitioned:
             return compiled
         whole = partition_split.Part(self.link.tasks.own.name, graph, range(len(graph.args)),
                                      range(len(graph.rets)))
@@ -464,6 +464,7 @@ class Compiler(plans.Compiler):
             if not timeout_ms or cancel is not None or not {*how} <= {"trace", "keep"}:
                 return plain(feeds, timeout_ms, cancel, **how)
             return timed.run(feeds, timeout_ms, **how)
+        run.timed = timed
         compiled.run = run
         return compiled
 
@@ -720,8 +721,7 @@ class ClusterStep:
                         return False
                     if self._failure is not None:
                         failed_at = failed_at or now
-                        late = self._until is not None and now > self._until
-                        self._given_up = now - failed_at > (LATE_GRACE if late else GRACE)
+                        self._given_up = now - failed_at > self._grace(now)
                     elif self._until is not None and now > self._until:
                         break
                     soon = min([t for t in (until, self._until) if t is not None and t > now],
@@ -767,18 +767,23 @@ class ClusterStep:
         return [p.plan for p in self._parts if p.plan is not None]
     def _wait_for_first(self, until):
         """On this thread, without a hand-over, until it is over or there is something to look at."""
-        awaited = self._awaited
+        awaited, failed_at = self._awaited, None
         while True:
             now = time.monotonic()
-            ends = [t for t in (until, self._until) if t is not None]
-            if self._failure is not None or any(now >= t for t in ends):
-                ends = [min([*ends, now + GRACE])]
+            if self._failure is not None:
+                failed_at = failed_at or now
+            ends = [t for t in (until, self._until if failed_at is None else
+                                failed_at + self._grace(now)) if t is not None]
             if awaited.wait(max(0.0, min([*ends, now + 1.0]) - now)):
                 self._awaited = None
                 self._ran(self._first, awaited)
                 return
             if any(time.monotonic() >= t for t in ends):
                 return
+
+    def _grace(self, now):
+        """Seconds from the failure on in which the other parts should end."""
+        return LATE_GRACE if self._until is not None and now > self._until else GRACE
 
     def result(self, timeout=None):
         """The fetches' values in order; raises what failed the step."""
