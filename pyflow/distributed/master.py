@@ -184,12 +184,13 @@ class SessionLink:
         if closed:
             step.cancel("the session was closed")
 
-    def over(self, step, number, workers):
-        """A step is over everywhere, or given up: what it left behind is to go."""
+    def over(self, step, number, workers, at_once=False):
+        """A step is over everywhere, or given up: what it left behind is to go, with the next call
+        of each worker or at once."""
         with self._lock:
             self._running.discard(step)
         for worker in workers:
-            if worker is self.tasks.own or worker.local:
+            if worker.local or at_once:
                 worker.clean(self.number, [number])
             else:
                 with self._lock:
@@ -594,7 +595,8 @@ class ClusterStep:
             last = self._left == 0
             self._cond.notify_all()
         if last:
-            self._link.over(self, self.number, [p.worker for p in self._parts])
+            self._link.over(self, self.number, [p.worker for p in self._parts],
+                            self._failure is not None)
 
     def _fail(self, failure, part=None):
         """The first failure ends the other partitions; a cause wins over its consequences."""
@@ -650,7 +652,7 @@ class ClusterStep:
                 errors.DEADLINE_EXCEEDED, f"no answer from {waiting} within {self._timeout_ms} ms"))
             return self.wait(timeout)
         if self._given_up:
-            self._link.over(self, self.number, [p.worker for p in self._parts])
+            self._link.over(self, self.number, [p.worker for p in self._parts], True)
         return True
 
     def _wait_for_first(self, until):
