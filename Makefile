@@ -153,7 +153,7 @@ kernel-tests: .venv/installed .venv-kernel-tests/ready
 	@touch $@
 
 # Keras 2.2.4 in the youngest surroundings in which it still works by itself.
-KERAS_NEEDS := Keras==2.2.4 "numpy==1.26.*" "scipy==1.*" "pandas<3" scikit-learn pillow h5py pydot pytest==6.2.5 pytest-timeout==2.1.0
+KERAS_NEEDS := Keras==2.2.4 "numpy==1.26.*" "scipy==1.*" "pandas<3" scikit-learn pillow h5py pydot requests pytest==6.2.5 pytest-timeout==2.1.0
 keras-tests: .venv/installed .venv-keras/ready
 	.venv-keras/bin/python -P tests/libraries/keras_suite.py $(if $(ONLY),--only "$(ONLY)")
 
