@@ -222,12 +222,13 @@ class SessionLink:
         if closed:
             step.cancel("the session was closed")
 
-    def over(self, step, number, workers):
-        """A step is over everywhere, or given up: what it left behind is to go."""
+    def over(self, step, number, workers, at_once=False):
+        """A step is over everywhere, or given up: what it left behind is to go, with the next call
+        of each worker or at once."""
         with self._lock:
             self._running.discard(step)
         for worker in workers:
-            if worker is self.tasks.own or worker.local:
+            if worker.local or at_once:
                 worker.clean(self.number, [number])
             else:
                 with self._lock:
@@ -678,7 +679,8 @@ class ClusterStep:
             last = self._left == 0
             self._cond.notify_all()
         if last:
-            self._link.over(self, self.number, [p.worker for p in self._parts])
+            self._link.over(self, self.number, [p.worker for p in self._parts],
+                            self._failure is not None)
 
     def _fail(self, failure, part=None):
         """The first failure ends the other partitions; a cause wins over its consequences."""
@@ -734,7 +736,7 @@ class ClusterStep:
             self._late()
             return self.wait(timeout)
         if self._given_up:
-            self._link.over(self, self.number, [p.worker for p in self._parts])
+            self._link.over(self, self.number, [p.worker for p in self._parts], True)
         return True
 
     def _late(self):
