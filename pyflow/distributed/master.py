@@ -21,9 +21,9 @@ import threading
 import time
 import weakref
 
-from pyflow.distributed import messages, remote_worker, tensors
+from pyflow.distributed import messages, remote_worker, tensors, worker_service
 from pyflow.distributed import worker as worker_lib
-from pyflow.framework import errors
+from pyflow.framework import errors, protos
 from pyflow.framework.device import DeviceSpec, parsed
 from pyflow.passes import partition_split, place, wire
 from pyflow.passes.options import Options as Rewrites
@@ -81,7 +81,7 @@ class Place:
 
     def open(self, session, deterministic, partitions, costs, inspect):
         """The session's Opened."""
-        executor, config = runtime.start(), session._config
+        executor, config = runtime.start(), _merged(session._config, self._tasks.own.config)
         link = SessionLink(self, self._tasks, config)
         if hasattr(session, "_lose"):
             link.on_lost = weakref.WeakMethod(session._lose)
@@ -107,6 +107,18 @@ class Place:
                 failed.append(f"{task}: {problem.message}")
         if failed:
             _log.warning("containers were not reset at %s", "; ".join(failed))
+
+
+def _merged(config, server):
+    """A session's ConfigProto, with what its server's own says, which counts (TF:
+    GrpcServer::Init)."""
+    if server is None or not server.ByteSize():
+        return config
+    found = protos.ConfigProto()
+    if config is not None:
+        found.CopyFrom(config)
+    found.MergeFrom(server)
+    return found
 
 
 class SessionLink:
@@ -289,8 +301,7 @@ class Compiler(plans.Compiler):
         self.link = link
         self.client = worker_lib.PROCESS            # where the graph's Python functions are
         self._config, self._asked = config, {link.tasks.own.name}
-        self._own_devices = devices_lib.open_devices(runtime.executor(), config,
-                                                     link.tasks.own.task)
+        self._own_devices = link.tasks.own.devices()
         self._remote_devices, self._seen_revision = [], None
         super().__init__(graph, link.state, pool,
                          self._combined(), bool(getattr(config, "allow_soft_placement", False)),
@@ -346,8 +357,9 @@ class Compiler(plans.Compiler):
         if status.kernels_digest != self.link.tasks.own.kernels_digest():
             table = worker.kernel_table() if worker.local else KernelTable(worker.kernels())
         number = devices_lib.as_int64(status.incarnation)
+        rank = self.link.visible().index(task)          # whatever it is asked for first
         return [Device(d.name, d.priority, core_name=d.core_name, kernels=table,
-                       incarnation=number) for d in status.device]
+                       incarnation=number, rank=rank) for d in status.device]
 
     def _named(self):
         """The tasks that the graph's nodes ask for, of those the session sees."""
@@ -566,8 +578,8 @@ class ClusterStep:
                                    task=worker.task, session=link.number, step=self.number,
                                    trace=self._trace)
         if worker.local:
-            return worker.start(part.graph, link.number, self.number, args, done,
-                                self._timeout_ms, 0)
+            return worker.start(part.graph, link.number, self.number, args, lambda s, t: done(
+                s, None if t is None else worker_service.step_stats(t)), self._timeout_ms, level)
         if part is self._first and worker.link is not None and not level:
             done = None                             # who waits for the step waits for it
         return worker.start(part.graph, link.number, self.number, args, part.types, done,
