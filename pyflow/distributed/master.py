@@ -24,7 +24,7 @@ import weakref
 from pyflow.distributed import (clocks, look, messages, remote_worker, tensors, tracing, why,
                                 worker_service)
 from pyflow.distributed import worker as worker_lib
-from pyflow.framework import errors
+from pyflow.framework import errors, protos
 from pyflow.framework.device import DeviceSpec, parsed
 from pyflow.passes import partition_split, place, wire
 from pyflow.passes.options import Options as Rewrites
@@ -92,7 +92,7 @@ class Place:
 
     def open(self, session, deterministic, partitions, costs, inspect):
         """The session's Opened."""
-        executor, config = runtime.start(), session._config
+        executor, config = runtime.start(), _merged(session._config, self._tasks.own.config)
         link = SessionLink(self, self._tasks, config)
         if hasattr(session, "_lose"):
             link.on_lost = weakref.WeakMethod(session._lose)
@@ -118,6 +118,18 @@ class Place:
                 failed.append(f"{task}: {problem.message}")
         if failed:
             _log.warning("containers were not reset at %s", "; ".join(failed))
+
+
+def _merged(config, server):
+    """A session's ConfigProto, with what its server's own says, which counts (TF:
+    GrpcServer::Init)."""
+    if server is None or not server.ByteSize():
+        return config
+    found = protos.ConfigProto()
+    if config is not None:
+        found.CopyFrom(config)
+    found.MergeFrom(server)
+    return found
 
 
 class SessionLink:
@@ -336,8 +348,7 @@ class Compiler(plans.Compiler):
         self.link = link
         self.client = worker_lib.PROCESS            # where the graph's Python functions are
         self._config, self._asked = config, {link.tasks.own.name}
-        self._own_devices = devices_lib.open_devices(runtime.executor(), config,
-                                                     link.tasks.own.task)
+        self._own_devices = link.tasks.own.devices()
         self._remote_devices, self._seen_revision = [], None
         super().__init__(graph, link.state, pool,
                          self._combined(), bool(getattr(config, "allow_soft_placement", False)),
@@ -393,8 +404,9 @@ class Compiler(plans.Compiler):
         if status.kernels_digest != self.link.tasks.own.kernels_digest():
             table = worker.kernel_table() if worker.local else KernelTable(worker.kernels())
         number = devices_lib.as_int64(status.incarnation)
+        rank = self.link.visible().index(task)          # whatever it is asked for first
         return [Device(d.name, d.priority, core_name=d.core_name, kernels=table,
-                       incarnation=number) for d in status.device]
+                       incarnation=number, rank=rank) for d in status.device]
 
     def _named(self):
         """The tasks that the graph's nodes ask for, of those the session sees."""
