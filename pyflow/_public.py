@@ -680,6 +680,8 @@ PUBLIC = {
         "AggregationMethod UnconnectedGradients gradients",
     "pyflow.gradients.higher_order":
         "custom_gradient hessians",
+    "pyflow.distributed.server":
+        "train.Server",
     "pyflow.train.optimizer":
         "train.Optimizer",
     "pyflow.train.gradient_descent":

@@ -120,11 +120,14 @@ cdef class Plan:
             stats["kernels"] = executed
         return results
 
-    def start(self, feeds=(), int64_t timeout_ms=0, Rendezvous rendezvous=None, callback=None, Task task=None, session=0, step=0):
+    def start(self, feeds=(), int64_t timeout_ms=0, Rendezvous rendezvous=None, callback=None, Task task=None, session=0, step=0,
+              Trace trace=None):
         """Begins one step and returns a Started at once.  `callback(started)` is called when it is over, on a thread of the
-        pool: it has to be brief.  task: whose step it is, by the key (session, step)."""
+        pool: it has to be brief.  task: whose step it is, by the key (session, step).  trace: as in `run`."""
+        if trace is not None:
+            trace.plans[<uintptr_t>self.p] = self
         return begin((self,), &self.p, 1, (tuple(range(self.n_args)),), tuple(range(self.n_rets)), feeds, timeout_ms, rendezvous,
-                     callback, task, session, step)
+                     callback, task, session, step, trace)
 
 cdef list run_plan(Plan plan, object feeds, pf_run_options* o, Interrupt* interrupt, bint keep):
     cdef pf_tensor* small[MAX_INLINE_ARGS * 2]
@@ -356,11 +359,6 @@ cdef class Parts:
     plans: in order; the first one's partition leads.  args, rets: per plan, which feeds and
     fetches of the whole step are its own.  All plans use one pool.  Thread-safe; runs are isolated.
     """
-    cdef readonly tuple plans
-    cdef tuple args, rets
-    cdef readonly int n_args, n_rets
-    cdef object __weakref__
-
     def __init__(self, plans, args, rets):
         cdef Plan plan
         self.plans = tuple(plans)
@@ -422,7 +420,8 @@ cdef class Parts:
             stats["kernels"] = executed
         return results
 
-    def start(self, feeds=(), int64_t timeout_ms=0, Rendezvous rendezvous=None, callback=None, Task task=None, session=0, step=0):
+    def start(self, feeds=(), int64_t timeout_ms=0, Rendezvous rendezvous=None, callback=None, Task task=None, session=0, step=0,
+              Trace trace=None):
         """As Plan.start."""
         cdef int n = <int>len(self.plans), k
         cdef pf_plan** plans = <pf_plan**>malloc(sizeof(void*) * (n + 1))
@@ -430,9 +429,11 @@ cdef class Parts:
             raise MemoryError()
         for k in range(n):
             plans[k] = (<Plan>self.plans[k]).p
+            if trace is not None:
+                trace.plans[<uintptr_t>plans[k]] = self.plans[k]
         try:
             return begin(self.plans, plans, n, self.args, tuple([k for numbers in self.rets for k in numbers]), feeds, timeout_ms,
-                         rendezvous, callback, task, session, step)
+                         rendezvous, callback, task, session, step, trace)
         finally:
             free(plans)
 

@@ -1,5 +1,5 @@
 from look_h cimport *
-from pyflow._executor.steps cimport Rendezvous
+from pyflow._executor.steps cimport Rendezvous, Trace
 from pyflow._executor.tasks cimport Task
 
 cdef extern from *:
@@ -36,4 +36,4 @@ cdef class Started:
     cdef release(self)
 
 cdef Started begin(tuple keep, pf_plan** plans, int n, tuple arg_numbers, tuple order, object feeds, int64_t timeout_ms,
-                   Rendezvous rendezvous, callback, Task task, session, step)
+                   Rendezvous rendezvous, callback, Task task, session, step, Trace trace)

@@ -3,8 +3,8 @@
 cimport cython
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from look_h cimport *
-from pyflow._executor.values cimport array_of, clear_error, fits, raise_error, tensor_of, wrong_shape
-from pyflow._executor.steps cimport Rendezvous
+from pyflow._executor.values cimport array_of, clear_error, fits, kept, raise_error, tensor_of, wrong_shape
+from pyflow._executor.steps cimport Rendezvous, Trace
 
 import sys
 
@@ -65,7 +65,7 @@ cdef class Started:
         if self.l == NULL:
             return
         with nogil:
-            if self.l.over == 0:
+            if not wait_for(self.l, 0):
                 pf_started_cancel(self.h, PF_CANCELLED, b"nobody waits for the step any more")
             wait_for(self.l, -1)
         for k in range(self.l.n_rets):
@@ -88,7 +88,7 @@ cdef class Started:
 
     def done(self):
         """The step is over: `result` will not wait."""
-        return self.l.over != 0
+        return wait_for(self.l, 0) != 0
 
     def cancel(self):
         """Soon; `result` raises CancelledError then, unless the step ended before."""
@@ -99,20 +99,22 @@ cdef class Started:
         """Until the step is over, at most `timeout` seconds; whether it is.  Signal handlers run meanwhile."""
         cdef int64_t until = -1 if timeout is None else pf_now_ns() + <int64_t>(timeout * 1e9)
         cdef int64_t slice
+        cdef int32_t over
         while True:
             slice = pf_now_ns() + 50000000
             if until >= 0:
                 slice = min(slice, until)
             with nogil:
-                wait_for(self.l, slice)
-            if self.l.over:
+                over = wait_for(self.l, slice)
+            if over:
                 return True
             PyErr_CheckSignals()
             if 0 <= until <= pf_now_ns():
                 return False
 
-    def result(self, timeout=None):
-        """The fetches' values in order; raises what failed the step, or TimeoutError.  Once: values are handed over."""
+    def result(self, timeout=None, bint keep=False):
+        """The fetches' values in order, with `keep` as Kept; raises what failed the step, or TimeoutError.  Once: values are handed
+        over."""
         cdef list out
         cdef int64_t k
         cdef pf_tensor** rets
@@ -128,23 +130,27 @@ cdef class Started:
             raise RuntimeError("the results of this step were taken already")
         out = [None] * self.l.n_rets
         for k in range(self.l.n_rets):
-            out[self.order[k]] = array_of(rets[k])
+            out[self.order[k]] = kept(rets[k]) if keep else array_of(rets[k])
         free(rets)
         return out
 
-cdef void wait_for(pf_landing* l, int64_t until) noexcept nogil:
+cdef int32_t wait_for(pf_landing* l, int64_t until) noexcept nogil:
+    """Whether the step is over by then, as the lock shows it: what it left may be read.  until: -1 for ever, 0 not at all."""
+    cdef int32_t over
     pthread_mutex_lock(&l.lock)
-    while not l.over:
+    while not l.over and until:
         if until < 0:
             pthread_cond_wait(&l.cond, &l.lock)
         else:
             pf_cond_wait_until(&l.cond, &l.lock, until)
             if pf_now_ns() >= until:
                 break
+    over = l.over
     pthread_mutex_unlock(&l.lock)
+    return over
 
 cdef Started begin(tuple keep, pf_plan** plans, int n, tuple arg_numbers, tuple order, object feeds, int64_t timeout_ms,
-                   Rendezvous rendezvous, callback, Task task, session, step):
+                   Rendezvous rendezvous, callback, Task task, session, step, Trace trace):
     """Plans side by side, which `keep` keeps; arg_numbers: per plan, which feeds are its own; order: of each result among all."""
     cdef Started s = Started()
     cdef int n_args = <int>sum([len(a) for a in arg_numbers]), k, j, at = 0
@@ -193,6 +199,9 @@ cdef Started begin(tuple keep, pf_plan** plans, int n, tuple arg_numbers, tuple 
             s.task = task
             o.task = task.t
             o.key = key
+        if trace is not None:
+            o.trace = trace.t
+            s.hold.append(trace)
         clear_error(&err)
         s.l.over = 0
         if callback is not None:

@@ -11,13 +11,59 @@ cimport cython
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from look_h cimport *
 from pyflow._executor.steps cimport deliver_to_python
-from pyflow._executor.values cimport borrow, clear_error, raise_error, tensor_of
+from pyflow._executor.values cimport borrow, clear_error, kept, raise_error, tensor_of
+
+from pyflow._executor.values import StepError
 
 cdef pf_step_key key_of(session, step):
     cdef pf_step_key key
     key.session = <uint64_t>session
     key.step = <uint64_t>step
     return key
+
+cdef void failed_in_python(pf_error* err, e):
+    known = isinstance(e, StepError)
+    cdef bytes text = (e.message if known else "%s: %s" % (type(e).__name__, e)).encode()[:3000]
+    cdef const char* message = text
+    pf_error_set(err, e.code if known else PF_UNAVAILABLE, b"%s", message)
+    err.derived = known and e.derived
+
+cdef pf_status hand_to_python(void* arg, pf_step_key key, pf_str name, pf_tensor* take, int32_t dead, pf_error* err) noexcept nogil:
+    """A route over a function."""
+    with gil:
+        way = <object>arg
+        try:
+            value = kept(take) if take != NULL else None
+            way(key.session, key.step, name.data[:name.len], value, dead != 0)
+        except BaseException as e:
+            failed_in_python(err, e)
+    return err.code
+
+cdef void drop_python(void* arg) noexcept nogil:
+    with gil:
+        if not pf_host_ended():
+            Py_DECREF(<object>arg)
+
+cdef tuple GLANCES = ("", "step", "key", "run", "call", "block", "node")
+
+cdef list rows_of(pf_glance* g):
+    cdef list found = []
+    cdef const pf_glance_row* row
+    cdef const char* text
+    cdef int64_t at = 0
+    cdef int k
+    while at < g.n:
+        row = <const pf_glance_row*>(g.data + at)
+        text = g.data + at + sizeof(pf_glance_row)
+        texts = []
+        for k in range(3):
+            texts.append(text[:row.text[k]].decode("utf-8", "replace"))
+            text += row.text[k]
+        found.append((GLANCES[row.kind], row.session, row.step, row.id, row.age_ns / 1e9, row.a, row.b, *texts))
+        at += row.size
+    if g.cut:
+        found.append(("cut", 0, 0, 0, 0.0, 0, 0, "", "", ""))
+    return found
 
 @cython.final
 cdef class Task:
@@ -53,24 +99,46 @@ cdef class Task:
         """64 random bits, of this task in this process."""
         return pf_task_incarnation(self.t)
 
-    def put(self, session, step, bytes name, value, int type):
-        """Puts a copy of the value under a name, for the step's Recv or another task's `take`."""
+    def put(self, session, step, bytes name, value, int type, bint dead=False):
+        """Puts a copy of the value under a name, for the step's Recv or another task's `take`; dead: there is none."""
         cdef list hold = []
-        cdef pf_tensor* t = tensor_of(value, type, hold)
+        cdef pf_tensor* t = tensor_of(value, type, hold) if not dead else NULL
         cdef pf_tensor* own = t
         cdef pf_error err
         cdef pf_str k = borrow(name)
         cdef pf_step_key key = key_of(session, step)
-        if t.flags & PF_T_BORROWED:
+        if t != NULL and t.flags & PF_T_BORROWED:
             own = pf_tensor_copy(t)
             pf_tensor_unref(t)
             if own == NULL:
                 raise MemoryError()
         clear_error(&err)
         with nogil:
-            pf_task_put(self.t, key, k, own, 0, &err)
+            pf_task_put(self.t, key, k, own, dead, &err)
         if err.code:
             raise_error(&err)
+
+    def route(self, str peer, way):
+        """From now on _net.Send hands tensors for the task `peer` to `way`: a Task of this process, or a function
+        (session, step, name, value, dead) of any thread; value: a Kept, None when dead.  What it raises fails the step: a StepError with
+        its code, anything else as UNAVAILABLE.  None: there is no way any more."""
+        cdef bytes text = peer.encode()
+        cdef Task there
+        cdef pf_status st
+        if not text or len(text) >= 128:
+            raise ValueError(f"a task's name has 1 to 127 bytes, got {peer!r}")
+        if isinstance(way, Task):
+            there = way
+            st = pf_task_route_to(self.t, text, there.t)
+        elif way is None:
+            st = pf_task_route(self.t, text, NULL, NULL, NULL)
+        else:
+            Py_INCREF(way)
+            st = pf_task_route(self.t, text, hand_to_python, <void*>way, drop_python)
+            if st:
+                Py_DECREF(way)
+        if st:
+            raise MemoryError()
 
     def take(self, session, step, bytes name, callback):
         """callback(code, value) once what is sent under the name is there, perhaps from another thread, perhaps at once."""
@@ -129,11 +197,26 @@ cdef class Task:
         pthread_mutex_unlock(&self.t.lock)
 
     def counts(self):
-        """{"open", "early", "gone": steps in the table, "early_bytes"}."""
+        """{"open", "early", "gone": steps in the table, "early_bytes"; "ended": partitions of steps so far}."""
         cdef dict found
         pthread_mutex_lock(&self.t.lock)
-        found = {"open": self.t.n_open, "early": self.t.n_early, "gone": self.t.n_gone, "early_bytes": self.t.early_bytes}
+        found = {"open": self.t.n_open, "early": self.t.n_early, "gone": self.t.n_gone, "early_bytes": self.t.early_bytes, "ended": self.t.n_ended}
         pthread_mutex_unlock(&self.t.lock)
+        return found
+
+    def glance(self):
+        """What the task's steps wait for now: [(kind, session, step, id, seconds, a, b, text, text, text)], kinds and numbers as in
+        core/host/host.h and core/step/waiting.pyx; ("cut", ...) last if there was more than fits."""
+        cdef pf_glance g
+        cdef list found
+        memset(&g, 0, sizeof(g))
+        with nogil:
+            pf_task_glance(self.t, &g)
+            pf_watch_glance(self.t, &g)
+        try:
+            found = rows_of(&g)
+        finally:
+            pf_glance_free(&g)
         return found
 
     def reset_containers(self, names=()):

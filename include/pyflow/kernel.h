@@ -56,7 +56,7 @@ extern "C" {
 /*PF:BEGIN  (the region a cffi cdef parses, after tensor.h's) */
 
 /* ---------------------------------------------------------------- versions, status, element types */
-enum { PF_ABI_MAJOR = 1, PF_ABI_MINOR = 2 };
+enum { PF_ABI_MAJOR = 1, PF_ABI_MINOR = 3 };
 
 typedef int32_t pf_status;
 enum {                                  /* the absl codes ... */
@@ -490,6 +490,9 @@ typedef struct {
       /* the step fails with this error of another task, now or as it begins; `task`: where it arose; statuses of `put` */
   pf_status (*error)(pf_task *, pf_step_key, int32_t *flags, char *text, int64_t room);
       /* why a step of a server failed: its code and message; PF_OK: it did not, or nobody knows it */
+  pf_status (*post)(pf_ctx *, pf_str task, pf_str key, DLManagedTensorVersioned *steal, int32_t dead);
+      /* [compute] since 1.3: as `send`, but to this step in the server of that name ("/job:ps/replica:0/task:0"), by whatever link
+       * this step's server has to it; its receivers find it under key.  PF_UNAVAILABLE: there is no link */
 } pf_transport2;
 
 /* ---------------------------------------------------------------- extension "pyflow.functions/1" (since 1.1)

@@ -36,10 +36,10 @@ def _data_types():
     return values
 
 
-def _entries():
+def _entries(table):
     """(name, body) of each entry of the table, continuation lines joined."""
     name, body = None, ""
-    for line in TABLE.strip().splitlines():
+    for line in table.strip().splitlines():
         if line.startswith(" "):
             body += " " + line.strip()
             continue
@@ -50,16 +50,15 @@ def _entries():
 
 
 class _Schema:
-    """Turns the table into one FileDescriptorProto."""
+    """Turns a table into one FileDescriptorProto."""
 
-    def __init__(self):
-        self.file = descriptor_pb2.FileDescriptorProto(
-            name="pyflow/messages.proto", package=_PACKAGE, syntax="proto3")
+    def __init__(self, table, file, package):
+        self.file = descriptor_pb2.FileDescriptorProto(name=file, package=package, syntax="proto3")
         self.messages = {}
         self.enums = {"DataType"}
         self._add_enum(self.file, "DataType", _data_types())
         bodies = {}
-        for name, body in _entries():
+        for name, body in _entries(table):
             if name.startswith("enum "):
                 bodies[name[5:]] = [tuple(v.split()) for v in body.split(";") if v.strip()]
                 self.enums.add(name[5:])
@@ -94,7 +93,7 @@ class _Schema:
             field.type = _SCALARS[type_name]
         else:
             field.type = _Field.TYPE_ENUM if type_name in self.enums else _Field.TYPE_MESSAGE
-            field.type_name = f".{_PACKAGE}.{type_name}"
+            field.type_name = f".{self.file.package}.{type_name}"
 
     def _fill(self, message, full_name, body):
         oneofs = {}
@@ -108,7 +107,7 @@ class _Schema:
                 field.label = _Field.LABEL_REPEATED
                 field.type = _Field.TYPE_MESSAGE
                 entry = self._map_entry(message, name, *kind[1:-1].split(","))
-                field.type_name = f".{_PACKAGE}.{full_name}.{entry}"
+                field.type_name = f".{self.file.package}.{full_name}.{entry}"
                 continue
             if kind[0] == "*":
                 field.label = _Field.LABEL_REPEATED
@@ -131,14 +130,23 @@ class _Schema:
         return entry.name
 
 
-def _build():
-    schema = _Schema()
+def build(table, file, package):
+    """(descriptor pool, names of the outermost messages) of a table in this module's form."""
+    schema = _Schema(table, file, package)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(schema.file)
     return pool, [name for name in schema.messages if "." not in name]
 
 
-_pool, _message_names = _build()
+def message_class(pool, package, name, module):
+    """The class of a message of `build`'s."""
+    found = message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}"))
+    _give_nested(found)
+    found.__module__ = module                   # protobuf leaves None; help() sorts by it
+    return found
+
+
+_pool, _message_names = build(TABLE, "pyflow/messages.proto", _PACKAGE)
 __all__ = sorted(_message_names)
 
 
@@ -154,10 +162,7 @@ def _give_nested(message):
 def __getattr__(name):
     """Message classes and `DT_*` numbers, made at their first use."""
     if name in _message_names:
-        descriptor = _pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")
-        found = message_factory.GetMessageClass(descriptor)
-        _give_nested(found)
-        found.__module__ = __name__             # protobuf leaves None; help() sorts by it
+        found = message_class(_pool, _PACKAGE, name, __name__)
     elif name.startswith("DT_"):
         enum = _pool.FindEnumTypeByName(f"{_PACKAGE}.DataType")
         if name not in enum.values_by_name:

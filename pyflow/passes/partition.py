@@ -41,6 +41,11 @@ def transport(source, destination):
     return _transports.get((source, destination), ("_Send", "_Recv"))
 
 
+def within_task(source, destination):
+    """(send op, receive op) for an edge between two devices, full names, of one task."""
+    return transport(_kind(source), _kind(destination))
+
+
 def no_task(device):
     """The incarnation of a device of no particular task."""
     return 1
@@ -89,17 +94,17 @@ def reads_late(source, index, reader, reads):
             or bool(reads) and reads.sees_update(source, index, reader))
 
 
-def pair(source, index, destination, number, stem="", incarnation=no_task):
+def pair(source, index, destination, number, stem="", incarnation=no_task, link=within_task):
     """(send node, receive node) that carry an output to the device `destination`.
 
     number: distinguishes the pairs of one step; stem: pairs of different passes; incarnation: as
-    for `cut`.
+    for `cut`; link: function of the two devices, the pair's ops.
     """
     dtype = source.types[index].base_dtype
     attrs = {"tensor_name": f"{stem}edge_{number}_{source.name}:{index}",
              "send_device": source.device, "send_device_incarnation": incarnation(source.device),
              "recv_device": destination, "client_terminated": False}
-    send_op, recv_op = transport(_kind(source.device), _kind(destination))
+    send_op, recv_op = link(source.device, destination)
     send = Node(
         f"{source.name}/_{stem}send_{number}",
         send_op,

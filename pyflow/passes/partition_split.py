@@ -54,13 +54,15 @@ class Part:
         self.name, self.graph, self.args, self.rets = name, graph, args, rets
 
 
-def split(graph, by="device", delays=None, incarnation=partition.no_task):
+def split(graph, by="device", delays=None, incarnation=partition.no_task,
+          link=partition.within_task):
     """[Part] of a placed graph; the first holds the first node.
 
     by: "device", one partition per device; "task", one per task, its devices joined by
         `partition.cut`.
     delays: {(node, output index, partition): node that the Recv waits for}, from partition_delay.
     incarnation: function of a sending device, of its task's, which edges carry.
+    link: function of two devices in different partitions -> (send op, receive op).
     Raises InvalidArgumentError for a loop without a LoopCond that would have to be split.
     """
     if by not in BY:
@@ -68,7 +70,7 @@ def split(graph, by="device", delays=None, incarnation=partition.no_task):
     name_of = partition_name if by == "task" else str
     if len({name_of(n.device) for n in graph.nodes}) < 2:
         return [_single(graph, name_of)]
-    parts = _Splitter(graph, name_of, delays or {}, incarnation).parts()
+    parts = _Splitter(graph, name_of, delays or {}, incarnation, link).parts()
     if by == "task":
         for part in parts:
             part.graph = partition.cut(part.graph, incarnation=incarnation)
@@ -89,9 +91,9 @@ def _single(graph, name_of):
 class _Splitter:
     """The state of one split.  `extra` collects new nodes: {node: those that come right after}."""
 
-    def __init__(self, graph, name_of, delays, incarnation):
+    def __init__(self, graph, name_of, delays, incarnation, link):
         self.graph, self.name_of, self.delays = graph, name_of, delays
-        self.incarnation = incarnation
+        self.incarnation, self.link = incarnation, link
         self.reads = Reads(graph)
         self.nodes = partition_routing.settle(list(graph.nodes), name_of, self.reads)
         self.before, self.after, self.pairs, self.loops = {}, {}, {}, {}
@@ -278,7 +280,7 @@ class _Splitter:
 
     def _pair(self, source, index, reader, trigger, after):
         send, recv = partition.pair(source, index, reader.device, len(self.pairs), "part_",
-                                    self.incarnation)
+                                    self.incarnation, self.link)
         self._insert(after, self.after, send)
         if trigger is not None:
             recv.controls.append(trigger)

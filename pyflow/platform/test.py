@@ -26,8 +26,8 @@ from pyflow.platform.test_gradients import compute_gradient, compute_gradient_er
 from pyflow.session import Session
 
 __all__ = ["Benchmark", "TestCase", "benchmark_config", "compute_gradient",
-           "compute_gradient_error", "get_temp_dir", "gpu_device_name", "is_built_with_cuda",
-           "is_gpu_available", "main", "mock", "test_src_dir_path"]
+           "compute_gradient_error", "create_local_cluster", "get_temp_dir", "gpu_device_name",
+           "is_built_with_cuda", "is_gpu_available", "main", "mock", "test_src_dir_path"]
 
 
 def main(argv=None):
@@ -53,6 +53,14 @@ def test_src_dir_path(relative_path):
 
 
 test_src_dir_path.__test__ = False       # not a test, whatever its name says
+
+
+def create_local_cluster(num_workers, num_ps, protocol="grpc", worker_config=None, ps_config=None):
+    """(workers, parameter servers): lists of tf.train.Server in this process, on free ports.
+
+    TF: tf.test.create_local_cluster.  worker_config, ps_config: ConfigProto, or None."""
+    from pyflow.distributed import server
+    return server.create_local_cluster(num_workers, num_ps, protocol, worker_config, ps_config)
 
 
 def is_gpu_available(cuda_only=False, min_cuda_compute_capability=None):

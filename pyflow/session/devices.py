@@ -41,7 +41,7 @@ def open_devices(executor, config, task=None):
     task = executor.Task() if task is None else task
     here, number = task.name or LOCAL, as_int64(task.incarnation)
     devices = [Device(f"{here}/device:CPU:{i}", incarnation=number,
-                      core_name=f"{LOCAL}/device:CPU:{i}")
+                      core_name=f"{here}/device:CPU:{i}")
                for i in range(max(1, counts.get("CPU", 1)))]
     ordinals = {}
     for kind, ordinal, _ in executor.devices():
@@ -54,7 +54,7 @@ def open_devices(executor, config, task=None):
         for i, ordinal in enumerate(chosen):
             _limit_memory(executor, options, kind, i, ordinal)
             devices.append(Device(f"{here}/device:{kind}:{i}", priority,
-                                  core_name=f"{LOCAL}/device:{kind}:{ordinal}",
+                                  core_name=f"{here}/device:{kind}:{ordinal}",
                                   incarnation=number))
     if len(devices) == 1:
         return Devices(devices)

@@ -26,6 +26,7 @@ Threads: any.
     fill(run_metadata, trace)
 """
 import functools
+import weakref
 
 from pyflow.session import runtime, trace_records
 
@@ -37,12 +38,23 @@ def level_of(options):
     return LEVELS.get(int(getattr(options, "trace_level", 0) or 0), 0)
 
 
+_elsewhere = weakref.WeakKeyDictionary()        # Trace: what the step's other tasks recorded
+
+
+def add_elsewhere(trace, data):
+    """Bytes of a RunMetadata with what another task recorded in a step that `trace` is of."""
+    _elsewhere.setdefault(trace, []).append(data)
+
+
 def fill(run_metadata, trace=None, graphs=()):
     """Replaces what is in a RunMetadata by the StepStats of a core Trace, whose steps are over, and
     serialized GraphDefs; a tf.RunMetadata makes them later."""
     write = None
     if trace is not None:
         write = runtime.executor().StepStats(trace, _lane_names).write
+        others = _elsewhere.pop(trace, None)
+        if others:
+            write = functools.partial(_write_others, others, write)
     if graphs:
         write = functools.partial(_write_graphs, graphs, write)
     fill_later = getattr(run_metadata, "_fill_later", None)
@@ -53,6 +65,12 @@ def fill(run_metadata, trace=None, graphs=()):
         if write is not None:
             write(run_metadata)
     return run_metadata
+
+
+def _write_others(others, write, message):
+    write(message)
+    for data in others:
+        message.MergeFromString(data)
 
 
 def _write_graphs(graphs, write_stats, message):

@@ -53,6 +53,10 @@ class Compiler:
             self._kernel_table = self.devices.kernels or KernelTable(runtime.executor().kernels())
         return self._kernel_table
 
+    def list_devices(self):
+        """[DeviceAttributes] of all devices of the session."""
+        return devices_lib.list_devices(runtime.executor(), self.devices)
+
     def on_pool(self, pool):
         """A Compiler that is equal but for the thread pool of its plans."""
         other = copy.copy(self)
@@ -82,6 +86,10 @@ class Compiler:
         if self.options.get("debug", 0) >= 3:
             debug.log.debug("rewrites:\n%s", pipeline.report(work.counts))
         graph = pipeline.run(graph, work, pipeline.TRANSFERS, dump)
+        return self._cut_and_compile(graph, work, dump)
+
+    def _cut_and_compile(self, graph, work, dump):
+        """A `Compiled` plan of a graph that went through all passes but the last."""
         if self.options.get("partitions", "one") == "device":
             parts = partition_split.split(graph, "device", work.waits, work.incarnation)
             if len(parts) > 1:

@@ -16,6 +16,7 @@ Invariants
 Threads: any; the table is guarded by a lock.
 """
 import collections
+import importlib
 import threading
 
 from pyflow import config as env
@@ -46,12 +47,7 @@ class Local:
         pools = devices_lib.Pools(config, threads)
         if costs is not None:
             devices_lib.measure_speeds(executor, devices, threads)
-        options = {"threads": threads, "blocks": env.value("PYFLOW_SCHEDULE") is None,
-                   "deterministic": bool(deterministic),
-                   "partitions": partitions, "debug": env.value("PYFLOW_DEBUG"),
-                   "schedule_recvs": config is not None
-                   and bool(config.graph_options.enable_recv_scheduling),
-                   "inspection": inspect}
+        options = plan_options(threads, deterministic, partitions, config, inspect)
         rewrites, pool = Rewrites.of(config), pools.get(0)
         if inspect is not None:
             options, rewrites = inspect.plan_options(options), inspect.rewrites(rewrites)
@@ -68,6 +64,16 @@ class Local:
         (executor.Task() if self.task is None else self.task).reset_containers(containers)
 
 
+def plan_options(threads, deterministic, partitions, config, inspect):
+    """What a session's plans are compiled with (plans.Compiler's options)."""
+    return {"threads": threads, "blocks": env.value("PYFLOW_SCHEDULE") is None,
+            "deterministic": bool(deterministic), "partitions": partitions,
+            "debug": env.value("PYFLOW_DEBUG"),
+            "schedule_recvs": config is not None
+            and bool(config.graph_options.enable_recv_scheduling), "inspection": inspect}
+
+
+LATER = {"grpc": "pyflow.distributed.client"}  # scheme: module whose `place_of` serves it
 _process = Local()
 _places = {"": _process, "local": _process}
 _schemes = {}                           # scheme: function(target) -> place
@@ -111,7 +117,10 @@ def find(target):
     with _lock:
         place = _places.get(target) or _of_schemes.get(target)
         scheme = _schemes.get(target.partition("://")[0]) if "://" in target else None
-        known = [repr(t) for t in sorted(_places)] + [f"{s}://..." for s in sorted(_schemes)]
+        later = LATER.get(target.partition("://")[0]) if "://" in target else None
+        known = [repr(t) for t in sorted(_places)] + [f"{s}://..." for s in sorted({*_schemes, *LATER})]
+    if place is None and scheme is None and later is not None:
+        scheme = importlib.import_module(later).place_of
     if place is None and scheme is not None:
         place = scheme(target)
         with _lock:

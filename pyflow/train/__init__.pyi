@@ -47,6 +47,7 @@ SaverDef = _train.SaverDef
 Scaffold = _train.Scaffold
 SecondOrStepTimer = _train.SecondOrStepTimer
 SequenceExample = _train.SequenceExample
+Server = _train.Server
 ServerDef = _train.ServerDef
 SessionCreator = _train.SessionCreator
 SessionManager = _train.SessionManager

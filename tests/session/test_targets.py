@@ -87,10 +87,10 @@ def test_local_devices_have_the_incarnation_of_the_process():
 
 
 def test_unknown_targets_are_refused(servers):
-    with pytest.raises(tf.errors.NotFoundError, match=r"target 'grpc://nowhere:1'. Here are .*'test://server1'.*run in"):
-        tf.Session("grpc://nowhere:1")
+    with pytest.raises(tf.errors.NotFoundError, match=r"target 'none://nowhere:1'. Here are .*'test://server1'.*run in"):
+        tf.Session("none://nowhere:1")
     with pytest.raises(tf.errors.NotFoundError, match="No session factory registered"):
-        tf.Session.reset("grpc://nowhere:1")
+        tf.Session.reset("none://nowhere:1")
     with pytest.raises(TypeError, match="target must be a string"):
         tf.Session(3)
     with pytest.raises(ValueError, match="registered already"):

@@ -72,6 +72,7 @@ static const pf_op_sig pf_builtin_ops[] = {
    PF_OP_STATEFUL},
   {"_StackPopHost", "handle: resource -> elem: elem_type; elem_type: type", PF_OP_STATEFUL},
   {"_Send", "tensor: T -> ; T: type, " PF_ENDS, PF_OP_STATEFUL},
+  {"_net.Send", "tensor: T -> ; T: type, " PF_ENDS, PF_OP_STATEFUL},
   {"_Recv", " -> tensor: tensor_type; tensor_type: type, " PF_ENDS, PF_OP_STATEFUL},
   {NULL, NULL, 0}
 };

@@ -43,6 +43,7 @@ cdef public void pf_task_ref(pf_task* t) noexcept nogil:
 cdef public void pf_task_unref(pf_task* t) noexcept nogil:
     if t == NULL or t == &pf_own_task or not pf_a32_dec_last(&t.refs):
         return
+    pf_task_drop_routes(t)
     pf_task_forget_steps(t)
     pf_containers_free(t)
     pthread_mutex_destroy(&t.lock)

@@ -134,6 +134,15 @@ cdef pf_status t2_recv(pf_ctx* ctx, int32_t output, pf_str key, managed_fn fn, v
         reader.mem = PF_MEM_PINNED      # from where its copy to the device is quickest
     return receive(ctx, key, &reader, fn, arg)
 
+cdef void fail_derived(pf_call* c, pf_error* why) noexcept nogil:
+    """The step fails in this node because it, or another one, failed elsewhere."""
+    why.derived = 1
+    if c.node != NULL:
+        pf_copy_text(why.node, sizeof(why.node), c.node.name.data, c.node.name.len)
+        pf_copy_text(why.op, sizeof(why.op), c.node.op.data, c.node.op.len)
+        pf_copy_text(why.device, sizeof(why.device), c.node.device.data, c.node.device.len)
+    pf_step_fail_as(c.step, why)
+
 cdef pf_status t2_abort(pf_ctx* ctx, pf_status st, int32_t flags, const char* msg, int64_t n) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
     cdef pf_error why
@@ -147,12 +156,7 @@ cdef pf_status t2_abort(pf_ctx* ctx, pf_status st, int32_t flags, const char* ms
     if not flags & PF_ERROR_DERIVED:
         pf_step_fail(c.step, c.node, why.code, why.message)
         return PF_OK
-    why.derived = 1
-    if c.node != NULL:
-        pf_copy_text(why.node, sizeof(why.node), c.node.name.data, c.node.name.len)
-        pf_copy_text(why.op, sizeof(why.op), c.node.op.data, c.node.op.len)
-        pf_copy_text(why.device, sizeof(why.device), c.node.device.data, c.node.device.len)
-    pf_step_fail_as(c.step, &why)
+    fail_derived(c, &why)
     return PF_OK
 
 cdef pf_status t2_key(pf_ctx* ctx, pf_step_key* out) noexcept nogil:
@@ -178,6 +182,25 @@ cdef pf_task* t2_task(pf_ctx* ctx) noexcept nogil:
     cdef pf_task* t = pf_step_task(s) if s != NULL else pf_task_own()
     pf_task_ref(t)
     return t
+
+cdef pf_status t2_post(pf_ctx* ctx, pf_str task, pf_str key, DLManagedTensorVersioned* steal, int32_t dead) noexcept nogil:
+    cdef pf_tensor* t = pf_tensor_adopt(steal, 0) if steal != NULL else NULL
+    cdef pf_step* s
+    cdef pf_error err
+    if ctx == NULL or (<pf_call*>ctx).step == NULL or not is_key(task) or not is_key(key) or (t == NULL and not dead):
+        pf_tensor_unref(t)
+        return PF_INVALID_ARGUMENT
+    s = (<pf_call*>ctx).step.leader
+    if s.task == NULL:
+        pf_tensor_unref(t)
+        return pf_failf(ctx, PF_FAILED_PRECONDITION, b"this step belongs to no server, so nothing leads from it to %.*s",
+                        <int>min(task.len, <int64_t>120), task.data)
+    pf_error_clear(&err)
+    if pf_task_post(s.task, task, s.key, key, t, dead, &err):
+        if err.derived:
+            fail_derived(<pf_call*>ctx, &err)
+        return pf_fail(ctx, err.code, err.message)
+    return PF_OK
 
 # ---------------------------------------------------------------- progress threads: /2
 cdef pf_status refused(pf_task* t, uint64_t incarnation, pf_str key) noexcept nogil:
@@ -302,4 +325,5 @@ cdef public const pf_transport2* pf_transport2_table() noexcept nogil:
     transport2.room = t2_room
     transport2.fail = t2_fail
     transport2.error = t2_error
+    transport2.post = t2_post
     return &transport2

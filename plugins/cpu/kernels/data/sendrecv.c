@@ -1,5 +1,5 @@
 /* sendrecv.c - _Send and _Recv between devices, of any kind, of one task, over the step's rendezvous
- * ("pyflow.transport/1").
+ * ("pyflow.transport/1"); _net.Send to a _Recv of another task.
  *
  * Invariants
  *   1. A key is "send device;incarnation;receive device;tensor;frame:iteration": one tensor per key
@@ -89,16 +89,44 @@ static pf_status recv(pf_ctx *c, const void *state) {
   return PF_PENDING;
 }
 
+/* The task of a device: '/job:ps/replica:0/task:1' of '/job:ps/replica:0/task:1/device:CPU:0'. */
+static pf_str task_of(pf_str device) {
+  static const char mark[] = "/device:";
+  for (int64_t i = 0; i + (int64_t)sizeof mark - 1 <= device.len; i++)
+    if (!memcmp(device.data + i, mark, sizeof mark - 1)) return (pf_str){device.data, i};
+  return device;
+}
+
+/* _net.Send: as _Send, to the same step in another server ("pyflow.transport/2"). */
+static pf_status post(pf_ctx *c, const void *state) {
+  const pf_transport2 *t = c->host->extension ? c->host->extension("pyflow.transport/2") : NULL;
+  const ends *s = state;
+  pf_bytes key = {0};
+  DLManagedTensorVersioned *value = NULL;
+  if (!t || t->size < offsetof(pf_transport2, post) + sizeof t->post)
+    return pf_fail(c, PF_UNIMPLEMENTED, "this host sends nothing to other servers: it offers no post of pyflow.transport/2");
+  PF_TRY(make_key(c, state, &key));
+  int dead = c->host->is_dead(c, -1);
+  if (!dead) value = c->host->retain(c, 0);
+  pf_status r = dead || value ? t->post(c, task_of(s->recv_device), (pf_str){key.data, key.n}, value, dead)
+                              : pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory to send a tensor");
+  pf_bytes_free(&key);
+  return r;
+}
+
 #define STRING(field) PF_ATTR(ends, PF_ATTR_STRING, field)
 #define FLAGS (PF_KERNEL_DETERMINISTIC | PF_KERNEL_URGENT | PF_KERNEL_DEAD)
-#define ENTRY(opname, bits, fn) static const pf_kernel opname##_entry = { \
-  .size = sizeof(pf_kernel), .flags = PF_WITH_BRIEF(FLAGS | (bits)), .op = #opname, .device = "*", .args = any_memory, \
+#define ENTRY(id, opname, bits, memory, fn) static const pf_kernel id##_entry = { \
+  .size = sizeof(pf_kernel), .flags = PF_WITH_BRIEF(FLAGS | (bits)), .op = opname, .device = "*", .args = memory, \
   .attrs = PF_ATTRS(STRING(tensor_name), STRING(send_device), STRING(recv_device), \
                     PF_REF(pf_attr, "send_device_incarnation", PF_ATTR_INT, \
                            offsetof(ends, incarnation))), \
   .state_size = sizeof(ends), .compute = fn}
 static const pf_arg *const any_memory[] = {
   PF_REF(pf_arg, "tensor", PF_MEM_ANY, 0), NULL};
-ENTRY(_Send, 0, send);
-ENTRY(_Recv, PF_KERNEL_ASYNC, recv);
-const pf_kernel *const sendrecv_kernels[] = {&_Send_entry, &_Recv_entry, NULL};
+static const pf_arg *const host_memory[] = {
+  PF_REF(pf_arg, "tensor", PF_MEM_HOST, 0), NULL};
+ENTRY(_Send, "_Send", 0, any_memory, send);
+ENTRY(_Recv, "_Recv", PF_KERNEL_ASYNC, any_memory, recv);
+ENTRY(_net_Send, "_net.Send", 0, host_memory, post);
+const pf_kernel *const sendrecv_kernels[] = {&_Send_entry, &_Recv_entry, &_net_Send_entry, NULL};

@@ -1,0 +1,339 @@
+"""Sessions at a server of another process: `tf.Session("grpc://host:port")`.
+
+    open      CreateSession, with the whole graph; ExtendSession where it grew since
+    compile   MakeCallable: once per signature of feeds and fetches
+    run       RunCallable: values there, values back
+
+Invariants
+1. An error that came from there names this process's operation and line.
+2. While a session is open its server hears of it, four times per lease.
+
+Threads: any.
+"""
+import itertools
+import os
+import threading
+import types
+import weakref
+
+from pyflow.distributed import links, messages, remote_worker, rpc, security, services, tensors, worker
+from pyflow.framework import errors
+from pyflow.session import devices as devices_lib
+from pyflow.session import failures, metadata, runtime, targets
+from pyflow.train import saved_origins
+
+PATIENCE = 30.0                         # seconds for a server to answer a session's first call
+LEASE = 10.0
+_step_numbers = itertools.count(1 << 63 | int.from_bytes(os.urandom(5), "little") << 20)
+    # beside those that the server's own master counts from 1 in the same session
+
+
+def place_of(target):
+    """The place of "grpc://host:port"."""
+    return Place(target.partition("://")[2], security.Credentials.of_environment())
+
+
+class Place:
+    """Sessions at one address.  credentials: security.Credentials, or None."""
+
+    def __init__(self, address, credentials):
+        self.address, self.secure = address, credentials is not None
+        self._channels = remote_worker.Channels(credentials)
+
+    def open(self, session, deterministic, partitions, costs, inspect):
+        """The session's Opened."""
+        executor = runtime.start()
+        if costs is not None or inspect is not None:
+            raise errors.UnimplementedError(
+                None, None, "cost-driven placement, debug mode and numeric checks need the session "
+                f"in the server's process; this one is at {self.address}")
+        runtime.declare_ops()
+        link = Link(self, session._graph, session._config, deterministic, session._timeout_ms,
+                    session._threads)
+        pools = devices_lib.Pools(session._config, session._threads)
+        return targets.Opened(executor.StepError, link, pools, Compiler(link))
+
+    def reset(self, containers):
+        """As master.Place.reset."""
+        self.call("Reset", messages.ResetRequest(container=containers), PATIENCE, True)
+
+    def call(self, call, request, timeout=None, wait=False):
+        """A call of MasterService.  Raises StepError."""
+        stub = rpc.Stub(self._channels.get(self.address), "MasterService",
+                        {call: services.MASTER[call]})
+        try:
+            return getattr(stub, call)(request, timeout=timeout, wait_for_ready=wait)
+        except Exception as problem:
+            if not hasattr(problem, "trailing_metadata"):
+                raise
+            raise rpc.of_call(problem, call, "the server", self.address,
+                              runtime.executor().StepError) from None
+
+
+class Link:
+    """One session at a server: what `Session._state` is."""
+
+    def __init__(self, place, graph, config, deterministic, timeout_ms, threads):
+        self.secure = place.secure
+        self._place, self.graph, self._lock = place, graph, threading.Lock()
+        self._synced, self._over = self._version(), threading.Event()
+        request = messages.CreateSessionRequest(
+            graph_def=graph.as_graph_def().SerializeToString(),
+            config=config.SerializeToString() if config is not None else b"",
+            origin=saved_origins.items_of(graph.get_operations()), deterministic=deterministic,
+            lease=LEASE, threads=threads, process=worker.PROCESS)
+        patience = timeout_ms / 1000 if timeout_ms else PATIENCE
+        try:
+            self.handle = place.call("CreateSession", request, patience, wait=True).session
+        except runtime.executor().StepError as failure:
+            raise failures.to_op_error(failure, graph, {}) from None
+        beat = threading.Thread(target=_beat, args=(weakref.ref(self), place, self.handle,
+                                                    self._over), daemon=True)
+        beat.start()
+
+    def _version(self):
+        return self.graph.revision
+
+    def call(self, call, request, timeout=None):
+        """A call about this session."""
+        request.session = self.handle
+        return self._place.call(call, request, timeout)
+
+    def sync(self):
+        """The server has the graph as it is now."""
+        with self._lock:
+            if self._version() != self._synced:
+                version = self._version()
+                self.call("ExtendSession", messages.ExtendSessionRequest(
+                    graph_def=self.graph.as_graph_def().SerializeToString(), version=version,
+                    origin=saved_origins.items_of(self.graph.get_operations())))
+                self._synced = version
+
+    # ------------------------------------------------------------ what Session asks of its state
+
+    def cancel(self, why="cancelled"):
+        """Ends every step that runs."""
+        self._over.set()
+        self._quietly("SessionState", messages.SessionStateRequest(cancel=why))
+
+    def close(self):
+        """Closes it there; a server that does not answer closes it when its lease is over."""
+        self._over.set()
+        self._quietly("CloseSession", messages.CloseSessionRequest())
+
+    def streams(self):
+        """As State.streams."""
+        return self.call("SessionState", messages.SessionStateRequest()).streams
+
+    def set_streams(self, data):
+        """As State.set_streams."""
+        self.call("SessionState", messages.SessionStateRequest(streams=data, set=True))
+
+    def kept(self, name):
+        """As State.kept."""
+        reply = self.call("SessionState", messages.SessionStateRequest(kept=name))
+        if not reply.found:
+            return None
+        return runtime.executor().Kept.of(tensors.decode(reply.kept), reply.kept.dtype)
+
+    def forget(self, name):
+        """As State.forget."""
+        return self.call("SessionState", messages.SessionStateRequest(forget=[name])).found
+
+    def _quietly(self, call, request):
+        try:
+            self.call(call, request, 2.0)
+        except runtime.executor().StepError:
+            pass
+
+
+def _beat(link, place, handle, over):
+    """Signs of life, as long as the session is there."""
+    while not over.wait(LEASE / 4) and link() is not None:
+        try:
+            place.call("KeepAlive", messages.CloseSessionRequest(session=handle), 2.0)
+        except runtime.executor().StepError:
+            pass
+
+
+class Compiler:
+    """What Session asks of its compiler, answered by the server."""
+
+    def __init__(self, link):
+        self.link = link
+
+    def on_pool(self, pool):
+        """The server has its own."""
+        return self
+
+    def compile(self, tensors_, targets_, feeds, joined=None):
+        """A Compiled.  Raises tf.errors exceptions."""
+        request = messages.MakeCallableRequest(
+            feed=[t.name for t in feeds], fetch=[t.name for t in tensors_],
+            target=[op.name for op in targets_])
+        for tensor, reads in (joined or {}).items():
+            request.joined.add(tensor=tensor.name, reads=reads.name)
+        try:
+            self.link.sync()
+            reply = self.link.call("MakeCallable", request)
+        except runtime.executor().StepError as failure:
+            raise explain(failure, self.link.graph) from None
+        return Compiled(self.link, reply, [t.dtype.base_dtype.as_datatype_enum for t in feeds])
+
+    def partial_run(self, mapper, feeds):
+        """A run in stages, as partial_run.PartialRun."""
+        return PartialRun(self.link, mapper, feeds)
+
+    def list_devices(self):
+        """[DeviceAttributes] of the cluster."""
+        reply = self.link.call("ListDevices", messages.ListDevicesRequest())
+        return [devices_lib.DeviceAttributes(d.name, d.memory_limit, n)
+                for d, n in zip(reply.device, reply.incarnation)]
+
+
+def explain(failure, graph):
+    """The tf.errors exception of a StepError that came from a server."""
+    if getattr(failure, "explained", False):
+        kind = errors.exception_type_from_error_code(failure.code)
+        return kind(None, graph._nodes_by_name.get(failure.node), failure.message)
+    return failures.to_op_error(failure, graph, {})
+
+
+_own_lock = threading.Lock()
+_own = None
+
+
+def own_links():
+    """The links of this process as a client: as a task of its own, with a name that no other has."""
+    global _own
+    with _own_lock:
+        if _own is None or _own.process != worker.PROCESS:
+            number = int.from_bytes(worker.PROCESS[:4], "little") >> 1
+            task = runtime.executor().Task(f"/job:client/replica:0/task:{number}")
+            _own = links.Links(types.SimpleNamespace(task=task, name=task.name), links.KINDS,
+                               listen=False)
+            _own.process = worker.PROCESS
+        return _own
+
+
+class Compiled:
+    """A callable of the server's; what plans.Compiled is to a session.
+
+    One whose nodes all lie on the server's task is run over a link, where there is one."""
+
+    observed, partitioned = False, True
+
+    def __init__(self, link, reply, types):
+        self._served, self._peer, self._session = reply.served, reply.here.task, reply.number
+        self._linked = False
+        if reply.served and not link.secure:
+            try:
+                self._linked = own_links().connect(
+                    reply.here.task, reply.here.incarnation, reply.here.link) is not None
+            except runtime.executor().StepError:
+                pass                    # another one by now: the next call says so
+        self._link, self._number, self._types = link, reply.callable, types
+        self.graphs, self.graph, self.origins = list(reply.graph), link.graph, {}
+        self.plan = self
+
+    def run(self, args, timeout_ms=0, trace=None, keep=False):
+        """The fetches' values.  Raises StepError."""
+        if self._linked and trace is None and not timeout_ms:
+            return self._run_linked(args, timeout_ms)
+        request = messages.RunCallableRequest(
+            callable=self._number, timeout_ms=timeout_ms, trace=3 if trace is not None else 0,
+            feed=[tensors.encode(a, t) for a, t in zip(args, self._types)])
+        reply = self._link.call("RunCallable", request,
+                                timeout_ms / 1000 + 2.0 if timeout_ms else None)
+        if reply.step_stats and trace is not None:
+            metadata.add_elsewhere(trace, reply.step_stats)
+        return [remote_worker.as_result(tensors.decode(value)) for value in reply.fetch]
+
+    def _run_linked(self, args, timeout_ms):
+        net, step = own_links().net, next(_step_numbers)
+        running = net.run(self._peer, self._served, self._session, step, args, self._types,
+                          timeout_ms / 1000 if timeout_ms else None)
+        try:
+            return running.result()
+        except BaseException:
+            running.cancel()
+            raise
+        finally:
+            net.clean(self._peer, self._session, step)
+
+    def start(self, args, timeout_ms=0):
+        """The same on a thread of its own; a Started."""
+        return _Started(lambda: self.run(args, timeout_ms))
+
+    def explain(self, failure):
+        """The tf.errors exception of a StepError."""
+        return explain(failure, self.graph)
+
+    def __del__(self):
+        try:
+            if not self._link._over.is_set():
+                self._link._quietly("ReleaseCallable", messages.ReleaseCallableRequest(
+                    callable=[self._number]))
+        except Exception:
+            pass                        # the interpreter is ending
+
+
+class _Started:
+    def __init__(self, run):
+        self._over, self._value, self._problem = threading.Event(), None, None
+        threading.Thread(target=self._do, args=(run,), daemon=True).start()
+
+    def _do(self, run):
+        try:
+            self._value = run()
+        except BaseException as problem:
+            self._problem = problem
+        self._over.set()
+
+    def wait(self, timeout=None):
+        return self._over.wait(timeout)
+
+    def result(self):
+        self._over.wait()
+        if self._problem is not None:
+            raise self._problem
+        return self._value
+
+
+class PartialRun:
+    """A run in stages whose values stay at the server."""
+
+    def __init__(self, link, mapper, feeds):
+        self._link, self._feeds = link, feeds
+        self._left = {*(t.name for t in mapper.tensors), *(op.name for op in mapper.targets)}
+        self.finished = False
+        try:
+            link.sync()
+            self._handle = link.call("PartialRunSetup", messages.PartialRunSetupRequest(
+                feed=[f.tensor.name for f in feeds], fetch=[t.name for t in mapper.tensors],
+                target=[op.name for op in mapper.targets])).handle
+        except runtime.executor().StepError as failure:
+            raise explain(failure, link.graph) from None
+
+    def advance(self, mapper, pairs, timeout_ms):
+        """The values of the fetches, with these feeds."""
+        feeds = {f.tensor: f for f in self._feeds}
+        request = messages.PartialRunRequest(
+            handle=self._handle, fetch=[t.name for t in mapper.tensors],
+            target=[op.name for op in mapper.targets], timeout_ms=timeout_ms)
+        for tensor, value in pairs:
+            feed = feeds.get(tensor)
+            if feed is None:
+                raise errors.InvalidArgumentError(
+                    None, None,
+                    f"The feed {tensor.name} was not specified in partial_run_setup.")
+            request.feed.append(tensor.name)
+            request.value.append(tensors.encode(feed.convert(value),
+                                                tensor.dtype.base_dtype.as_datatype_enum))
+        try:
+            reply = self._link.call("PartialRun", request)
+        except runtime.executor().StepError as failure:
+            raise explain(failure, self._link.graph) from None
+        self._left -= {*request.fetch, *request.target}
+        self.finished = not self._left
+        return [remote_worker.as_result(tensors.decode(value)) for value in reply.fetch]

@@ -1,0 +1,306 @@
+"""MasterService: sessions for clients of other processes.
+
+    CreateSession, ExtendSession   the client's whole graph, which becomes one of this process
+    MakeCallable                   a signature of feeds and fetches, compiled once; RunCallable runs it
+    RunStep                        the same in one call, for clients that keep no callables
+    PartialRunSetup, PartialRun    a step in stages, its values kept here
+
+Invariants
+1. A client that is not heard of for its lease loses its sessions; a call that its client gave up is
+   cancelled.
+2. Errors name the client's operations; what a pass made stands for the operation it serves.
+
+Threads: gRPC's; `_lock` guards the table of sessions, a session's own lock its compiling.
+"""
+import itertools
+import threading
+import time
+import types
+
+from pyflow.distributed import master, messages, rpc, tensors, tracing
+from pyflow.framework import errors, graph_io, protos
+from pyflow.framework import graph as graph_lib
+from pyflow.session import fetches, feeds, partial_run, partial_stages, runtime
+from pyflow.session import threads as threads_lib
+from pyflow.train import saved_origins
+
+MAX_GRAPH = 1 << 31
+
+
+class MasterService:
+    """The calls of services.MASTER.  place: the server's master.Place; worker: its Worker."""
+
+    def __init__(self, place, worker):
+        self._place, self._worker = place, worker
+        self._lock, self._sessions = threading.Lock(), {}
+        self._numbers = itertools.count(1)
+
+    # ------------------------------------------------------------ sessions
+
+    def CreateSession(self, request, context):
+        config = protos.ConfigProto.FromString(request.config)
+        found = _Session(self._place, request, config)
+        handle = f"{found.link.number:016x}"
+        with self._lock:
+            self._sessions[handle] = found
+        found.link.on_lost = lambda: lambda why: self._forget(handle)
+        return messages.CreateSessionResponse(session=handle)
+
+    def ExtendSession(self, request, context):
+        self._session(request).extend(request.graph_def, request.origin, request.version)
+        return messages.Empty()
+
+    def CloseSession(self, request, context):
+        self._forget(request.session)
+        return messages.Empty()
+
+    def _forget(self, handle):
+        with self._lock:
+            found = self._sessions.pop(handle, None)
+        if found is not None:
+            found.close()
+
+    def KeepAlive(self, request, context):
+        self._session(request)
+        return messages.Empty()
+
+    def ListDevices(self, request, context):
+        reply = messages.ListDevicesResponse()
+        for device in self._session(request).compiler.list_devices():
+            reply.device.add(name=device.name, memory_limit=device.memory_limit_bytes)
+            reply.incarnation.append(device.incarnation)
+        return reply
+
+    def SessionState(self, request, context):
+        link, reply = self._session(request).link, messages.StateResponse()
+        if request.cancel:
+            link.cancel(request.cancel)
+        elif request.set:
+            link.set_streams(request.streams)
+        elif request.kept:
+            kept = link.kept(request.kept)
+            reply.found = kept is not None
+            if kept is not None:
+                reply.kept.CopyFrom(tensors.encode(kept, kept.type))
+        elif request.forget:
+            reply.found = all([link.forget(name) for name in request.forget])
+        else:
+            reply.streams = link.streams()
+        return reply
+
+    def Reset(self, request, context):
+        self._place.reset(list(request.container))
+        return messages.Empty()
+
+    def _session(self, request):
+        with self._lock:
+            found = self._sessions.get(request.session)
+        if found is None:
+            raise errors.AbortedError(
+                None, None, f"Session {request.session} is not found. Possibly, this master has "
+                "restarted, or the session was closed")
+        found.seen = time.monotonic()
+        return found
+
+    def sweep(self):
+        """Closes the sessions of clients that are gone."""
+        now = time.monotonic()
+        with self._lock:
+            late = [h for h, s in self._sessions.items()
+                    if not s.busy and now - s.seen > (s.lease or self._worker.lease)]
+            gone = [self._sessions.pop(handle) for handle in late]
+        for session in gone:
+            session.close()
+
+    def stop(self):
+        """Closes all sessions."""
+        with self._lock:
+            sessions, self._sessions = list(self._sessions.values()), {}
+        for session in sessions:
+            session.close()
+
+    # ------------------------------------------------------------ steps
+
+    def MakeCallable(self, request, context):
+        session, own = self._session(request), self._worker
+        number, compiled = session.make(request)
+        reply = messages.MakeCallableResponse(callable=number, graph=compiled.graphs)
+        if not isinstance(compiled.plan, master.ClusterPlan):   # all here: it can be run over a link
+            compiled.served = reply.served = own.adopt(session.link.number, compiled.plan)
+            reply.number = session.link.number
+            reply.here.MergeFrom(messages.RouteMessage(
+                task=own.name, incarnation=own.incarnation, link=own.links.offers))
+        return reply
+
+    def ReleaseCallable(self, request, context):
+        session = self._session(request)
+        for number in request.callable:
+            found = session.callables.pop(number, None)
+            if found is not None and found.served:
+                self._worker.deregister(session.link.number, [found.served])
+        return messages.Empty()
+
+    def RunCallable(self, request, context):
+        session = self._session(request)
+        found = session.callables.get(request.callable)
+        if found is None:
+            raise errors.AbortedError(None, None, f"callable {request.callable} is not there")
+        values, stats = self._run(session, found, request.feed, request.timeout_ms, request.trace,
+                                  context)
+        return messages.RunCallableResponse(fetch=values, step_stats=stats)
+
+    def RunStep(self, request, context):
+        session = self._session(request)
+        _, compiled = session.make(messages.MakeCallableRequest(
+            feed=request.feed, fetch=request.fetch, target=request.target), keep=False)
+        values, _ = self._run(session, compiled, request.value, request.timeout_ms, 0, context)
+        return messages.RunStepResponse(fetch=values)
+
+    def _run(self, session, compiled, feed, timeout_ms, level, context):
+        """([TensorMessage] of the fetches, bytes of a RunMetadata)."""
+        arrays = [tensors.decode(value) for value in feed]
+        trace = runtime.executor().Trace(level) if level else None
+        session.busy += 1
+        try:
+            started = compiled.plan.start(arrays, timeout_ms, trace=trace)
+            context.add_callback(started.cancel)
+            results = started.result()
+        except runtime.executor().StepError as failure:
+            raise rpc.Failure(rpc.error_message(failure, "", _origin_of(compiled))) from None
+        except (ValueError, TypeError) as wrong:
+            raise errors.InvalidArgumentError(None, None, str(wrong)) from None
+        finally:
+            session.busy -= 1
+            session.seen = time.monotonic()
+        stats = tracing.step_stats(trace) if trace is not None else b""
+        types = compiled.fetch_types
+        return [tensors.encode(v, t) for v, t in zip(results, types)], stats
+
+    # ------------------------------------------------------------ steps in stages
+
+    def PartialRunSetup(self, request, context):
+        return messages.PartialRunSetupResponse(handle=self._session(request).set_up(request))
+
+    def PartialRun(self, request, context):
+        session = self._session(request)
+        run = session.partial.get(request.handle)
+        if run is None:
+            raise errors.InvalidArgumentError(
+                None, None, "Must run 'setup' before performing partial runs!")
+        mapper = session.mapper(request.fetch, request.target)
+        pairs = [(session.tensor(name), tensors.decode(value))
+                 for name, value in zip(request.feed, request.value, strict=True)]
+        session.busy += 1
+        try:
+            values = run.advance(mapper, pairs, request.timeout_ms)
+        finally:
+            session.busy -= 1
+        if run.finished:
+            session.partial.pop(request.handle, None)
+        found = [tensors.encode(v, t.dtype.base_dtype.as_datatype_enum)
+                 for v, t in zip(values, mapper.tensors)]
+        return messages.RunStepResponse(fetch=found)
+
+
+def _origin_of(compiled):
+    def origin(node):
+        found = compiled.origins.get(node)
+        return found.name if found is not None else ""
+    return origin
+
+
+class _Callable:
+    """A Compiled, and the types of what it fetches."""
+
+    __slots__ = ("plan", "origins", "graphs", "fetch_types", "served")
+
+    def __init__(self, compiled, fetch_types):
+        self.plan, self.origins, self.graphs = compiled.plan, compiled.origins, compiled.graphs
+        self.fetch_types, self.served = fetch_types, 0
+
+
+class _Session:
+    """A client's session: its graph here, what it compiled."""
+
+    def __init__(self, place, request, config):
+        self.lock, self.seen, self.busy = threading.RLock(), time.monotonic(), 0
+        self.lease, self.callables, self.partial = request.lease, {}, {}
+        self._numbers, self._client = itertools.count(1), request.process
+        graph = self._imported(request.graph_def, request.origin)
+        threads = threads_lib.choose(request.threads or None, config)
+        self._opened = types.SimpleNamespace(
+            _config=config, _threads=threads, graph=graph)
+        self._place, self._deterministic = place, request.deterministic
+        opened = place.open(self._opened, request.deterministic, "one", None, None)
+        self.link, self.compiler = opened.state, opened.compiler
+        self.compiler.client = self._client
+        self.graph = graph
+
+    @staticmethod
+    def _imported(data, origins):
+        if len(data) > MAX_GRAPH:
+            raise errors.ResourceExhaustedError(None, None, "the graph is too large")
+        graph = graph_lib.Graph()
+        with graph.as_default():
+            graph_io.import_graph_def(data, name="")
+        saved_origins.restore(graph, origins)
+        return graph
+
+    def extend(self, data, origins, version):
+        """The client's graph grew: this is the whole of it."""
+        graph = self._imported(data, origins)
+        with self.lock:
+            self.graph = graph
+            self.compiler = self.compiler.of_graph(graph)
+
+    def make(self, request, keep=True):
+        """(number, _Callable) of a signature."""
+        with self.lock:
+            fetched = [self.tensor(name) for name in request.fetch]
+            targets = [self._operation(name) for name in request.target]
+            fed = [self.tensor(name) for name in request.feed]
+            joined = {self.tensor(j.tensor): self.tensor(j.reads) for j in request.joined} or None
+            compiled = self.compiler.compile(fetched, targets, fed, joined)
+            found = _Callable(compiled,
+                              [t.dtype.base_dtype.as_datatype_enum for t in fetched])
+            number = next(self._numbers)
+            if keep:
+                self.callables[number] = found
+        return number, found
+
+    def mapper(self, fetch, target):
+        """The FetchMapper of names."""
+        return fetches.FetchMapper(self.graph, [*map(self.tensor, fetch),
+                                                *map(self._operation, target)])
+
+    def set_up(self, request):
+        """Prepares a partial run; its handle."""
+        with self.lock:
+            mapper = self.mapper(request.fetch, request.target)
+            fed = [self.tensor(name) for name in request.feed]
+            graph = partial_stages.PartialGraph(self.compiler, mapper, fed)
+            run = partial_run.PartialRun(graph, runtime.executor().StepError, mapper,
+                                         [feeds.Feed(t, self.link) for t in fed])
+            handle = f"partial_run_{next(self._numbers)}"
+            self.partial[handle] = run
+        return handle
+
+    def tensor(self, name):
+        """The tensor of a name.  Raises NotFoundError."""
+        try:
+            return self.graph.get_tensor_by_name(name)
+        except (KeyError, ValueError, TypeError) as problem:
+            raise errors.NotFoundError(None, None, str(problem)) from None
+
+    def _operation(self, name):
+        try:
+            return self.graph.get_operation_by_name(name)
+        except (KeyError, ValueError, TypeError) as problem:
+            raise errors.NotFoundError(None, None, str(problem)) from None
+
+    def close(self):
+        """Ends it at every task."""
+        self.link.cancel("the session was closed")
+        self.link.close()
+        self.callables.clear()
+        self.partial.clear()

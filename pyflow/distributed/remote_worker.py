@@ -1,0 +1,407 @@
+"""A worker of another process, with the methods of worker.Worker that a master calls.
+
+    worker = RemoteWorker("/job:ps/replica:0/task:0", "localhost:2222")
+    worker.status()                     # a call of its own
+    worker.start(graph, 7, 1, args, done)       # over the kept stream
+
+Invariants
+1. It means one incarnation, that of its first `status`: a server restarted behind the address
+   answers ABORTED.
+2. When the stream breaks, every step that runs on it ends with UNAVAILABLE, at once.
+3. `done` is called once per `start`, on the stream's reader.
+
+Threads: any.
+"""
+import itertools
+import queue
+import threading
+import time
+
+from pyflow.distributed import (clocks, messages, probe, rpc, security, services, tensors,
+                                worker_service)
+from pyflow.framework import errors
+from pyflow.session import runtime
+
+STATUS_SECONDS = 10.0                   # for a server that listens to answer
+OFFSET_SECONDS = 30.0                   # clocks drift: then their offset is measured anew
+START_SECONDS = 30.0                    # for one to be there at all, its process just started
+
+
+class Channels:
+    """One channel per address.  credentials: security.Credentials, or None."""
+
+    def __init__(self, credentials=None, lease=2.5):
+        self._credentials, self._lease = credentials, lease
+        self._lock, self._channels = threading.Lock(), {}
+
+    def get(self, address):
+        """The grpc channel to "host:port"."""
+        with self._lock:
+            found = self._channels.get(address)
+            if found is None:
+                found = self._channels[address] = self._open(address)
+            return found
+
+    def _open(self, address):
+        return security.open_channel(address, self._credentials, rpc.options(self._lease))
+
+    def forget(self, address):
+        """Closes the channel to an address: the next `get` opens another."""
+        with self._lock:
+            found = self._channels.pop(address, None)
+        if found is not None:
+            found.close()
+
+    def another(self):
+        """Channels of their own, with the same credentials."""
+        return Channels(self._credentials, self._lease)
+
+    def close(self):
+        """Closes all of them."""
+        with self._lock:
+            channels, self._channels = list(self._channels.values()), {}
+        for channel in channels:
+            channel.close()
+
+
+class Stream:
+    """A Connect stream to a worker, kept open.
+
+    hello(task, incarnation) of who speaks; expected: the incarnation that is meant, 0: any."""
+
+    def __init__(self, channel, task, address, me, expected=0):
+        self.task, self.address = task, address
+        self._requests, self._lock = queue.SimpleQueue(), threading.Lock()
+        self._waiting, self._numbers = {}, itertools.count(1)
+        self.broken = None              # the StepError that ended it
+        stub = rpc.Stub(channel, "WorkerService", services.WORKER)
+        hello = messages.HelloMessage(task=me[0], incarnation=me[1], expected=expected)
+        self._requests.put(messages.ConnectMessage(hello=hello))
+        self._call = stub.Connect(iter(self._requests.get, None))
+        threading.Thread(target=self._read, name="pyflow-stream", daemon=True).start()
+
+    def send(self, message, ran=None):
+        """Sends a ConnectMessage; ran(RunGraphResponse) when its answer is there, or the stream
+        broke.  Its number.  Raises StepError on a broken stream."""
+        number = 0
+        with self._lock:
+            if self.broken is not None:
+                raise self.broken
+            if ran is not None:
+                number = message.number = next(self._numbers)
+                self._waiting[number] = ran
+            self._requests.put(message)
+        return number
+
+    def _read(self):
+        failure = None
+        try:
+            for message in self._call:
+                kind = message.WhichOneof("what")
+                if kind == "ran":
+                    with self._lock:
+                        ran = self._waiting.pop(message.number, None)
+                    if ran is not None:
+                        ran(message.ran)
+                elif kind == "error":
+                    failure = message.error
+                    break
+        except Exception as problem:
+            failure = self._message_of(problem)
+        self._break(failure or messages.ErrorMessage(
+            code=errors.UNAVAILABLE, task=self.task,
+            message=f"{self.task} at {self.address} closed its connection"))
+
+    def _message_of(self, problem):
+        if not hasattr(problem, "trailing_metadata"):
+            return rpc.error_message(problem, self.task)
+        failure = rpc.of_call(problem, "Connect", self.task, self.address,
+                              runtime.executor().StepError)
+        if failure.code in (errors.CANCELLED, errors.INTERNAL, errors.UNKNOWN):  # cut: the peer is gone
+            failure.code = errors.UNAVAILABLE
+        return rpc.error_message(failure, self.task)
+
+    def _break(self, message):
+        with self._lock:
+            if self.broken is None:
+                self.broken = rpc.of_message(message, runtime.executor().StepError)
+            waiting, self._waiting = self._waiting, {}
+            self._requests.put(None)
+        self._call.cancel()
+        for ran in waiting.values():
+            ran(messages.RunGraphResponse(error=message))
+
+    def close(self):
+        """Ends it; what waits fails."""
+        self._break(messages.ErrorMessage(code=errors.CANCELLED, task=self.task,
+                                          message="the connection was closed"))
+
+
+class Running:
+    """A step on another worker, as the executor's Started to who cancels and asks for results."""
+
+    __slots__ = ("_stream", "_number", "reply")
+
+    def __init__(self, stream):
+        self._stream, self._number, self.reply = stream, 0, None
+
+    def cancel(self):
+        """Soon; `done` is called all the same."""
+        try:
+            self._stream.send(messages.ConnectMessage(number=self._number, cancel=True))
+        except runtime.executor().StepError:
+            pass                        # broken: it has ended
+
+    def done(self):
+        """It is over."""
+        return self.reply is not None
+
+    def result(self, keep=False):
+        """The values in order; raises what failed it."""
+        if self.reply.HasField("error"):
+            raise rpc.of_message(self.reply.error, runtime.executor().StepError)
+        values = [tensors.decode(ret) for ret in self.reply.ret]
+        if keep:
+            kept = runtime.executor().Kept
+            return [kept.of(v, ret.dtype) for v, ret in zip(values, self.reply.ret)]
+        return [as_result(value) for value in values]
+
+
+def as_result(value):
+    """As a step of this process gives it: an array of its own, a NumPy scalar, or bytes."""
+    if isinstance(value, bytes):
+        return value
+    return value[()] if value.ndim == 0 else value.copy()
+
+
+class RemoteWorker:
+    """A task behind an address.  channels: a Channels; me: (task, incarnation) of the master's;
+    links: the Links of the master's task, or None."""
+
+    local = False
+
+    def __init__(self, name, address, channels, me, links=None):
+        self.name, self.address, self._channels, self._me = name, address, channels, me
+        self._links, self.link = links, None
+        self._lock, self._stream, self._status = threading.Lock(), None, None
+        self._waiting, self._closed = 0, False      # how many wait for it to be there
+        self._offset = None                         # (ns, when it was measured)
+
+    def __repr__(self):
+        return f"<RemoteWorker {self.name} at {self.address}>"
+
+    @property
+    def incarnation(self):
+        """Of the server that answered first."""
+        return self.status().incarnation
+
+    def status(self, timeout=STATUS_SECONDS, fresh=False):
+        """Its GetStatusResponse, asked once.  Raises StepError, UNAVAILABLE or DEADLINE_EXCEEDED
+        with the address, if nobody answers."""
+        if self._status is None or fresh:
+            found = self._wait_for(timeout)
+            if found.task != self.name:
+                raise runtime.executor().StepError(
+                    errors.FAILED_PRECONDITION, f"at {self.address} listens {found.task}, not "
+                    f"{self.name}: the cluster's addresses are wrong")
+            if self._status is None:
+                self._status = found
+            return found
+        return self._status
+
+    def wake(self):
+        """It has just begun to listen: a channel that waits to try again would do so late."""
+        if self._waiting:
+            self._channels.forget(self.address)
+
+    def _wait_for(self, timeout):
+        """Its GetStatusResponse, within so many seconds."""
+        until = time.monotonic() + timeout
+        with self._lock:
+            self._waiting += 1
+        try:
+            while True:
+                try:
+                    return self._call("GetStatus", messages.GetStatusRequest(),
+                                      max(0.01, until - time.monotonic()), wait_for_ready=True)
+                except ValueError:              # `wake` closed the channel before the call began
+                    if self._closed:
+                        raise
+                except runtime.executor().StepError as failure:
+                    again = failure.code == errors.CANCELLED and not self._closed
+                    if not again or time.monotonic() >= until:
+                        raise self._explained(failure, timeout) from None
+        finally:
+            with self._lock:
+                self._waiting -= 1
+
+    def _explained(self, failure, timeout):
+        if failure.code == errors.DEADLINE_EXCEEDED:
+            failure.message = (f"{self.name} at {self.address} did not answer for {timeout:g} s: "
+                               f"{probe.reason(self.address)}")
+        return failure
+
+    def clock(self):
+        """As Worker.clock."""
+        return self._call("Clock", messages.Empty(), STATUS_SECONDS)
+
+    def offset_ns(self):
+        """Its wall clock minus this process's; asked for again after OFFSET_SECONDS."""
+        if self._offset is None or time.monotonic() - self._offset[1] > OFFSET_SECONDS:
+            self._offset = clocks.offset_ns(self.clock)[0], time.monotonic()
+        return self._offset[0]
+
+    def kernels(self):
+        """[{op, device, where}] of all its kernels."""
+        reply = self._call("GetStatus", messages.GetStatusRequest(kernels=True), STATUS_SECONDS)
+        return [{"op": k.op, "device": k.device, "where": k.where} for k in reply.kernel]
+
+    # ------------------------------------------------------------ sessions and graphs
+
+    def open_session(self, number, isolate=False, master="", lease=0.0, patience=START_SECONDS):
+        """As Worker.open_session; waits until the server is there, at most `patience` seconds."""
+        self.status(patience)
+        self._call("CreateWorkerSession", messages.SessionRequest(
+            session=number, isolate=isolate, master=master or self._me[0], lease=lease,
+            incarnation=self.incarnation), patience, wait_for_ready=True)
+        self._join()
+
+    def _join(self):
+        """By a link, if there is one; `link`: its kind."""
+        if self._links is not None:
+            self.link = self._links.connect(self.name, self.incarnation, self.status().link)
+            if self.link is not None:
+                self._links.net.route(self.name)
+
+
+    def close_session(self, number):
+        """As Worker.close_session; a server that does not answer has closed it, or will."""
+        try:
+            self._call("DeleteWorkerSession", messages.SessionRequest(session=number), 2.0)
+        except runtime.executor().StepError:
+            pass
+
+    def register(self, number, data, consts, deterministic=False, ops=(), routes=()):
+        """As Worker.register.  routes: RouteMessages to the tasks that the partition sends to."""
+        request = messages.RegisterGraphRequest(
+            session=number, incarnation=self.incarnation, deterministic=deterministic, op=ops,
+            route=routes)
+        reply = self._call("RegisterGraph", _graph_chunks(request, data, consts), 600.0)
+        consts.clear()
+        return reply.graph
+
+    def deregister(self, number, graphs):
+        """As Worker.deregister."""
+        self._call("DeregisterGraph", messages.DeregisterGraphRequest(session=number,
+                                                                      graph=graphs))
+
+    def state_of(self, request):
+        """A StateResponse to a StateRequest."""
+        return self._call("WorkerState", request)
+
+    def reset(self, containers):
+        """As Worker.reset."""
+        self._call("CleanupAll", messages.ResetRequest(container=containers))
+
+    # ------------------------------------------------------------ steps
+
+    def start(self, graph, number, step, args, types, done, timeout_ms=0, level=0, clean=()):
+        """Begins a partition, as Worker.start; types: the element types of args; clean: steps that
+        are over; done: None where the caller will wait for what is returned, if `linked`."""
+        if self.link is not None and not level:
+            return self._run(graph, number, step, args, types, done, timeout_ms)
+        args = [tensors.encode(a, t) for a, t in zip(args, types)]
+        request = messages.RunGraphRequest(
+            session=number, graph=graph, step=step, arg=args, timeout_ms=timeout_ms, trace=level,
+            clean=clean, incarnation=self.incarnation)
+        stream = self._connected()
+        running = Running(stream)
+
+        def ran(reply):
+            running.reply = reply
+            done(running, reply.step_stats or None)
+        running._number = stream.send(messages.ConnectMessage(run=request), ran)
+        return running
+
+    def _run(self, graph, number, step, args, types, done, timeout_ms):
+        callback = None if done is None else lambda remote: done(remote, None)
+        timeout = timeout_ms / 1000 if timeout_ms else None
+        net = self._links.net
+        try:
+            return net.run(self.name, graph, number, step, args, types, timeout, callback)
+        except runtime.executor().StepError as failure:
+            if failure.code != errors.UNAVAILABLE:
+                raise
+        self._join()                    # lost since: once more, or say why it cannot be
+        if self.link is None:
+            self._call("GetStatus", messages.GetStatusRequest(), 2.0)
+        return net.run(self.name, graph, number, step, args, types, timeout, callback)
+
+    def fail(self, number, step, failure):
+        """As Worker.fail."""
+        if self.link is not None and self._links.net.cancel(
+                self.name, number, step, failure.code, failure.message, failure.task, True):
+            return
+        self._say(messages.ConnectMessage(clean=messages.CleanupGraphRequest(
+            session=number, step=[step], error=rpc.error_message(failure, failure.task))))
+
+    def clean(self, number, steps):
+        """As Worker.clean."""
+        if self.link is not None and all(self._links.net.clean(self.name, number, step)
+                                         for step in steps):
+            return
+        self._say(messages.ConnectMessage(clean=messages.CleanupGraphRequest(
+            session=number, step=steps)))
+
+    def touch(self, numbers):
+        """Their master is alive."""
+        self._say(messages.ConnectMessage(touch=messages.TouchMessage(session=numbers)))
+
+    def _say(self, message):
+        try:
+            self._connected().send(message)
+        except runtime.executor().StepError:
+            pass                        # who is gone needs no cleaning
+
+    def _connected(self):
+        with self._lock:
+            if self._stream is None or self._stream.broken is not None:
+                self._stream = Stream(self._channels.get(self.address), self.name, self.address,
+                                      self._me, self.incarnation)
+            return self._stream
+
+    def close(self):
+        """Ends the stream."""
+        self._closed = True
+        with self._lock:
+            stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()
+
+    def _call(self, call, request, timeout=60.0, **how):
+        stub = rpc.Stub(self._channels.get(self.address), "WorkerService",
+                        {call: services.WORKER[call]})
+        try:
+            return getattr(stub, call)(request, timeout=timeout, **how)
+        except Exception as problem:
+            if not hasattr(problem, "trailing_metadata"):
+                raise
+            raise rpc.of_call(problem, call, self.name, self.address,
+                              runtime.executor().StepError) from None
+
+
+def _graph_chunks(request, data, consts):
+    """RegisterGraphRequests: the graph, then the constants."""
+    chunk = worker_service.CHUNK
+    request.graph = data[:chunk]
+    yield request
+    for at in range(chunk, len(data), chunk):
+        yield messages.RegisterGraphRequest(graph=data[at:at + chunk])
+    for name, array in consts.items():
+        message = tensors.encode_array(array)
+        first = messages.RegisterGraphRequest(const_name=name, const_dtype=message.dtype,
+                                              const_shape=message.shape)
+        first.const_bytes = message.content[:chunk]
+        yield first
+        for at in range(chunk, len(message.content), chunk):
+            yield messages.RegisterGraphRequest(const_bytes=message.content[at:at + chunk])

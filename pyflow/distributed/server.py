@@ -1,0 +1,336 @@
+"""tf.train.Server: one task of a cluster, in this process.
+
+A server has a Worker (plans and steps), a Master's place (sessions), and listens for those of other
+processes.  Several may live in one process; each has its own variables.
+
+    NEW --start--> LISTENING --stop--> STOPPED          the port is bound from the start on
+
+Invariants
+1. `Session(server.target)` in the server's own process speaks to it directly.
+2. Unless told otherwise in so many words, a server listens on loopback only (security.py).
+3. After `stop` the port is free, threads and connections are gone, and steps that ran were
+   cancelled.
+
+Threads: any.
+
+    cluster = tf.train.ClusterSpec({"worker": ["localhost:2222", "localhost:2223"]})
+    server = tf.train.Server(cluster, "worker", 0)
+    with tf.Session(server.target) as sess: ...
+"""
+import contextlib
+import logging
+import threading
+
+from pyflow.distributed import links as links_lib
+from pyflow.distributed import (client, daemon_pool, look, master, master_service, messages,
+                                remote_worker, routes, rpc, security, services, timeouts, worker,
+                                worker_service)
+from pyflow.framework import errors, protos
+from pyflow.session import runtime, targets
+from pyflow.train import cluster_spec
+
+THREADS = 2048                          # at most; made as calls come
+LEASE = 10.0                            # seconds: how long what a lost master or client left stays
+BEAT = 0.5                              # seconds between signs of life
+_log = logging.getLogger("pyflow")
+
+
+class Server:
+    """A task of a cluster. TF: tf.train.Server.
+
+    server_or_cluster_def: a ServerDef, ClusterDef, ClusterSpec, or a dict of jobs.  job_name,
+        task_index, protocol ("grpc"), config (a ConfigProto, of the devices): override what a
+        ServerDef says; may be left out where the cluster leaves one choice.
+    start: False only binds the port.
+    insecure: True lets it listen beyond loopback without certificates.  credentials:
+        security.Credentials, or the folder they are in: mutual TLS with every peer.
+    lease: seconds after which the steps and sessions of a client or master that is not heard of any
+        more are ended.  epoch: the fencing number of this start of the task.
+    links: which links of our own it uses beside gRPC, of "unix" and "tcp"; default both, or none
+        with certificates, since links do not encrypt.
+
+    Raises TypeError and ValueError for arguments that are no task of the cluster, UnknownError if
+    the port cannot be bound, PermissionDeniedError for an address beyond loopback.
+    """
+
+    def __init__(self, server_or_cluster_def, job_name=None, task_index=None, protocol=None,
+                 config=None, start=True, insecure=False, credentials=None, lease=LEASE, epoch=0,
+                 links=None):
+        self._server_def = make_server_def(server_or_cluster_def, job_name, task_index, protocol,
+                                           config)
+        self._grpc = None
+        name, address = _own(self._server_def)
+        _check_protocol(self._server_def.protocol)
+        self._worker = worker.Worker(name, self._server_def.default_session_config, epoch=epoch)
+        self._worker.lease = lease
+        self._worker.cluster_def = self._server_def.cluster.SerializeToString()
+        self._worker.timeouts = timeouts.table(lease, BEAT, client.LEASE, master.GRACE)
+        if isinstance(credentials, str):
+            credentials = security.Credentials.load(credentials)
+        elif credentials is None:
+            credentials = security.Credentials.of_environment()
+        kinds = links_lib.KINDS if links is None else tuple(links)
+        self._kinds = () if credentials is not None else kinds
+        self._insecure, self._epoch = insecure, epoch
+        self._channels = remote_worker.Channels(credentials)
+        addresses = _addresses(self._server_def.cluster)
+        tasks = master.Tasks(self._worker, addresses, self._connect)
+        tasks.channels = self._channels
+        self._place = self._worker.place = master.Place(tasks)
+        self._tasks, self._over, self._started = tasks, threading.Event(), False
+        self._worker.on_ready, self._worker.on_bye = self._ready, self._bye
+        self._lock, self._stopped = threading.Lock(), threading.Event()
+        self._listen(address, insecure, credentials)
+        if start:
+            self.start()
+
+    def _listen(self, address, insecure, credentials):
+        module = rpc.grpc()
+        security.check_listen(address, credentials, insecure)
+        self._pool = daemon_pool.DaemonPool(THREADS, f"pyflow-{self._worker.name}")
+        self._grpc = module.server(self._pool, options=rpc.options())
+        self._master = master_service.MasterService(self._place, self._worker)
+        self._grpc.add_generic_rpc_handlers((
+            rpc.handler("MasterService", services.MASTER, self._master, self._worker.name),
+            rpc.handler("WorkerService", services.WORKER,
+                        worker_service.WorkerService(self._worker), self._worker.name)))
+        try:
+            bound = security.listen(self._grpc, address, credentials, insecure)
+        except errors.UnavailableError as problem:
+            self._pool.shutdown(wait=False)
+            raise errors.UnknownError(
+                None, None, f"Could not start gRPC server: {problem.message}") from None
+        self._address = f"{address.rpartition(':')[0]}:{bound}"
+        self._worker.address = self._address
+        self._tasks.addresses[self._worker.name] = self._address
+
+    def __repr__(self):
+        return f"<tf.train.Server {self._worker.name} at {self._address}>"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    # ------------------------------------------------------------ life
+
+    def start(self):
+        """Begins to serve.  Raises FailedPreconditionError after `stop`; again: nothing."""
+        with self._lock:
+            if self._over.is_set():
+                raise errors.FailedPreconditionError(None, None, "the server was stopped")
+            if self._started:
+                return
+            self._started = True
+            host = self._address.rpartition(":")[0]
+            self._worker.links = links_lib.Links(
+                self._worker, self._kinds, "127.0.0.1" if host == "localhost" else host,
+                self._insecure, epoch=self._epoch)
+            self._worker.routes = routes.Routes(self._worker, self._channels)
+            routes.join(self._worker)
+            self._grpc.start()
+            targets.register(self.target, self._place)
+            threading.Thread(target=self._beat, name="pyflow-beat", daemon=True).start()
+            threading.Thread(target=self._say_ready, name="pyflow-ready", daemon=True).start()
+        _log.info("%r listens", self)
+
+    def join(self):
+        """Blocks until the server is stopped, by this process or because the job is over (another
+        task's `stop_cluster`, `python -m pyflow cluster stop`); Ctrl-C gets through."""
+        while not self._over.wait(0.5):
+            pass
+        self._stopped.wait(10.0)        # so that the process may end
+
+    def stop_cluster(self, why="the job is over"):
+        """Stops every task of the cluster, this one last: their `join` returns.  Tasks that do not
+        answer are left out."""
+        others = {t: a for t, a in self._tasks.addresses.items() if t != self._worker.name}
+        asker = look.Asker(others, self._channels)
+        asker.ask_all("Bye", messages.ByeRequest(why=why, sender=self._worker.name))
+        self.stop()
+
+    def _bye(self, why):
+        """The job is over, somebody says; the answer goes out first."""
+        threading.Timer(0.05, self.stop).start()
+
+    def _ready(self, task, incarnation, address):
+        """A task has begun to listen: who waits for it need not find out by itself."""
+        if self._tasks.addresses.get(task):
+            self._tasks.woken(task)
+
+    def _say_ready(self):
+        """Tells the other tasks that this one listens; those that are not there learn it when they
+        ask."""
+        others = {t: a for t, a in self._tasks.addresses.items() if t != self._worker.name}
+        channels = self._channels.another()
+        request = messages.ReadyRequest(task=self._worker.name, address=self._address,
+                                        incarnation=self._worker.incarnation)
+        calls = []
+        for address in others.values():
+            stub = rpc.Stub(channels.get(address), "WorkerService",
+                            {"Ready": services.WORKER["Ready"]})
+            calls.append(stub.Ready.future(request, timeout=1.0))
+        for call in calls:
+            call.exception()
+        channels.close()
+
+    def stop(self):
+        """Cancels its sessions' steps, forgets its variables, frees the port.  Twice is once.
+
+        Sessions that are open raise from then on."""
+        with self._lock:
+            if self._over.is_set():
+                return
+            self._over.set()
+            started = self._started
+        if started:
+            with contextlib.suppress(KeyError):
+                targets.unregister(self.target)
+            routes.leave(self._worker)
+        for link in list(self._place.sessions):
+            link.cancel("the server was stopped")
+        self._worker.stop()
+        if started:
+            self._worker.routes.close()
+            self._worker.links.close()
+        for known in self._tasks.known():
+            if known is not self._worker and not known.local:
+                known.close()
+        self._master.stop()
+        self._grpc.stop(0).wait()
+        self._pool.shutdown(wait=False)
+        self._channels.close()
+        self._stopped.set()
+
+    def __del__(self):
+        if getattr(self, "_grpc", None) is not None and not self._over.is_set() \
+                and not self._started:
+            self._grpc.stop(0)
+
+    def _beat(self):
+        """Signs of life to other tasks, and the ends of steps and sessions that nobody ends."""
+        while not self._over.wait(BEAT):
+            for link in list(self._place.sessions):
+                try:
+                    link.flush()
+                except Exception as problem:
+                    _log.debug("%s: %s", self._worker.name, problem)
+            self._worker.sweep()
+            self._master.sweep()
+
+    def _connect(self, task, address):
+        here = routes.at_address(task, address)
+        if here is not None:
+            return here
+        return remote_worker.RemoteWorker(task, address, self._channels,
+                                          (self._worker.name, self._worker.incarnation),
+                                          self._worker.links)
+
+    # ------------------------------------------------------------ what it is
+
+    @property
+    def server_def(self):
+        """The ServerDef: the cluster, and which task of it this is."""
+        return self._server_def
+
+    @property
+    def target(self):
+        """"grpc://host:port", for tf.Session."""
+        return f"grpc://{self._address}"
+
+    @property
+    def address(self):
+        """"host:port", where it listens."""
+        return self._address
+
+    def status(self):
+        """The GetStatusResponse of the task."""
+        return self._worker.status()
+
+    @staticmethod
+    def create_local_server(config=None, start=True):
+        """A server that is a cluster of its own, on a free port of this machine."""
+        return Server({"localhost": ["localhost:0"]}, protocol="grpc", config=config, start=start)
+
+
+def create_local_cluster(num_workers, num_ps, protocol="grpc", worker_config=None, ps_config=None):
+    """(workers, parameter servers): a cluster of servers in this process, on free ports.
+    TF: tf.test.create_local_cluster."""
+    import socket
+    held, jobs = [], {}
+    for job, count in (("worker", num_workers), ("ps", num_ps)):
+        for _ in range(count):
+            probe = socket.socket()
+            probe.bind(("localhost", 0))
+            held.append(probe)
+            jobs.setdefault(job, []).append(f"localhost:{probe.getsockname()[1]}")
+    for probe in held:
+        probe.close()
+    cluster = cluster_spec.ClusterSpec(jobs)
+    configs = {"worker": worker_config, "ps": ps_config}
+    made = {job: [Server(cluster, job, i, protocol, configs[job]) for i in range(count)]
+            for job, count in (("worker", num_workers), ("ps", num_ps))}
+    return made["worker"], made["ps"]
+
+
+# ---------------------------------------------------------------- arguments
+
+def make_server_def(server_or_cluster_def, job_name, task_index, protocol, config):
+    """The ServerDef that a Server's arguments mean.  Raises TypeError, ValueError."""
+    found = protos.ServerDef()
+    if isinstance(server_or_cluster_def, protos.ServerDef):
+        found.MergeFrom(server_or_cluster_def)
+        for field, value in (("job_name", job_name), ("task_index", task_index),
+                             ("protocol", protocol)):
+            if value is not None:
+                setattr(found, field, value)
+    else:
+        try:
+            cluster = cluster_spec.ClusterSpec(server_or_cluster_def)
+        except TypeError:
+            raise TypeError("Could not convert `server_or_cluster_def` to a `tf.train.ServerDef` or"
+                            f" `tf.train.ClusterSpec`: got {type(server_or_cluster_def)}") from None
+        if job_name is None:
+            if len(cluster.jobs) != 1:
+                raise ValueError("Must specify an explicit `job_name`.")
+            job_name = cluster.jobs[0]
+        if task_index is None:
+            indices = cluster.task_indices(job_name)
+            if len(indices) != 1:
+                raise ValueError("Must specify an explicit `task_index`.")
+            task_index = indices[0]
+        found.cluster.MergeFrom(cluster.as_cluster_def())
+        found.job_name, found.task_index = job_name, task_index
+        found.protocol = "grpc" if protocol is None else protocol
+    if config is not None:
+        found.default_session_config.MergeFrom(config)
+    return found
+
+
+def _own(server_def):
+    """(task name, address) of the task that a ServerDef says it is."""
+    for job in server_def.cluster.job:
+        if job.name == server_def.job_name:
+            if server_def.task_index not in job.tasks:
+                raise errors.InvalidArgumentError(
+                    None, None, f"Task {server_def.task_index} was not defined in job "
+                    f"\"{server_def.job_name}\"")
+            return (f"/job:{job.name}/replica:0/task:{server_def.task_index}",
+                    job.tasks[server_def.task_index])
+    raise errors.InvalidArgumentError(
+        None, None, f"Job \"{server_def.job_name}\" was not defined in cluster")
+
+
+def _check_protocol(protocol):
+    if protocol != "grpc":
+        raise errors.NotFoundError(None, None, "No server factory registered for the given "
+                                   f"ServerDef: protocol {protocol!r}; there is 'grpc'")
+
+
+def _addresses(cluster):
+    return {f"/job:{job.name}/replica:0/task:{number}": address
+            for job in cluster.job for number, address in sorted(job.tasks.items())}
+
+
+PUBLIC = {"train.Server": Server}

@@ -1,0 +1,37 @@
+"""The calls of the two services: {call: (request, reply, kind)}, as rpc.py takes them.
+
+MasterService serves clients, WorkerService masters and other workers; names are TensorFlow's.
+"""
+MASTER = {
+    "CreateSession": ("CreateSessionRequest", "CreateSessionResponse", "unary"),
+    "ExtendSession": ("ExtendSessionRequest", "Empty", "unary"),
+    "MakeCallable": ("MakeCallableRequest", "MakeCallableResponse", "unary"),
+    "RunCallable": ("RunCallableRequest", "RunCallableResponse", "unary"),
+    "ReleaseCallable": ("ReleaseCallableRequest", "Empty", "unary"),
+    "RunStep": ("RunStepRequest", "RunStepResponse", "unary"),
+    "PartialRunSetup": ("PartialRunSetupRequest", "PartialRunSetupResponse", "unary"),
+    "PartialRun": ("PartialRunRequest", "RunStepResponse", "unary"),
+    "CloseSession": ("CloseSessionRequest", "Empty", "unary"),
+    "ListDevices": ("ListDevicesRequest", "ListDevicesResponse", "unary"),
+    "SessionState": ("SessionStateRequest", "StateResponse", "unary"),
+    "KeepAlive": ("CloseSessionRequest", "Empty", "unary"),
+    "Reset": ("ResetRequest", "Empty", "unary"),
+}
+WORKER = {
+    "GetStatus": ("GetStatusRequest", "GetStatusResponse", "unary"),
+    "CreateWorkerSession": ("SessionRequest", "Empty", "unary"),
+    "DeleteWorkerSession": ("SessionRequest", "Empty", "unary"),
+    "RegisterGraph": ("RegisterGraphRequest", "RegisterGraphResponse", "to"),
+    "DeregisterGraph": ("DeregisterGraphRequest", "Empty", "unary"),
+    "RunGraph": ("RunGraphRequest", "RunGraphResponse", "unary"),
+    "CleanupGraph": ("CleanupGraphRequest", "Empty", "unary"),
+    "RecvTensor": ("RecvTensorRequest", "RecvTensorResponse", "from"),
+    "WorkerState": ("StateRequest", "StateResponse", "unary"),
+    "CleanupAll": ("ResetRequest", "Empty", "unary"),
+    "GetWaits": ("WaitsRequest", "WaitsResponse", "unary"),
+    "Clock": ("Empty", "ClockResponse", "unary"),
+    "Tracing": ("TracingRequest", "TracingResponse", "unary"),
+    "Ready": ("ReadyRequest", "Empty", "unary"),
+    "Bye": ("ByeRequest", "Empty", "unary"),
+    "Connect": ("ConnectMessage", "ConnectMessage", "both"),
+}

@@ -1,0 +1,379 @@
+"""A worker: one task's plans and steps, for whoever is master of a session.
+
+    register  bytes of a partition -> a plan, with a number
+    start     a step of a plan, by the key (session, step); `done(Started)` when it is over
+    clean     what a step left behind goes
+
+Variables and what has a shared name are the server's: all sessions see them, but those that were
+opened with `isolate`.  Random streams, and queues and the like that nobody named, are a session's.
+tensors.py and worker_service.py carry all this over gRPC; a master in the same process calls it as
+it is.
+
+Invariants
+1. A number names one plan as long as the worker lives; a worker that was restarted has another
+   incarnation, and what was meant for its forerunner is ABORTED.
+2. A session's plans and steps go with it.  What a master left is closed when its lease is over.
+
+Threads: any.  `_lock` guards the tables; nothing is compiled or called with it held.
+
+    worker = Worker("/job:worker/replica:0/task:0")
+    worker.open_session(7)
+    number = worker.register(7, graph_bytes, {}, {})
+    worker.start(number, 7, 1, [], done=print)
+"""
+import hashlib
+import itertools
+import os
+import socket
+import threading
+import time
+
+import pyflow
+from pyflow import plugins
+from pyflow.distributed import clocks, messages, tensors, tracing
+from pyflow.framework import errors
+from pyflow.framework import op as op_lib
+from pyflow.passes.place_kernels import KernelTable
+from pyflow.session import devices as devices_lib
+from pyflow.session import runtime
+from pyflow.session import threads as threads_lib
+
+PROCESS = os.urandom(16)                # of this process: a py_func's function is in one alone
+os.register_at_fork(after_in_child=lambda: globals().update(PROCESS=os.urandom(16)))
+
+
+class Session:
+    """A session as one worker sees it."""
+
+    __slots__ = ("number", "state", "graphs", "master", "lease", "seen", "steps")
+
+    def __init__(self, number, state, master, lease):
+        self.number, self.state = number, state
+        self.graphs, self.steps = {}, {}
+        self.master, self.lease, self.seen = master, lease, time.monotonic()
+
+
+class Worker:
+    """The plans and steps of the task `name`.  config: a ConfigProto, or None.
+
+    address: where the server listens; routes: its routes.Routes; links: its links.Links; all are the
+    server's to set."""
+
+    local, link = True, None
+
+    def __init__(self, name, config=None, threads=None, epoch=0):
+        executor = runtime.start()
+        runtime.declare_ops()
+        self.name, self.config, self.epoch = name, config, epoch
+        self.task = executor.Task(name)
+        self.state = executor.State("server", self.task)
+        self.threads = threads_lib.choose(threads, config)
+        self.pool = devices_lib.Pools(config, self.threads).get(0)
+        self.address, self.lease, self.routes, self.links = "", 10.0, None, None
+        self.cluster_def, self.timeouts, self.place = b"", (), None     # the server's to set
+        self.on_ready, self.on_bye = None, lambda why: None
+        self.tracer = tracing.Tracer()
+        self._executor = executor
+        self._lock = threading.Lock()
+        self._sessions, self._graphs = {}, {}
+        self._numbers = itertools.count(1)
+        self._kernels, self._stopped = None, False
+
+    @property
+    def incarnation(self):
+        """64 random bits: another server, even of the same name and address, has others."""
+        return self.task.incarnation
+
+    def __repr__(self):
+        return f"<Worker {self.name} {self.incarnation:016x}>"
+
+    # ------------------------------------------------------------ what it is
+
+    def devices(self):
+        """The passes' Device of each device of the process, under this task's name."""
+        return devices_lib.open_devices(self._executor, self.config, self.task)
+
+    def kernel_table(self):
+        """The KernelTable of the process."""
+        if self._kernels is None:
+            self._kernels = KernelTable(self._executor.kernels())
+        return self._kernels
+
+    def kernel_rows(self):
+        """[(op, device type, where)] of all kernels, in order."""
+        return sorted((k["op"], k["device"], k.get("where", "") or "")
+                      for k in self._executor.kernels())
+
+    def kernels_digest(self):
+        """Equal for workers with the same kernels."""
+        text = "\n".join("\t".join(row) for row in self.kernel_rows())
+        return hashlib.sha256(text.encode()).digest()
+
+    def status(self, kernels=False):
+        """A GetStatusResponse."""
+        counts = self.task.counts()
+        devices = self.devices()
+        with self._lock:
+            sessions, graphs = len(self._sessions), len(self._graphs)
+            running = sum(len(session.steps) for session in self._sessions.values())
+        found = messages.GetStatusResponse(
+            task=self.name, incarnation=self.incarnation, kernels_digest=self.kernels_digest(),
+            process=PROCESS, epoch=self.epoch, steps_open=counts["open"],
+            steps_early=counts["early"], early_bytes=counts["early_bytes"], sessions=sessions,
+            graphs=graphs, clock_ns=time.time_ns(), steps_done=counts["ended"],
+            address=self.address, pid=os.getpid(), lease=self.lease, host=socket.gethostname(),
+            version=pyflow.pyflow_version, cluster_def=self.cluster_def,
+            steps_running=running,
+            link=self.links.offers if self.links is not None else ())
+        for name, seconds, what in self.timeouts:
+            found.timeout.add(name=name, seconds=seconds, what=what)
+        for task, kind, address in self.routes.table() if self.routes is not None else ():
+            found.route.add(task=task, kind=kind, address=address)
+        for device in devices_lib.list_devices(self._executor, devices):
+            shown = next(d for d in devices.all if d.name == device.name)
+            found.device.add(name=device.name, priority=shown.priority,
+                             memory_limit=device.memory_limit_bytes, core_name=shown.core_name)
+        for plugin in plugins.load_all():
+            if not plugin.problem:
+                found.plugin.add(id=plugin.id, version=plugin.version)
+        if kernels:
+            for op, device, where in self.kernel_rows():
+                found.kernel.add(op=op, device=device, where=where)
+        return found
+
+    # ------------------------------------------------------------ sessions
+
+    def open_session(self, number, isolate=False, master="", lease=0.0, patience=None):
+        """Begins a session; again: it is still alive."""
+        with self._lock:
+            self._require_running()
+            found = self._sessions.get(number)
+            if found is None:
+                state = self._executor.State(f"session_{number:x}", self.task,
+                                             None if isolate else self.state)
+                found = self._sessions[number] = Session(number, state, master,
+                                                         lease or self.lease)
+            found.seen = time.monotonic()
+
+    def close_session(self, number, why="the session was closed"):
+        """Ends a session: its steps are cancelled, its plans go; twice is once."""
+        with self._lock:
+            found = self._sessions.pop(number, None)
+            for graph in found.graphs if found is not None else ():
+                self._forget(graph)
+        if found is None:
+            return
+        for started in list(found.steps.values()):
+            started.cancel()
+        found.state.cancel(why)
+        self.task.clean(number)
+        found.state.close()
+
+    def sessions(self):
+        """The numbers of the sessions that are open."""
+        with self._lock:
+            return list(self._sessions)
+
+    def session_state(self, number):
+        """The executor's State that a session's plans use."""
+        return self._session(number).state
+
+    def touch(self, numbers):
+        """Their masters are alive."""
+        now = time.monotonic()
+        with self._lock:
+            for number in numbers:
+                if number in self._sessions:
+                    self._sessions[number].seen = now
+
+    def sweep(self):
+        """Closes what nobody came back for: sessions past their lease, steps that never began."""
+        now = time.monotonic()
+        with self._lock:
+            late = [s.number for s in self._sessions.values()
+                    if s.master and now - s.seen > s.lease]
+        for number in late:
+            self.close_session(number, "its master was not heard of for the session's lease")
+        self.task.sweep(self.lease)
+
+    def _session(self, number):
+        with self._lock:
+            self._require_running()
+            found = self._sessions.get(number)
+        if found is None:
+            raise self._executor.StepError(
+                errors.ABORTED, f"session {number:016x} is not open at {self.name}: it was closed,"
+                " its lease ran out, or the server was restarted", task=self.name)
+        return found
+
+    def _require_running(self):
+        if self._stopped:
+            raise self._executor.StepError(errors.UNAVAILABLE, f"{self.name} was stopped",
+                                           task=self.name)
+
+    def heard(self, request):
+        """A ReadyRequest: a task has just begun to listen."""
+        if self.on_ready is not None:
+            self.on_ready(request.task, request.incarnation, request.address)
+
+    def clock(self):
+        """A ClockResponse."""
+        return clocks.now()
+
+    def tracing(self, request):
+        """A TracingResponse to a TracingRequest: begins to trace all steps, or ends it."""
+        return self.tracer.ask(request)
+
+    def state_of(self, request):
+        """A StateResponse to a StateRequest: random streams and kept tensors of a session."""
+        state, reply = self.session_state(request.session), messages.StateResponse()
+        if request.set:
+            state.set_streams(request.streams)
+        elif request.kept:
+            kept = state.kept(request.kept)
+            reply.found = kept is not None
+            if kept is not None:
+                reply.kept.CopyFrom(tensors.encode(kept, kept.type))
+        elif request.forget:
+            reply.found = all([state.forget(name) for name in request.forget])
+        else:
+            reply.streams = state.streams()
+        return reply
+
+    # ------------------------------------------------------------ graphs
+
+    def register(self, number, data, consts, deterministic=False, ops=(), routes=()):
+        """Compiles a partition for a session; its number here.  data: GraphDef bytes; consts: its
+        large constants by name, emptied; ops: the names of the ops in it; routes: RouteMessages
+        to the tasks that it sends to.  Raises StepError."""
+        for route in routes:
+            self.routes.ensure(route)
+        session = self._session(number)
+        for op in ops:
+            op_lib.find_op(op)                  # its module is loaded
+        runtime.declare_ops()
+        options = {"threads": self.threads, "deterministic": deterministic}
+        plan = self._executor.compile(data, consts, session.state, self.pool, options)
+        graph = next(self._numbers)
+        with self._lock:
+            if self._sessions.get(number) is not session:
+                raise self._executor.StepError(errors.CANCELLED, "the session was closed",
+                                               task=self.name)
+            self._graphs[graph] = plan
+            session.graphs[graph] = None
+        if self.links is not None:
+            self.links.serve(graph, plan)
+        return graph
+
+    def adopt(self, number, plan):
+        """Serves a plan of a session's to peers over links; its number, 0 without links."""
+        if self.links is None or self.links.net is None:
+            return 0
+        session, graph = self._session(number), next(self._numbers)
+        with self._lock:
+            self._graphs[graph] = plan
+            session.graphs[graph] = None
+        self.links.serve(graph, plan)
+        return graph
+
+    def deregister(self, number, graphs):
+        """Forgets plans."""
+        with self._lock:
+            session = self._sessions.get(number)
+            for graph in graphs:
+                if session is not None and graph in session.graphs:
+                    del session.graphs[graph]
+                    self._forget(graph)
+
+    def _forget(self, graph):
+        """The lock is held."""
+        self._graphs.pop(graph, None)
+        if self.links is not None:
+            self.links.unserve(graph)
+
+    def plan(self, number, graph):
+        """The plan of a session's graph.  Raises StepError, ABORTED: it is not here."""
+        session = self._session(number)
+        with self._lock:
+            plan = self._graphs.get(graph) if graph in session.graphs else None
+        if plan is None:
+            raise self._executor.StepError(
+                errors.ABORTED, f"Graph handle is not found: {graph}. {self.name} was restarted, or"
+                " the session closed it", task=self.name)
+        return plan
+
+    def plans_of(self, number):
+        """The plans of a session's graphs here; [] if it is not open."""
+        with self._lock:
+            session = self._sessions.get(number)
+            return [] if session is None else [self._graphs[g] for g in session.graphs
+                                               if g in self._graphs]
+
+    # ------------------------------------------------------------ steps
+
+    def start(self, graph, number, step, args, done, timeout_ms=0, level=0):
+        """Begins a partition of a step.  done(started, trace): called once when it is over, on any
+        thread.  Returns the executor's Started.  Raises StepError, also for arguments that do not
+        fit."""
+        plan, session = self.plan(number, graph), self._session(number)
+        asked, level = level, self.tracer.level(level)
+        trace = self._executor.Trace(level) if level else None
+        key = (step, graph)
+
+        def over(started):
+            session.steps.pop(key, None)
+            if trace is not None and self.tracer.on:
+                self.tracer.add(number, step, tracing.step_stats(trace))
+            done(started, trace if asked else None)
+        try:
+            started = plan.start(args, timeout_ms, callback=over, task=self.task, session=number,
+                                 step=step, trace=trace)
+        except (ValueError, TypeError) as wrong:
+            raise self._executor.StepError(errors.INVALID_ARGUMENT, str(wrong),
+                                           task=self.name) from None
+        if not started.done():
+            session.steps[key] = started
+            if started.done():
+                session.steps.pop(key, None)
+        return started
+
+    def fail(self, number, step, failure):
+        """The step failed elsewhere: it fails here, now or as it begins."""
+        try:
+            self.task.fail(number, step, failure.code, failure.message, failure.task, True)
+        except self._executor.StepError:
+            pass                        # it is over
+
+    def clean(self, number, steps):
+        """These steps are over everywhere."""
+        for step in steps:
+            self.task.clean(number, step)
+
+    def put(self, number, step, key, value, type, dead):
+        """A tensor from another task, for this step's receivers."""
+        try:
+            self.task.put(number, step, key, value, type, dead)
+        except self._executor.StepError as failure:
+            if failure.code != errors.NOT_FOUND:    # else the step is over: nobody waits
+                self.fail(number, step, failure)
+
+    def reset(self, containers):
+        """Forgets named containers; without names all of them, the server's own too, and ends the
+        sessions, as a restart would."""
+        self.task.reset_containers(containers)
+        if not containers:
+            for number in self.sessions():
+                self.close_session(number, "the server's containers were reset")
+            with self._lock:
+                old, self.state = self.state, self._executor.State("server", self.task)
+            old.cancel("the server's containers were reset")
+            old.close()
+
+    def stop(self):
+        """Ends all sessions and forgets all state; afterwards every call raises UNAVAILABLE."""
+        for number in self.sessions():
+            self.close_session(number, "the server was stopped")
+        with self._lock:
+            self._stopped = True
+        self.state.cancel("the server was stopped")
+        self.state.close()
