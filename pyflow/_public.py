@@ -729,7 +729,8 @@ PUBLIC = {
         "train.CheckpointState train.generate_checkpoint_state_proto train.get_checkpoint_mtimes "
         "train.get_checkpoint_state train.latest_checkpoint train.update_checkpoint_state",
     "pyflow.train.device_setter":
-        "train.replica_device_setter",
+        "contrib.training.GreedyLoadBalancingStrategy contrib.training.RandomStrategy "
+        "contrib.training.byte_size_load_fn train.replica_device_setter",
     "pyflow.train.cluster_spec":
         "train.ClusterSpec",
     "pyflow.train.iterator_saveable":

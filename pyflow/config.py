@@ -62,6 +62,9 @@ VARIABLES = {v.name: v for v in (
     Variable("PYFLOW_SCHEDULE", "int", None, 0, 2**63 - 1,
              "A number that the order of execution is drawn from: each session runs its steps on the "
              "caller's thread alone, one node at a time, and replays the same order."),
+    Variable("PYFLOW_CERTIFICATES", "path", None, 0, 0,
+             "A folder with ca.pem, task.pem and task.key: servers and clients of this process show "
+             "these certificates and ask for them; `python -m pyflow cluster make-certificates`."),
     Variable("PYFLOW_PLUGIN_PROBE", "bool", True, 0, 0,
              "0: newly installed plugins are not tried in a process of their own before they are "
              "opened in this one."),

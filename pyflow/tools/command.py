@@ -1,6 +1,6 @@
 """python -m pyflow devices | op NAME | explain FILE | check MODEL | run MODEL | convert MODEL -o FILE
 | serve DIR | compare A B | dump MODEL -o FILE | summary MODEL | exec SCRIPT | coverage [FILE ...]
-| verify-resume --dir DIR SCRIPT | bench | trace FILE
+| verify-resume --dir DIR SCRIPT | bench | trace FILE | launch SCRIPT | cluster COMMAND
 
 Installed, it is the command `pyflow`, too; --version says which one it is.
 Exit status: 0 all is well; 1 it is not (something is missing, differs, is damaged, or failed); 2 it
@@ -25,6 +25,8 @@ COMMANDS = {
     "coverage": "what of TensorFlow 1.x is here, or is missing for FILE ...; --rewrite moves programs over",
     "verify-resume": "kills a training script and compares its end with an undisturbed one's",
     "trace": "top costs and the critical path of a trace or a RunMetadata",
+    "launch": "starts a script as the tasks of a cluster: --workers 2 --ps 1 SCRIPT [ARGUMENT ...]",
+    "cluster": "of a cluster: make-certificates FOLDER",
     "bench": "times one-op steps, chains and matrix products here",
 }
 

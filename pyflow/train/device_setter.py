@@ -1,11 +1,13 @@
-"""tf.train.replica_device_setter: variables on parameter servers, everything else on a worker.
+"""tf.train.replica_device_setter: variables on parameter servers, everything else on a worker; and
+strategies that choose among the servers.
 
 Invariants
     1. A device function: it says where a node belongs and changes nothing.
     2. What an inner `tf.device` said wins, field by field (merge_devices=True); a node whose job
        is another than the parameter servers' gets no task from the strategy.
 
-Threads: a setter counts its variables; one graph is built by one thread at a time.
+Threads: a setter, and a greedy strategy, count what they placed; one graph is built by one thread
+at a time.
 
     cluster = {"ps": ["a:2222", "b:2222"], "worker": ["c:2222"]}
     with tf.device(tf.train.replica_device_setter(cluster=cluster)):
@@ -13,9 +15,11 @@ Threads: a setter counts its variables; one graph is built by one thread at a ti
         w = tf.Variable(1.0)           # /job:ps/task:1
         y = v + w                      # /job:worker
 """
+import hashlib
 import itertools
 import logging
 
+from pyflow.framework import dtypes, tensor_shape
 from pyflow.framework.device import parsed
 
 _log = logging.getLogger("tensorflow")
@@ -90,6 +94,72 @@ def _jobs(cluster):
                     f" got {type(cluster)}")
 
 
+class GreedyLoadBalancingStrategy:
+    """A ps_strategy: each variable goes to the task with the least load so far, the first of equal
+    ones, and adds its own. TF 1.15: tf.contrib.training.GreedyLoadBalancingStrategy.
+
+    num_tasks: the number of tasks of the ps job. load_fn: function(Operation) -> number, in any
+    unit, such as `byte_size_load_fn`.
+
+    Large variables should be made first: what is placed is not moved again.
+
+        ps_strategy = tf.contrib.training.GreedyLoadBalancingStrategy(
+            2, tf.contrib.training.byte_size_load_fn)
+        tf.train.replica_device_setter(cluster=cluster, ps_strategy=ps_strategy)
+    """
+
+    def __init__(self, num_tasks, load_fn):
+        if num_tasks < 1:
+            raise ValueError(f"num_tasks must be at least 1, got {num_tasks}")
+        self._load_fn = load_fn
+        self._loads = [0] * num_tasks
+
+    def __call__(self, op):
+        """The task of an Operation."""
+        task = self._loads.index(min(self._loads))
+        self._loads[task] += self._load_fn(op)
+        return task
+
+
+class RandomStrategy:
+    """A ps_strategy: the MD5 sum of a variable's name and the seed chooses its task, so that every
+    process chooses alike, whatever it builds beside. TF 1.15: tf.contrib.training.RandomStrategy.
+
+    num_ps_tasks: the number of tasks of the ps job. seed: a number."""
+
+    def __init__(self, num_ps_tasks, seed=0):
+        if num_ps_tasks < 1:
+            raise ValueError(f"num_ps_tasks must be at least 1, got {num_ps_tasks}")
+        self._num_tasks, self._seed = num_ps_tasks, seed
+
+    def __call__(self, op):
+        """The task of an Operation."""
+        key = f"{op.name}_{self._seed}".encode()
+        return int(hashlib.md5(key, usedforsecurity=False).hexdigest(), 16) % self._num_tasks
+
+
+def byte_size_load_fn(op):
+    """The bytes of an Operation's only output, a load for GreedyLoadBalancingStrategy. The handle
+    of a resource variable counts as the variable, where TensorFlow counts a byte.
+    TF 1.15: tf.contrib.training.byte_size_load_fn.
+
+    Raises ValueError for an operation with several outputs, or one of unknown shape."""
+    if len(op.outputs) != 1:
+        raise ValueError(f"Op {op.name!r} ({op.type}) must have a single output, and has "
+                         f"{len(op.outputs)}")
+    [output] = op.outputs
+    shape, dtype = output.get_shape(), output.dtype.base_dtype
+    if op.type == "VarHandleOp":
+        shape, dtype = tensor_shape.TensorShape(op.get_attr("shape")), op.get_attr("dtype")
+    if not shape.is_fully_defined():
+        raise ValueError(f"Op {op.name!r} ({op.type}): the shape {shape} of its output is not fully"
+                         " defined, so its size is unknown")
+    return shape.num_elements() * dtypes.as_dtype(dtype).size
+
+
 PUBLIC = {
+    "contrib.training.GreedyLoadBalancingStrategy": GreedyLoadBalancingStrategy,
+    "contrib.training.RandomStrategy": RandomStrategy,
+    "contrib.training.byte_size_load_fn": byte_size_load_fn,
     "train.replica_device_setter": replica_device_setter,
 }

@@ -1,6 +1,7 @@
 """tf.train.replica_device_setter: as TensorFlow's recorded answers say."""
 import json
 import os
+import types
 
 import pytest
 import record_replicas
@@ -57,3 +58,42 @@ def test_slots_are_beside_their_variable():
         tf.train.MomentumOptimizer(0.1, 0.9).minimize(tf.reduce_sum(v * w))
         assert graph.get_operation_by_name("v/Momentum").device == v.op.device == "/job:ps/task:0"
         assert graph.get_operation_by_name("w/Momentum").device == w.op.device == "/job:ps/task:1"
+
+
+TRAINING = tf.contrib.training
+STRATEGIES = {       # TensorFlow 1.15's own tests of its contrib's device_setter: what they expect
+    "equal loads": (lambda: TRAINING.GreedyLoadBalancingStrategy(2, lambda op: 1), [0, 1, 0, 1]),
+    "bytes": (lambda: TRAINING.GreedyLoadBalancingStrategy(2, TRAINING.byte_size_load_fn),
+              [0, 1, 1, 0]),
+    "random": (lambda: TRAINING.RandomStrategy(2, seed=0), [1, 0, 1, 1]),
+}
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_strategies_of_contrib(name, use_resource):
+    make, expected = STRATEGIES[name]
+    setter = tf.train.replica_device_setter(cluster=record_replicas.CLUSTER, ps_strategy=make())
+    with tf.Graph().as_default(), tf.device(setter):
+        made = [tf.Variable(tf.zeros(shape), use_resource=use_resource)
+                for shape in ([2, 2], [2, 1], [2, 2], [1, 3])]
+        total = made[1] + made[2]
+    assert [v.device for v in made] == [f"/job:ps/task:{i}" for i in expected]
+    assert [v.initializer.device for v in made] == [v.device for v in made]
+    assert total.device == "/job:worker"
+
+
+def test_loads_and_names_that_strategies_take():
+    named = types.SimpleNamespace(name="A unicode \u018e string \xf1")
+    assert TRAINING.RandomStrategy(2)(named) == 1
+    load = TRAINING.byte_size_load_fn
+    with tf.Graph().as_default():
+        assert load(tf.Variable(0, use_resource=False).op) == 4
+        assert load(tf.get_variable("r", [3, 5], tf.float64, use_resource=True).op) == 120
+        with pytest.raises(ValueError, match="'split' .Split. must have a single output"):
+            load(tf.split(tf.zeros([2, 2]), 2, name="split")[0].op)
+        with pytest.raises(ValueError, match=r"'fed' \(Placeholder\): the shape \(\?, 3\) of its"):
+            load(tf.placeholder(tf.float32, [None, 3], name="fed").op)
+    for strategy in (TRAINING.RandomStrategy, TRAINING.GreedyLoadBalancingStrategy):
+        with pytest.raises(ValueError, match="at least 1, got 0"):
+            strategy(0, load)
