@@ -103,7 +103,7 @@ class Report(tf.train.SessionRunHook):
             print(f"step {step:5d} of {self.steps}  loss {loss:.4f}  {rate:6.1f} steps/s", flush=True)
 
 
-def train(task, asked, server, data):
+def train(task, asked, server, data, hooks=(), on_step=()):
     is_sync, parts = not asked.asynchronous, asked.shards or len(task.cluster.task_indices("worker"))
     source = Input(data, parts)
     tf.set_random_seed(SEED)
@@ -121,7 +121,7 @@ def train(task, asked, server, data):
     with training.training_session(
             server, task.is_chief, optimizer if is_sync else None, feed, checkpoint_dir=asked.folder,
             save_steps=asked.save_steps, last_step=asked.steps, epoch=task.epoch, job=task.job_id,
-            hooks=[Report(loss, task.label, asked.steps)]) as sess:
+            hooks=[Report(loss, task.label, asked.steps), *hooks], on_step=on_step) as sess:
         while not sess.should_stop():
             sess.run(train_op)
 

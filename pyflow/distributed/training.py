@@ -24,6 +24,8 @@ Callers: programs; examples/distributed/digits.py.
 import hashlib
 import logging
 import os
+import re
+import shutil
 
 import numpy as np
 
@@ -41,7 +43,8 @@ _log = logging.getLogger("pyflow.distributed")
 
 def training_session(server, is_chief, sync=None, feed=None, checkpoint_dir=None, save_steps=100,
                      last_step=None, epoch=0, job="", keep=5, scaffold=None, hooks=(),
-                     chief_only_hooks=(), config=None, deterministic=False, max_wait_secs=7200):
+                     chief_only_hooks=(), on_step=(), config=None, deterministic=False,
+                     max_wait_secs=7200):
     """A MonitoredSession that trains at a server of this process.
 
     server: the tf.train.Server. is_chief: whether this task initialises, restores and saves.
@@ -52,6 +55,8 @@ def training_session(server, is_chief, sync=None, feed=None, checkpoint_dir=None
     checkpoint_dir: a folder all chiefs reach; committed checkpoints of every save_steps-th step and
         of last_step are kept there, the newest `keep`. None: nothing survives.
     epoch, job: of `launch.task()`, against a process that was replaced and goes on.
+    on_step: functions(session, step) that a synchronous training's chief calls at each step's
+        boundary, after the checkpoint if there is one: no variable changes meanwhile.
     last_step: at this global step it stops. deterministic: as of tf.Session.
     The others: as of tf.train.MonitoredTrainingSession.
 
@@ -75,7 +80,7 @@ def training_session(server, is_chief, sync=None, feed=None, checkpoint_dir=None
     if sync is not None:
         hook = sync.make_session_run_hook(True, num_tokens=0)
         hook.generation = creator.generation
-        hook.before_step.append(saving.at_step)
+        hook.before_step += [saving.at_step, *on_step]
         made.append(hook)
     return monitored.MonitoredSession(creator, [*made, *chief_only_hooks, *hooks])
 
@@ -225,6 +230,15 @@ class _Commits(SessionRunHook):
                                            write_meta_graph=False, write_state=False)
         self._store.commit(step)
         self._saved = step
+        _remove_unfinished(self._store)
+
+
+def _remove_unfinished(store):
+    """Folders of shards whose checkpoint was not finished, because somebody died."""
+    pattern = re.compile(re.escape(store.name) + r"-[0-9]+\.e[0-9]+_temp_[0-9a-f]+")
+    for name in os.listdir(store.folder):
+        if pattern.fullmatch(name):
+            shutil.rmtree(os.path.join(store.folder, name), ignore_errors=True)
 
 
 PUBLIC = {}

@@ -28,11 +28,12 @@ Example:
     train = optimizer.minimize(loss, global_step=step)
     hooks = [optimizer.make_session_run_hook(is_chief=True)]
 """
+import contextlib
 import logging
 import threading
 
 from pyflow.framework import device as device_lib
-from pyflow.framework import dtypes, errors
+from pyflow.framework import dtypes
 from pyflow.framework import graph as ops
 from pyflow.framework.graph import GraphKeys, IndexedSlices
 from pyflow.lib.array import array_functions, identity_functions
@@ -394,11 +395,11 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
                     for call in self.before_step:
                         call(session, step)
                 session.run(optimizer._open_op)
-        except (errors.CancelledError, RuntimeError) as ended:
-            if not coord.should_stop():
-                coord.request_stop(ended)
         except Exception as failure:
-            coord.request_stop(failure)
+            if coord.should_stop():
+                return                          # the session is being closed
+            with contextlib.suppress(Exception):        # raised here if somebody was quicker
+                coord.request_stop(failure)
             session.close()
 
 

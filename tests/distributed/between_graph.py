@@ -89,7 +89,8 @@ if __name__ == "__main__":
     tensorflow.disable_eager_execution()
     tensorflow.disable_resource_variables()
     answers = {}
-    for name, ids in (("dense", lambda worker: None), ("sparse", sparse_ids)):
+    cases = {"dense": lambda worker: None, "sparse": sparse_ids}
+    for name, ids in cases.items() if len(sys.argv) < 2 else [(sys.argv[1], cases[sys.argv[1]])]:
         tf_workers, tf_ps, tf_cluster = local_cluster(tensorflow, 2, 2)
         answers[name] = train_sync(tensorflow, tf_workers, tf_cluster, 5, ids)
     json.dump(answers, sys.stdout, indent=1)
