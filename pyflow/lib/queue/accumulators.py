@@ -120,8 +120,8 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
             self._accumulator_ref, num_required, dtype=self._dtype, name=name)
 
     def _apply_from(self, grad, local_step, source):
-        """The operation that keeps the first IndexedSlices of a source for the accumulator's
-        step."""
+        """The operation that keeps the first IndexedSlices of a source for the accumulator's step,
+        rows of one index summed."""
         shape = [] if grad.dense_shape is None else grad.dense_shape
         return accumulator_ops._SparseAccumulatorApplyFrom(
             self._accumulator_ref, local_step, source, tensors.cast(grad.indices, dtypes.int64),

@@ -230,19 +230,47 @@ static pf_status add_sparse(pf_ctx *c, accumulator *a, const DLTensor *index, co
   return PF_OK;
 }
 /* ---------------------------------------------------------------- of sources */
+typedef struct { int64_t index, at; } row;
+static int row_order(const void *a, const void *b) {
+  const row *x = a, *y = b;
+  if (x->index != y->index) return x->index < y->index ? -1 : 1;
+  return x->at < y->at ? -1 : x->at > y->at;
+}
+/* Rows in increasing order, those of one index summed in the order in which they came. */
+static void copy_rows(held *h, row *rows, int32_t dtype, const DLTensor *index, const DLTensor *g) {
+  int64_t n = index->shape[0], size = pf_product(g->shape, 1, g->ndim),
+      bytes = size * pf_type_size(dtype), *to = h->index.data;
+  char *values = h->value.data;
+  const char *from = PF_DATA(const char, g);
+  for (int64_t i = 0; i < n; i++) rows[i] = (row){PF_DATA(const int64_t, index)[i], i};
+  qsort(rows, (size_t)n, sizeof *rows, row_order);
+  h->rows = 0;
+  for (int64_t i = 0; i < n; i++) {
+    const char *v = from + rows[i].at * bytes;
+    if (h->rows && to[h->rows - 1] == rows[i].index)
+      add_to(dtype, values + (h->rows - 1) * bytes, v, size);
+    else {
+      memcpy(values + h->rows * bytes, v, (size_t)bytes);
+      to[h->rows++] = rows[i].index;
+    }
+  }
+  h->dims[0] = h->rows;
+}
 static held *held_new(int64_t source, int32_t dtype, const DLTensor *index, const DLTensor *g) {
-  int64_t bytes = pf_numel(g) * pf_type_size(dtype), rows = index ? index->shape[0] : 0;
-  held *h = malloc(sizeof *h + (size_t)bytes + (size_t)rows * 8);
-  if (!h) return NULL;
-  char *data = (char *)(h + 1);
-  *h = (held){.source = source, .rows = rows, .value = *g};
+  int64_t bytes = pf_numel(g) * pf_type_size(dtype), n = index ? index->shape[0] : 0;
+  held *h = malloc(sizeof *h + (size_t)bytes + (size_t)n * 8);
+  row *rows = h && index ? malloc((size_t)n * sizeof *rows + 1) : NULL;
+  if (!h || (index && !rows)) return free(h), NULL;
+  *h = (held){.source = source, .value = *g};
   memcpy(h->dims, g->shape, (size_t)g->ndim * sizeof *h->dims);
-  if (index) memcpy(data, PF_DATA(const char, index), (size_t)rows * 8), h->index = *index;
-  memcpy(data + rows * 8, PF_DATA(const char, g), (size_t)bytes);
-  h->value.data = data + rows * 8, h->value.shape = h->dims;
-  h->index.data = data, h->index.shape = &h->rows;
+  if (index) h->index = *index;
+  h->index.data = h + 1, h->index.shape = &h->rows;
+  h->value.data = (char *)(h + 1) + n * 8, h->value.shape = h->dims;
   h->value.byte_offset = h->index.byte_offset = 0;
   h->value.strides = h->index.strides = NULL;
+  if (index) copy_rows(h, rows, dtype, index, g);
+  else memcpy(h->value.data, PF_DATA(const char, g), (size_t)bytes);
+  free(rows);
   return h;
 }
 /* with the lock: keeps a gradient whose step is the accumulator's, the source's first */
