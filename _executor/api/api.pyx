@@ -8,7 +8,8 @@ import sys
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
 from importlib.util import module_from_spec
 
-PARTS = ("values", "steps", "tasks", "host", "started", "explain", "plans", "records", "step_stats", "spool", "callbacks")
+PARTS = ("values", "steps", "tasks", "host", "started", "explain", "plans", "records", "step_stats", "spool", "callbacks", "net")
+ONLY_LINUX = {"net"}
 
 
 def _initialise(name):
@@ -30,6 +31,8 @@ def _public(module):
 
 
 for _part in PARTS:
+    if _part in ONLY_LINUX and not sys.platform.startswith("linux"):
+        continue
     _module = _initialise(_part)
     globals()[_part] = _module
     globals().update(_public(_module))

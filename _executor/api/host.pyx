@@ -242,10 +242,11 @@ def default_pool(int threads):
 
 @cython.final
 cdef class State:
-    """A session's variables, resources and random streams.  task: whose named containers it sees; None: the process's own."""
+    """A session's variables, resources and random streams.  task: whose named containers it sees; None: the process's own.
+    base: a State in which its variables are, and its resources that have a shared name."""
 
-    def __init__(self, str name="", Task task=None):
-        self.s = pf_state_new(name.encode(), task.t if task is not None else NULL)
+    def __init__(self, str name="", Task task=None, State base=None):
+        self.s = pf_state_new(name.encode(), task.t if task is not None else NULL, base.s if base is not None else NULL)
         if self.s == NULL:
             raise MemoryError()
 

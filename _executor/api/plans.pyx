@@ -359,11 +359,6 @@ cdef class Parts:
     plans: in order; the first one's partition leads.  args, rets: per plan, which feeds and
     fetches of the whole step are its own.  All plans use one pool.  Thread-safe; runs are isolated.
     """
-    cdef readonly tuple plans
-    cdef tuple args, rets
-    cdef readonly int n_args, n_rets
-    cdef object __weakref__
-
     def __init__(self, plans, args, rets):
         cdef Plan plan
         self.plans = tuple(plans)

@@ -282,7 +282,7 @@ cdef public pf_status pf_rt_load(const void* data, int64_t size, pf_names feeds,
         return tell(err, err_len, &e)
     m = <model*>calloc(1, sizeof(model))
     if m != NULL:
-        m.state = pf_state_new(b"model", NULL)
+        m.state = pf_state_new(b"model", NULL, NULL)
         if threads > 0:
             m.pool = pf_pool_new(threads)
         else:

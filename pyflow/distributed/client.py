@@ -10,10 +10,13 @@ Invariants
 
 Threads: any.
 """
+import itertools
+import os
 import threading
+import types
 import weakref
 
-from pyflow.distributed import messages, remote_worker, rpc, services, tensors, worker
+from pyflow.distributed import links, messages, remote_worker, rpc, security, services, tensors, worker
 from pyflow.framework import errors
 from pyflow.session import devices as devices_lib
 from pyflow.session import failures, metadata, runtime, targets
@@ -21,18 +24,20 @@ from pyflow.train import saved_origins
 
 PATIENCE = 30.0                         # seconds for a server to answer a session's first call
 LEASE = 10.0
+_step_numbers = itertools.count(1 << 63 | int.from_bytes(os.urandom(5), "little") << 20)
+    # beside those that the server's own master counts from 1 in the same session
 
 
 def place_of(target):
     """The place of "grpc://host:port"."""
-    return Place(target.partition("://")[2], None)
+    return Place(target.partition("://")[2], security.Credentials.of_environment())
 
 
 class Place:
     """Sessions at one address.  credentials: security.Credentials, or None."""
 
     def __init__(self, address, credentials):
-        self.address = address
+        self.address, self.secure = address, credentials is not None
         self._channels = remote_worker.Channels(credentials)
 
     def open(self, session, deterministic, partitions, costs, inspect):
@@ -69,6 +74,7 @@ class Link:
     """One session at a server: what `Session._state` is."""
 
     def __init__(self, place, graph, config, deterministic, timeout_ms, threads):
+        self.secure = place.secure
         self._place, self.graph, self._lock = place, graph, threading.Lock()
         self._synced, self._over = self._version(), threading.Event()
         request = messages.CreateSessionRequest(
@@ -193,18 +199,47 @@ def explain(failure, graph):
     return failures.to_op_error(failure, graph, {})
 
 
+_own_lock = threading.Lock()
+_own = None
+
+
+def own_links():
+    """The links of this process as a client: as a task of its own, with a name that no other has."""
+    global _own
+    with _own_lock:
+        if _own is None or _own.process != worker.PROCESS:
+            number = int.from_bytes(worker.PROCESS[:4], "little") >> 1
+            task = runtime.executor().Task(f"/job:client/replica:0/task:{number}")
+            _own = links.Links(types.SimpleNamespace(task=task, name=task.name), links.KINDS,
+                               listen=False)
+            _own.process = worker.PROCESS
+        return _own
+
+
 class Compiled:
-    """A callable of the server's; what plans.Compiled is to a session."""
+    """A callable of the server's; what plans.Compiled is to a session.
+
+    One whose nodes all lie on the server's task is run over a link, where there is one."""
 
     observed, partitioned = False, True
 
     def __init__(self, link, reply, types):
+        self._served, self._peer, self._session = reply.served, reply.here.task, reply.number
+        self._linked = False
+        if reply.served and not link.secure:
+            try:
+                self._linked = own_links().connect(
+                    reply.here.task, reply.here.incarnation, reply.here.link) is not None
+            except runtime.executor().StepError:
+                pass                    # another one by now: the next call says so
         self._link, self._number, self._types = link, reply.callable, types
         self.graphs, self.graph, self.origins = list(reply.graph), link.graph, {}
         self.plan = self
 
     def run(self, args, timeout_ms=0, trace=None, keep=False):
         """The fetches' values.  Raises StepError."""
+        if self._linked and trace is None and not timeout_ms:
+            return self._run_linked(args, timeout_ms)
         request = messages.RunCallableRequest(
             callable=self._number, timeout_ms=timeout_ms, trace=3 if trace is not None else 0,
             feed=[tensors.encode(a, t) for a, t in zip(args, self._types)])
@@ -213,6 +248,18 @@ class Compiled:
         if reply.step_stats and trace is not None:
             metadata.add_elsewhere(trace, reply.step_stats)
         return [remote_worker.as_result(tensors.decode(value)) for value in reply.fetch]
+
+    def _run_linked(self, args, timeout_ms):
+        net, step = own_links().net, next(_step_numbers)
+        running = net.run(self._peer, self._served, self._session, step, args, self._types,
+                          timeout_ms / 1000 if timeout_ms else None)
+        try:
+            return running.result()
+        except BaseException:
+            running.cancel()
+            raise
+        finally:
+            net.clean(self._peer, self._session, step)
 
     def start(self, args, timeout_ms=0):
         """The same on a thread of its own; a Started."""

@@ -17,7 +17,7 @@ import threading
 import time
 import types
 
-from pyflow.distributed import messages, rpc, tensors, worker_service
+from pyflow.distributed import master, messages, rpc, tensors, tracing
 from pyflow.framework import errors, graph_io, protos
 from pyflow.framework import graph as graph_lib
 from pyflow.session import fetches, feeds, partial_run, partial_stages, runtime
@@ -43,6 +43,7 @@ class MasterService:
         handle = f"{found.link.number:016x}"
         with self._lock:
             self._sessions[handle] = found
+        found.link.on_lost = lambda: lambda why: self._forget(handle)
         return messages.CreateSessionResponse(session=handle)
 
     def ExtendSession(self, request, context):
@@ -50,11 +51,14 @@ class MasterService:
         return messages.Empty()
 
     def CloseSession(self, request, context):
+        self._forget(request.session)
+        return messages.Empty()
+
+    def _forget(self, handle):
         with self._lock:
-            found = self._sessions.pop(request.session, None)
+            found = self._sessions.pop(handle, None)
         if found is not None:
             found.close()
-        return messages.Empty()
 
     def KeepAlive(self, request, context):
         self._session(request)
@@ -86,11 +90,6 @@ class MasterService:
 
     def Reset(self, request, context):
         self._place.reset(list(request.container))
-        if not request.container:
-            with self._lock:
-                sessions, self._sessions = list(self._sessions.values()), {}
-            for session in sessions:
-                session.close()
         return messages.Empty()
 
     def _session(self, request):
@@ -123,14 +122,22 @@ class MasterService:
     # ------------------------------------------------------------ steps
 
     def MakeCallable(self, request, context):
-        session = self._session(request)
+        session, own = self._session(request), self._worker
         number, compiled = session.make(request)
-        return messages.MakeCallableResponse(callable=number, graph=compiled.graphs)
+        reply = messages.MakeCallableResponse(callable=number, graph=compiled.graphs)
+        if not isinstance(compiled.plan, master.ClusterPlan):   # all here: it can be run over a link
+            compiled.served = reply.served = own.adopt(session.link.number, compiled.plan)
+            reply.number = session.link.number
+            reply.here.MergeFrom(messages.RouteMessage(
+                task=own.name, incarnation=own.incarnation, link=own.links.offers))
+        return reply
 
     def ReleaseCallable(self, request, context):
         session = self._session(request)
         for number in request.callable:
-            session.callables.pop(number, None)
+            found = session.callables.pop(number, None)
+            if found is not None and found.served:
+                self._worker.deregister(session.link.number, [found.served])
         return messages.Empty()
 
     def RunCallable(self, request, context):
@@ -165,7 +172,7 @@ class MasterService:
         finally:
             session.busy -= 1
             session.seen = time.monotonic()
-        stats = worker_service.step_stats(trace) if trace is not None else b""
+        stats = tracing.step_stats(trace) if trace is not None else b""
         types = compiled.fetch_types
         return [tensors.encode(v, t) for v, t in zip(results, types)], stats
 
@@ -205,11 +212,11 @@ def _origin_of(compiled):
 class _Callable:
     """A Compiled, and the types of what it fetches."""
 
-    __slots__ = ("plan", "origins", "graphs", "fetch_types")
+    __slots__ = ("plan", "origins", "graphs", "fetch_types", "served")
 
     def __init__(self, compiled, fetch_types):
         self.plan, self.origins, self.graphs = compiled.plan, compiled.origins, compiled.graphs
-        self.fetch_types = fetch_types
+        self.fetch_types, self.served = fetch_types, 0
 
 
 class _Session:

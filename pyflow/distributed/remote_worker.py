@@ -15,12 +15,15 @@ Threads: any.
 import itertools
 import queue
 import threading
+import time
 
-from pyflow.distributed import messages, rpc, services, tensors, worker_service
+from pyflow.distributed import (clocks, messages, probe, rpc, security, services, tensors,
+                                worker_service)
 from pyflow.framework import errors
 from pyflow.session import runtime
 
 STATUS_SECONDS = 10.0                   # for a server that listens to answer
+OFFSET_SECONDS = 30.0                   # clocks drift: then their offset is measured anew
 START_SECONDS = 30.0                    # for one to be there at all, its process just started
 
 
@@ -40,10 +43,7 @@ class Channels:
             return found
 
     def _open(self, address):
-        module, options = rpc.grpc(), rpc.options(self._lease)
-        if self._credentials is None:
-            return module.insecure_channel(address, options)
-        return module.secure_channel(address, self._credentials.channel_credentials(), options)
+        return security.open_channel(address, self._credentials, rpc.options(self._lease))
 
     def forget(self, address):
         """Closes the channel to an address: the next `get` opens another."""
@@ -51,6 +51,10 @@ class Channels:
             found = self._channels.pop(address, None)
         if found is not None:
             found.close()
+
+    def another(self):
+        """Channels of their own, with the same credentials."""
+        return Channels(self._credentials, self._lease)
 
     def close(self):
         """Closes all of them."""
@@ -171,13 +175,17 @@ def as_result(value):
 
 
 class RemoteWorker:
-    """A task behind an address.  channels: a Channels; me: (task, incarnation) of the master's."""
+    """A task behind an address.  channels: a Channels; me: (task, incarnation) of the master's;
+    links: the Links of the master's task, or None."""
 
     local = False
 
-    def __init__(self, name, address, channels, me):
+    def __init__(self, name, address, channels, me, links=None):
         self.name, self.address, self._channels, self._me = name, address, channels, me
+        self._links, self.link = links, None
         self._lock, self._stream, self._status = threading.Lock(), None, None
+        self._waiting, self._closed = 0, False      # how many wait for it to be there
+        self._offset = None                         # (ns, when it was measured)
 
     def __repr__(self):
         return f"<RemoteWorker {self.name} at {self.address}>"
@@ -191,14 +199,7 @@ class RemoteWorker:
         """Its GetStatusResponse, asked once.  Raises StepError, UNAVAILABLE or DEADLINE_EXCEEDED
         with the address, if nobody answers."""
         if self._status is None or fresh:
-            try:
-                found = self._call("GetStatus", messages.GetStatusRequest(), timeout,
-                                   wait_for_ready=True)
-            except runtime.executor().StepError as failure:
-                if failure.code == errors.DEADLINE_EXCEEDED:
-                    failure.message = (f"{self.name} does not answer: no server at {self.address} "
-                                       f"for {timeout:g} s")
-                raise
+            found = self._wait_for(timeout)
             if found.task != self.name:
                 raise runtime.executor().StepError(
                     errors.FAILED_PRECONDITION, f"at {self.address} listens {found.task}, not "
@@ -207,6 +208,48 @@ class RemoteWorker:
                 self._status = found
             return found
         return self._status
+
+    def wake(self):
+        """It has just begun to listen: a channel that waits to try again would do so late."""
+        if self._waiting:
+            self._channels.forget(self.address)
+
+    def _wait_for(self, timeout):
+        """Its GetStatusResponse, within so many seconds."""
+        until = time.monotonic() + timeout
+        with self._lock:
+            self._waiting += 1
+        try:
+            while True:
+                try:
+                    return self._call("GetStatus", messages.GetStatusRequest(),
+                                      max(0.01, until - time.monotonic()), wait_for_ready=True)
+                except ValueError:              # `wake` closed the channel before the call began
+                    if self._closed:
+                        raise
+                except runtime.executor().StepError as failure:
+                    again = failure.code == errors.CANCELLED and not self._closed
+                    if not again or time.monotonic() >= until:
+                        raise self._explained(failure, timeout) from None
+        finally:
+            with self._lock:
+                self._waiting -= 1
+
+    def _explained(self, failure, timeout):
+        if failure.code == errors.DEADLINE_EXCEEDED:
+            failure.message = (f"{self.name} at {self.address} did not answer for {timeout:g} s: "
+                               f"{probe.reason(self.address)}")
+        return failure
+
+    def clock(self):
+        """As Worker.clock."""
+        return self._call("Clock", messages.Empty(), STATUS_SECONDS)
+
+    def offset_ns(self):
+        """Its wall clock minus this process's; asked for again after OFFSET_SECONDS."""
+        if self._offset is None or time.monotonic() - self._offset[1] > OFFSET_SECONDS:
+            self._offset = clocks.offset_ns(self.clock)[0], time.monotonic()
+        return self._offset[0]
 
     def kernels(self):
         """[{op, device, where}] of all its kernels."""
@@ -221,6 +264,15 @@ class RemoteWorker:
         self._call("CreateWorkerSession", messages.SessionRequest(
             session=number, isolate=isolate, master=master or self._me[0], lease=lease,
             incarnation=self.incarnation), patience, wait_for_ready=True)
+        self._join()
+
+    def _join(self):
+        """By a link, if there is one; `link`: its kind."""
+        if self._links is not None:
+            self.link = self._links.connect(self.name, self.incarnation, self.status().link)
+            if self.link is not None:
+                self._links.net.route(self.name)
+
 
     def close_session(self, number):
         """As Worker.close_session; a server that does not answer has closed it, or will."""
@@ -253,8 +305,12 @@ class RemoteWorker:
 
     # ------------------------------------------------------------ steps
 
-    def start(self, graph, number, step, args, done, timeout_ms=0, level=0, clean=()):
-        """As Worker.start; args are TensorMessages.  clean: steps that are over."""
+    def start(self, graph, number, step, args, types, done, timeout_ms=0, level=0, clean=()):
+        """Begins a partition, as Worker.start; types: the element types of args; clean: steps that
+        are over; done: None where the caller will wait for what is returned, if `linked`."""
+        if self.link is not None and not level:
+            return self._run(graph, number, step, args, types, done, timeout_ms)
+        args = [tensors.encode(a, t) for a, t in zip(args, types)]
         request = messages.RunGraphRequest(
             session=number, graph=graph, step=step, arg=args, timeout_ms=timeout_ms, trace=level,
             clean=clean, incarnation=self.incarnation)
@@ -267,13 +323,33 @@ class RemoteWorker:
         running._number = stream.send(messages.ConnectMessage(run=request), ran)
         return running
 
+    def _run(self, graph, number, step, args, types, done, timeout_ms):
+        callback = None if done is None else lambda remote: done(remote, None)
+        timeout = timeout_ms / 1000 if timeout_ms else None
+        net = self._links.net
+        try:
+            return net.run(self.name, graph, number, step, args, types, timeout, callback)
+        except runtime.executor().StepError as failure:
+            if failure.code != errors.UNAVAILABLE:
+                raise
+        self._join()                    # lost since: once more, or say why it cannot be
+        if self.link is None:
+            self._call("GetStatus", messages.GetStatusRequest(), 2.0)
+        return net.run(self.name, graph, number, step, args, types, timeout, callback)
+
     def fail(self, number, step, failure):
         """As Worker.fail."""
+        if self.link is not None and self._links.net.cancel(
+                self.name, number, step, failure.code, failure.message, failure.task, True):
+            return
         self._say(messages.ConnectMessage(clean=messages.CleanupGraphRequest(
             session=number, step=[step], error=rpc.error_message(failure, failure.task))))
 
     def clean(self, number, steps):
         """As Worker.clean."""
+        if self.link is not None and all(self._links.net.clean(self.name, number, step)
+                                         for step in steps):
+            return
         self._say(messages.ConnectMessage(clean=messages.CleanupGraphRequest(
             session=number, step=steps)))
 
@@ -296,6 +372,7 @@ class RemoteWorker:
 
     def close(self):
         """Ends the stream."""
+        self._closed = True
         with self._lock:
             stream, self._stream = self._stream, None
         if stream is not None:

@@ -1,7 +1,8 @@
 """Ways from a worker's task to others, by which _net.Send hands tensors on.
 
     the peer is in this process     straight into its table of steps
-    it is in another one            pushed on a kept Connect stream
+    a link reaches it               over the link, without Python (links.py)
+    else                            pushed on a kept Connect stream of gRPC's
 
 Invariants
 1. A route means one incarnation of a peer; `ensure` with another one replaces it.
@@ -52,16 +53,20 @@ class Routes:
         self._worker, self._channels = worker, channels
         self._lock, self._ways = threading.Lock(), {}
 
-    def ensure(self, task, incarnation, address):
-        """There is a way to that incarnation of a task from now on."""
+    def ensure(self, route):
+        """There is a way to the task of a RouteMessage, to that incarnation, from now on."""
+        task, incarnation, address = route.task, route.incarnation, route.address
         with self._lock:
             known = self._ways.get(task)
             if known is not None and known.incarnation == incarnation and known.broken is None:
                 return
             here = of_process(task, incarnation)
-            way = (_Within(here, incarnation) if here is not None else
-                   _Pushed(self._worker, task, incarnation, address, self._channels))
-            self._worker.task.route(task, way.target)
+            if here is not None:
+                way = _Within(here, incarnation)
+                self._worker.task.route(task, way.target)
+            else:
+                way = (_Linked.to(self._worker.links, task, incarnation, route.link)
+                       or _Pushed(self._worker, task, incarnation, address, self._channels))
             self._ways[task] = way
         if known is not None:
             known.close()
@@ -91,11 +96,33 @@ class _Within:
         pass
 
 
+class _Linked:
+    def __init__(self, links, task, incarnation, kind):
+        self.incarnation, self.kind, self.address = incarnation, kind, ""
+        self._links, self._task = links, task
+
+    @classmethod
+    def to(cls, links, task, incarnation, offers):
+        """A way over a link, which is the task's route from now on; None: there is no link."""
+        kind = links.connect(task, incarnation, offers) if links is not None else None
+        if kind is None or not links.net.route(task):
+            return None
+        return cls(links, task, incarnation, kind)
+
+    @property
+    def broken(self):
+        return None if self._links.connected(self._task, self.incarnation) else "lost"
+
+    def close(self):
+        pass                            # the connection is the pair's, not the route's
+
+
 class _Pushed:
     kind = "grpc"
 
     def __init__(self, worker, task, incarnation, address, channels):
-        self.incarnation, self.address, self.target = incarnation, address, self._push
+        self.incarnation, self.address = incarnation, address
+        worker.task.route(task, self._push)
         self._stream = remote_worker.Stream(channels.get(address), task, address,
                                             (worker.name, worker.incarnation), incarnation)
 

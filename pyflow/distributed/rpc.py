@@ -12,22 +12,13 @@ Invariants
 Threads: any.  grpc is imported by the first call.
 """
 from pyflow.distributed import messages
+from pyflow.distributed.security import grpc
 from pyflow.framework import errors
 
 MAX_MESSAGE = (1 << 31) - 1
 _TRAILER = "pyflow-error-bin"
 _KINDS = {"unary": "unary_unary", "to": "stream_unary", "from": "unary_stream",
           "both": "stream_stream"}
-
-
-def grpc():
-    """The grpc module.  Raises ImportError that says what to install."""
-    try:
-        import grpc as found
-    except ImportError:
-        raise ImportError("servers speak over grpcio, which is not installed: "
-                          'pip install "pyflow-dataflow[distributed]"') from None
-    return found
 
 
 def options(lease=2.5):

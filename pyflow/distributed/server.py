@@ -20,10 +20,11 @@ Threads: any.
 import contextlib
 import logging
 import threading
-from concurrent import futures
 
-from pyflow.distributed import (master, master_service, messages, remote_worker, routes, rpc,
-                                services, worker, worker_service)
+from pyflow.distributed import links as links_lib
+from pyflow.distributed import (client, daemon_pool, look, master, master_service, messages,
+                                remote_worker, routes, rpc, security, services, timeouts, worker,
+                                worker_service)
 from pyflow.framework import errors, protos
 from pyflow.session import runtime, targets
 from pyflow.train import cluster_spec
@@ -45,13 +46,16 @@ class Server:
         security.Credentials, or the folder they are in: mutual TLS with every peer.
     lease: seconds after which the steps and sessions of a client or master that is not heard of any
         more are ended.  epoch: the fencing number of this start of the task.
+    links: which links of our own it uses beside gRPC, of "unix" and "tcp"; default both, or none
+        with certificates, since links do not encrypt.
 
     Raises TypeError and ValueError for arguments that are no task of the cluster, UnknownError if
     the port cannot be bound, PermissionDeniedError for an address beyond loopback.
     """
 
     def __init__(self, server_or_cluster_def, job_name=None, task_index=None, protocol=None,
-                 config=None, start=True, insecure=False, credentials=None, lease=LEASE, epoch=0):
+                 config=None, start=True, insecure=False, credentials=None, lease=LEASE, epoch=0,
+                 links=None):
         self._server_def = make_server_def(server_or_cluster_def, job_name, task_index, protocol,
                                            config)
         self._grpc = None
@@ -59,25 +63,31 @@ class Server:
         _check_protocol(self._server_def.protocol)
         self._worker = worker.Worker(name, self._server_def.default_session_config, epoch=epoch)
         self._worker.lease = lease
+        self._worker.cluster_def = self._server_def.cluster.SerializeToString()
+        self._worker.timeouts = timeouts.table(lease, BEAT, client.LEASE, master.GRACE)
+        if isinstance(credentials, str):
+            credentials = security.Credentials.load(credentials)
+        elif credentials is None:
+            credentials = security.Credentials.of_environment()
+        kinds = links_lib.KINDS if links is None else tuple(links)
+        self._kinds = () if credentials is not None else kinds
+        self._insecure, self._epoch = insecure, epoch
         self._channels = remote_worker.Channels(credentials)
         addresses = _addresses(self._server_def.cluster)
         tasks = master.Tasks(self._worker, addresses, self._connect)
-        self._place = master.Place(tasks)
+        tasks.channels = self._channels
+        self._place = self._worker.place = master.Place(tasks)
         self._tasks, self._over, self._started = tasks, threading.Event(), False
-        self._lock = threading.Lock()
+        self._worker.on_ready, self._worker.on_bye = self._ready, self._bye
+        self._lock, self._stopped = threading.Lock(), threading.Event()
         self._listen(address, insecure, credentials)
         if start:
             self.start()
 
     def _listen(self, address, insecure, credentials):
         module = rpc.grpc()
-        host, _, port = address.rpartition(":")
-        if not insecure and credentials is None and not _is_loopback(host):
-            raise errors.PermissionDeniedError(
-                None, None, f"{address} is no loopback address, where anybody who reaches it may "
-                "run graphs: give the server certificates (credentials=), or insecure=True if the "
-                "network is yours alone")
-        self._pool = futures.ThreadPoolExecutor(THREADS, f"pyflow-{self._worker.name}")
+        security.check_listen(address, credentials, insecure)
+        self._pool = daemon_pool.DaemonPool(THREADS, f"pyflow-{self._worker.name}")
         self._grpc = module.server(self._pool, options=rpc.options())
         self._master = master_service.MasterService(self._place, self._worker)
         self._grpc.add_generic_rpc_handlers((
@@ -85,20 +95,12 @@ class Server:
             rpc.handler("WorkerService", services.WORKER,
                         worker_service.WorkerService(self._worker), self._worker.name)))
         try:
-            if credentials is None:
-                bound = self._grpc.add_insecure_port(address)
-            else:
-                bound = self._grpc.add_secure_port(address, credentials.server_credentials())
-        except RuntimeError as problem:
-            bound = 0
-            reason = str(problem)
-        else:
-            reason = "the port is taken"
-        if not bound:
+            bound = security.listen(self._grpc, address, credentials, insecure)
+        except errors.UnavailableError as problem:
             self._pool.shutdown(wait=False)
-            raise errors.UnknownError(None, None,
-                                      f"Could not start gRPC server at {address}: {reason}")
-        self._address = f"{host}:{bound}"
+            raise errors.UnknownError(
+                None, None, f"Could not start gRPC server: {problem.message}") from None
+        self._address = f"{address.rpartition(':')[0]}:{bound}"
         self._worker.address = self._address
         self._tasks.addresses[self._worker.name] = self._address
 
@@ -121,17 +123,57 @@ class Server:
             if self._started:
                 return
             self._started = True
+            host = self._address.rpartition(":")[0]
+            self._worker.links = links_lib.Links(
+                self._worker, self._kinds, "127.0.0.1" if host == "localhost" else host,
+                self._insecure, epoch=self._epoch)
             self._worker.routes = routes.Routes(self._worker, self._channels)
             routes.join(self._worker)
             self._grpc.start()
             targets.register(self.target, self._place)
             threading.Thread(target=self._beat, name="pyflow-beat", daemon=True).start()
+            threading.Thread(target=self._say_ready, name="pyflow-ready", daemon=True).start()
         _log.info("%r listens", self)
 
     def join(self):
-        """Blocks until the server is stopped; Ctrl-C gets through."""
+        """Blocks until the server is stopped, by this process or because the job is over (another
+        task's `stop_cluster`, `python -m pyflow cluster stop`); Ctrl-C gets through."""
         while not self._over.wait(0.5):
             pass
+        self._stopped.wait(10.0)        # so that the process may end
+
+    def stop_cluster(self, why="the job is over"):
+        """Stops every task of the cluster, this one last: their `join` returns.  Tasks that do not
+        answer are left out."""
+        others = {t: a for t, a in self._tasks.addresses.items() if t != self._worker.name}
+        asker = look.Asker(others, self._channels)
+        asker.ask_all("Bye", messages.ByeRequest(why=why, sender=self._worker.name))
+        self.stop()
+
+    def _bye(self, why):
+        """The job is over, somebody says; the answer goes out first."""
+        threading.Timer(0.05, self.stop).start()
+
+    def _ready(self, task, incarnation, address):
+        """A task has begun to listen: who waits for it need not find out by itself."""
+        if self._tasks.addresses.get(task):
+            self._tasks.woken(task)
+
+    def _say_ready(self):
+        """Tells the other tasks that this one listens; those that are not there learn it when they
+        ask."""
+        others = {t: a for t, a in self._tasks.addresses.items() if t != self._worker.name}
+        channels = self._channels.another()
+        request = messages.ReadyRequest(task=self._worker.name, address=self._address,
+                                        incarnation=self._worker.incarnation)
+        calls = []
+        for address in others.values():
+            stub = rpc.Stub(channels.get(address), "WorkerService",
+                            {"Ready": services.WORKER["Ready"]})
+            calls.append(stub.Ready.future(request, timeout=1.0))
+        for call in calls:
+            call.exception()
+        channels.close()
 
     def stop(self):
         """Cancels its sessions' steps, forgets its variables, frees the port.  Twice is once.
@@ -151,6 +193,7 @@ class Server:
         self._worker.stop()
         if started:
             self._worker.routes.close()
+            self._worker.links.close()
         for known in self._tasks.known():
             if known is not self._worker and not known.local:
                 known.close()
@@ -158,6 +201,7 @@ class Server:
         self._grpc.stop(0).wait()
         self._pool.shutdown(wait=False)
         self._channels.close()
+        self._stopped.set()
 
     def __del__(self):
         if getattr(self, "_grpc", None) is not None and not self._over.is_set() \
@@ -180,7 +224,8 @@ class Server:
         if here is not None:
             return here
         return remote_worker.RemoteWorker(task, address, self._channels,
-                                          (self._worker.name, self._worker.incarnation))
+                                          (self._worker.name, self._worker.incarnation),
+                                          self._worker.links)
 
     # ------------------------------------------------------------ what it is
 
@@ -286,16 +331,6 @@ def _check_protocol(protocol):
 def _addresses(cluster):
     return {f"/job:{job.name}/replica:0/task:{number}": address
             for job in cluster.job for number, address in sorted(job.tasks.items())}
-
-
-def _is_loopback(host):
-    import ipaddress
-    if host in ("localhost", ""):
-        return host == "localhost"
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 PUBLIC = {"train.Server": Server}

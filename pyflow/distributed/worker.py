@@ -4,9 +4,10 @@
     start     a step of a plan, by the key (session, step); `done(Started)` when it is over
     clean     what a step left behind goes
 
-Variables, queues and random streams are the server's: all sessions see them, but those that were
-opened with `isolate`.  tensors.py and worker_service.py carry all this over gRPC; a master in the
-same process calls it as it is.
+Variables and what has a shared name are the server's: all sessions see them, but those that were
+opened with `isolate`.  Random streams, and queues and the like that nobody named, are a session's.
+tensors.py and worker_service.py carry all this over gRPC; a master in the same process calls it as
+it is.
 
 Invariants
 1. A number names one plan as long as the worker lives; a worker that was restarted has another
@@ -27,8 +28,9 @@ import socket
 import threading
 import time
 
+import pyflow
 from pyflow import plugins
-from pyflow.distributed import messages, tensors
+from pyflow.distributed import clocks, messages, tensors, tracing
 from pyflow.framework import errors
 from pyflow.framework import op as op_lib
 from pyflow.passes.place_kernels import KernelTable
@@ -43,10 +45,10 @@ os.register_at_fork(after_in_child=lambda: globals().update(PROCESS=os.urandom(1
 class Session:
     """A session as one worker sees it."""
 
-    __slots__ = ("number", "state", "own_state", "graphs", "master", "lease", "seen", "steps")
+    __slots__ = ("number", "state", "graphs", "master", "lease", "seen", "steps")
 
-    def __init__(self, number, state, own_state, master, lease):
-        self.number, self.state, self.own_state = number, state, own_state
+    def __init__(self, number, state, master, lease):
+        self.number, self.state = number, state
         self.graphs, self.steps = {}, {}
         self.master, self.lease, self.seen = master, lease, time.monotonic()
 
@@ -54,9 +56,10 @@ class Session:
 class Worker:
     """The plans and steps of the task `name`.  config: a ConfigProto, or None.
 
-    address: where the server listens; routes: its routes.Routes; both are the server's to set."""
+    address: where the server listens; routes: its routes.Routes; links: its links.Links; all are the
+    server's to set."""
 
-    local = True
+    local, link = True, None
 
     def __init__(self, name, config=None, threads=None, epoch=0):
         executor = runtime.start()
@@ -66,12 +69,15 @@ class Worker:
         self.state = executor.State("server", self.task)
         self.threads = threads_lib.choose(threads, config)
         self.pool = devices_lib.Pools(config, self.threads).get(0)
-        self.address, self.lease, self.routes = "", 10.0, None
+        self.address, self.lease, self.routes, self.links = "", 10.0, None, None
+        self.cluster_def, self.timeouts, self.place = b"", (), None     # the server's to set
+        self.on_ready, self.on_bye = None, lambda why: None
+        self.tracer = tracing.Tracer()
         self._executor = executor
         self._lock = threading.Lock()
         self._sessions, self._graphs = {}, {}
         self._numbers = itertools.count(1)
-        self._kernels, self.steps_done, self._stopped = None, 0, False
+        self._kernels, self._stopped = None, False
 
     @property
     def incarnation(self):
@@ -109,12 +115,20 @@ class Worker:
         devices = self.devices()
         with self._lock:
             sessions, graphs = len(self._sessions), len(self._graphs)
+            running = sum(len(session.steps) for session in self._sessions.values())
         found = messages.GetStatusResponse(
             task=self.name, incarnation=self.incarnation, kernels_digest=self.kernels_digest(),
             process=PROCESS, epoch=self.epoch, steps_open=counts["open"],
             steps_early=counts["early"], early_bytes=counts["early_bytes"], sessions=sessions,
-            graphs=graphs, clock_ns=time.time_ns(), steps_done=self.steps_done,
-            address=self.address, pid=os.getpid(), lease=self.lease, host=socket.gethostname())
+            graphs=graphs, clock_ns=time.time_ns(), steps_done=counts["ended"],
+            address=self.address, pid=os.getpid(), lease=self.lease, host=socket.gethostname(),
+            version=pyflow.pyflow_version, cluster_def=self.cluster_def,
+            steps_running=running,
+            link=self.links.offers if self.links is not None else ())
+        for name, seconds, what in self.timeouts:
+            found.timeout.add(name=name, seconds=seconds, what=what)
+        for task, kind, address in self.routes.table() if self.routes is not None else ():
+            found.route.add(task=task, kind=kind, address=address)
         for device in devices_lib.list_devices(self._executor, devices):
             shown = next(d for d in devices.all if d.name == device.name)
             found.device.add(name=device.name, priority=shown.priority,
@@ -135,8 +149,9 @@ class Worker:
             self._require_running()
             found = self._sessions.get(number)
             if found is None:
-                own = self._executor.State(f"session_{number:x}", self.task) if isolate else None
-                found = self._sessions[number] = Session(number, own or self.state, own, master,
+                state = self._executor.State(f"session_{number:x}", self.task,
+                                             None if isolate else self.state)
+                found = self._sessions[number] = Session(number, state, master,
                                                          lease or self.lease)
             found.seen = time.monotonic()
 
@@ -145,16 +160,14 @@ class Worker:
         with self._lock:
             found = self._sessions.pop(number, None)
             for graph in found.graphs if found is not None else ():
-                self._graphs.pop(graph, None)
+                self._forget(graph)
         if found is None:
             return
         for started in list(found.steps.values()):
             started.cancel()
-        if found.own_state is not None:
-            found.own_state.cancel(why)
+        found.state.cancel(why)
         self.task.clean(number)
-        if found.own_state is not None:
-            found.own_state.close()
+        found.state.close()
 
     def sessions(self):
         """The numbers of the sessions that are open."""
@@ -198,6 +211,19 @@ class Worker:
             raise self._executor.StepError(errors.UNAVAILABLE, f"{self.name} was stopped",
                                            task=self.name)
 
+    def heard(self, request):
+        """A ReadyRequest: a task has just begun to listen."""
+        if self.on_ready is not None:
+            self.on_ready(request.task, request.incarnation, request.address)
+
+    def clock(self):
+        """A ClockResponse."""
+        return clocks.now()
+
+    def tracing(self, request):
+        """A TracingResponse to a TracingRequest: begins to trace all steps, or ends it."""
+        return self.tracer.ask(request)
+
     def state_of(self, request):
         """A StateResponse to a StateRequest: random streams and kept tensors of a session."""
         state, reply = self.session_state(request.session), messages.StateResponse()
@@ -223,7 +249,7 @@ class Worker:
         large constants by name, emptied; ops: the names of the ops in it; routes: RouteMessages
         to the tasks that it sends to.  Raises StepError."""
         for route in routes:
-            self.routes.ensure(route.task, route.incarnation, route.address)
+            self.routes.ensure(route)
         session = self._session(number)
         for op in ops:
             op_lib.find_op(op)                  # its module is loaded
@@ -237,6 +263,19 @@ class Worker:
                                                task=self.name)
             self._graphs[graph] = plan
             session.graphs[graph] = None
+        if self.links is not None:
+            self.links.serve(graph, plan)
+        return graph
+
+    def adopt(self, number, plan):
+        """Serves a plan of a session's to peers over links; its number, 0 without links."""
+        if self.links is None or self.links.net is None:
+            return 0
+        session, graph = self._session(number), next(self._numbers)
+        with self._lock:
+            self._graphs[graph] = plan
+            session.graphs[graph] = None
+        self.links.serve(graph, plan)
         return graph
 
     def deregister(self, number, graphs):
@@ -246,7 +285,13 @@ class Worker:
             for graph in graphs:
                 if session is not None and graph in session.graphs:
                     del session.graphs[graph]
-                    self._graphs.pop(graph, None)
+                    self._forget(graph)
+
+    def _forget(self, graph):
+        """The lock is held."""
+        self._graphs.pop(graph, None)
+        if self.links is not None:
+            self.links.unserve(graph)
 
     def plan(self, number, graph):
         """The plan of a session's graph.  Raises StepError, ABORTED: it is not here."""
@@ -259,6 +304,13 @@ class Worker:
                 " the session closed it", task=self.name)
         return plan
 
+    def plans_of(self, number):
+        """The plans of a session's graphs here; [] if it is not open."""
+        with self._lock:
+            session = self._sessions.get(number)
+            return [] if session is None else [self._graphs[g] for g in session.graphs
+                                               if g in self._graphs]
+
     # ------------------------------------------------------------ steps
 
     def start(self, graph, number, step, args, done, timeout_ms=0, level=0):
@@ -266,13 +318,15 @@ class Worker:
         thread.  Returns the executor's Started.  Raises StepError, also for arguments that do not
         fit."""
         plan, session = self.plan(number, graph), self._session(number)
+        asked, level = level, self.tracer.level(level)
         trace = self._executor.Trace(level) if level else None
         key = (step, graph)
 
         def over(started):
             session.steps.pop(key, None)
-            self.steps_done += 1
-            done(started, trace)
+            if trace is not None and self.tracer.on:
+                self.tracer.add(number, step, tracing.step_stats(trace))
+            done(started, trace if asked else None)
         try:
             started = plan.start(args, timeout_ms, callback=over, task=self.task, session=number,
                                  step=step, trace=trace)

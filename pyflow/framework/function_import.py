@@ -33,7 +33,8 @@ def body_of(library, name, function_def, attrs):
     names = ([_flat_name(*arg) for arg in function.args],
              [_flat_name(*result) for result in function.results])
     inputs = [task.nodes[node.name].op.outputs[0] for node in flat[:len(args)]]
-    return Body(name, graph, inputs, tensors, effects_of(graph, inputs, held), names, noinline)
+    return Body(name, graph, inputs, tensors, effects_of(graph, inputs, held), names, noinline,
+                imported=True)
 
 
 def _flat_name(name, index):

@@ -35,12 +35,14 @@ gradient_body = None        # (library, name, attributes, node) -> as gradients/
 
 class Body:
     """A function as a graph: `args` and `results` are its tensors, `effects` the operations that
-    run whether or not a result needs them; `names`: (argument names, result names)."""
+    run whether or not a result needs them; `names`: (argument names, result names); `imported`: its
+    nodes were made of a definition, by no line of the program."""
 
-    __slots__ = ("name", "graph", "args", "results", "effects", "names", "noinline")
+    __slots__ = ("name", "graph", "args", "results", "effects", "names", "noinline", "imported")
 
-    def __init__(self, name, graph, args, results, effects, names, noinline=False):
-        self.name, self.graph, self.names, self.noinline = name, graph, names, noinline
+    def __init__(self, name, graph, args, results, effects, names, noinline=False, imported=False):
+        self.name, self.graph, self.names = name, graph, names
+        self.noinline, self.imported = noinline, imported
         self.args, self.results, self.effects = list(args), list(results), list(effects)
 
 
@@ -131,6 +133,11 @@ class Library:
             if found is None:
                 found = self._bodies[key] = body_of(self, instance_name(key), function_def, given)
         return found
+
+    def traced_body(self, name):
+        """The Body of a function that the program made; None for others."""
+        found = self._bodies.get((name, ()))
+        return None if found is None or found.imported else found
 
     def as_bytes(self):
         """A FunctionDefLibrary; no bytes if there are no functions."""

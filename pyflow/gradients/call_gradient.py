@@ -244,7 +244,8 @@ def _build(library, body, derived, names, key):
         f"captured{i}_" for i in range(len(extra))], names[1]
     definition, _ = function_export.definition(derived.name, inputs, dxs, names=names)
     derived.op_def = function_library.op_def_of(definition.signature)
-    library.add(definition, Body(derived.name, graph, inputs, dxs, [], names, body.noinline))
+    library.add(definition, Body(derived.name, graph, inputs, dxs, [], names, body.noinline,
+                                 body.imported))
 
 
 def _save(library, body, derived, dxs, dys, key):
@@ -265,7 +266,7 @@ def _save(library, body, derived, dxs, dys, key):
     definition, _ = function_export.definition(derived.forward, body.args, results, body.effects,
                                                names=names)
     library.add(definition, Body(derived.forward, body.graph, body.args, results, body.effects,
-                                 names, body.noinline))
+                                 names, body.noinline, body.imported))
     library.forwards[derived.forward] = key
 
 

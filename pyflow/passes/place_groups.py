@@ -8,7 +8,8 @@ its nodes asked for and of what has kernels for them.
 Invariants
     1. A group's number is the index of its first node; `mask[group]` is never 0 after `limit`.
     2. A conflict is an InvalidArgumentError that names the two nodes and their lines; with soft
-       placement requests give way, the first node's last; kernels never do.
+       placement requests give way, the first node's last; kernels never do.  Who reads a variable
+       or a handle gives way to the request of what holds it, soft or not.
     3. A group with a pinned node is where the pin says, or an error: soft or not, state that is
        somewhere does not move.
 
@@ -130,6 +131,8 @@ class Groups:
         for i in members:
             kernels &= devices.kernel_mask(self.nodes[i])
         pin = 1 << self._pinned[root][1] if root in self._pinned else 0
+        if following := self._with_followers(members, devices, kernels & pin if pin else kernels):
+            return following
         if pin and (not strict or soft and kernels & pin):
             return pin
         if not strict and not (soft and kernels):
@@ -143,6 +146,21 @@ class Groups:
         if mask == kernels:                     # nobody got anything: at least the type
             for request in requests:
                 mask = mask & devices.type_mask(request) or mask
+        return mask
+
+    def _with_followers(self, members, devices, mask):
+        """The devices of a group in which only those disagree that read a variable or a handle whose
+        holder asked for its own: they go there, as in TensorFlow ("Ignoring device specification").
+        0: others disagree, too."""
+        asking = [i for i in members if self.nodes[i].device and not follows_handle(self.nodes[i])]
+        followers = [i for i in asking if self.nodes[i].inputs
+                     and self.ties.get(i, (0, ""))[1] == "state"]
+        if not followers or len(followers) == len(asking):
+            return 0
+        for i in set(asking) - set(followers):
+            mask &= devices.mask(self.nodes[i].device)
+        for i in followers:
+            mask = mask & devices.mask(self.nodes[i].device) or mask
         return mask
 
     def _own_mask(self, i, devices):

@@ -6,6 +6,7 @@ A message reads, for a node of the user's graph:
         fc/w/read:0 float32 [5, 2]) failed: In[0] ...
       on /job:localhost/replica:0/task:0/device:CPU:0
       it is the gradient of 'fc/MatMul' (MatMul), made at train.py:12
+      'Dataset_map_0/Gather' (Gather) in it was made at train.py:7     # in a function that it calls
 
 With "From /job:worker/replica:0/task:1:" before it where it arose in a task that has a name.
 
@@ -38,11 +39,13 @@ def to_op_error(failure, graph, origins):
         else errors.UnknownError
     )
     where = f"From {failure.task}:\n" if failure.task else ""
-    return kind(None, op, where + _message(failure, message, op))
+    called = [f"\n  {line}" for line in _in_functions(failure.message, graph)]
+    return kind(None, op, where + _message(failure, message, op) + "".join(called))
 
 
 _CODES = frozenset(range(1, 17))
 _INNER = re.compile(r"\{\{node ([^{}\s]+)\}\} ")
+_CALLED = re.compile(r"in node '([^'/]+)/([^']+)' \(op [^)]*\): (?:\{\{node ([^{}\s]+)\}\} )?")
 
 
 def _operation(graph, name):
@@ -66,6 +69,15 @@ def _message(failure, text, op):
         lines.append(f"  it belongs to the gradient of '{forward.name}' ({forward.type}), made at "
                      f"{place(forward)}")
     return "\n".join(lines)
+
+
+def _in_functions(text, graph):
+    """Where the program made the nodes that failed in functions, the outermost first."""
+    for function, node, fused in _CALLED.findall(text):
+        body = graph._library.traced_body(function)
+        op = body and _operation(body.graph, fused or node)
+        if op:
+            yield f"'{function}/{op.name}' ({op.type}) in it was made at {place(op)}"
 
 
 def describe(op):

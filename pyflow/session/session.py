@@ -112,7 +112,7 @@ class BaseSession:
     def __init__(self, target="", graph=None, config=None, threads=None, deterministic=False,
                  partitions=None, placement=None, placement_costs=None, debug=None,
                  check_numerics=None):
-        self._closed, self._closed_at = True, None      # until everything below worked
+        self._closed, self._closed_at, self._lost = True, None, None    # until all below worked
         self._graph = graph_lib.get_default_graph() if graph is None else graph
         if not isinstance(self._graph, graph_lib.Graph):
             raise TypeError(f"graph must be a tf.Graph, but got {type(graph)}")
@@ -132,7 +132,8 @@ class BaseSession:
         _live.add(self)
 
     def _open(self, deterministic, partitions, costs, inspect):
-        opened = targets.find(self._target).open(self, deterministic, partitions, costs, inspect)
+        self._place = targets.find(self._target)
+        opened = self._place.open(self, deterministic, partitions, costs, inspect)
         self._step_error, self._state = opened.step_error, opened.state
         self._pools, self._compiler = opened.pools, opened.compiler
         self._inspection = inspect
@@ -340,8 +341,7 @@ class BaseSession:
 
         def checked(*values):
             """The way for values that need converting, and for the first call."""
-            if self._closed:
-                raise RuntimeError(self._closed_message())
+            self._require_open()
             if len(values) != count:
                 raise TypeError(
                     f"this callable takes {count} values, one per entry of feed_list; got"
@@ -465,11 +465,18 @@ class BaseSession:
         if all(session._closed for session in list(_live)):
             runtime.executor().release_memory()
 
+    def _lose(self, why):
+        """Its server ended it: from now on AbortedError says so, which trainings recover from."""
+        self._lost = why
+        self.close()
+
     def _closed_message(self):
         at = f" It was closed at {origin.user_frame(self._closed_at)};" if self._closed_at else ""
         return f"Attempted to use a closed Session.{at} make a new one with tf.Session()."
 
     def _require_open(self):
+        if self._lost:
+            raise errors.AbortedError(None, None, self._lost)
         if self._closed:
             raise RuntimeError(self._closed_message())
 
@@ -561,12 +568,13 @@ class Session(BaseSession):
     @staticmethod
     def reset(target, containers=None, config=None):
         """Clears the target's named containers (all without a list) and closes the sessions that
-        this process has there."""
+        this process has there.  At a server it ends all of the server's sessions: those who use
+        them get AbortedError, as if it had been restarted."""
         target = targets.named(target)
         place = targets.find(target)
         place.reset(list(containers or ()))
         for session in list(_live):
-            if targets.find(session._target) is place:
+            if session._place is place and isinstance(place, targets.Local):
                 session.close()
 
 

@@ -66,7 +66,7 @@ def _command(args):
 
 def _jobs(args):
     """{job: number of tasks}, parameter servers first."""
-    from pyflow.distributed.launch import local
+    from pyflow.distributed.launch import local, supervision
     jobs = {"ps": args.ps, "chief": int(args.chief), "worker": args.workers}
     for text in args.job:
         name, _, count = text.partition("=")
@@ -75,7 +75,7 @@ def _jobs(args):
         jobs[name] = int(count)
     if not any(jobs.values()):
         jobs["worker"] = 1
-    return local.checked_jobs({job: count for job, count in jobs.items() if count})
+    return supervision.checked_jobs({job: count for job, count in jobs.items() if count})
 
 
 def _told(args):
@@ -85,8 +85,8 @@ def _told(args):
 
 
 def _local(args, command, jobs):
-    from pyflow.distributed.launch import local
-    return local.run(local.LocalCluster(command, jobs, restarts=args.restart, unix=args.unix,
+    from pyflow.distributed.launch import local, supervision
+    return supervision.run(local.LocalCluster(command, jobs, restarts=args.restart, unix=args.unix,
                                         grace=args.grace, **_told(args)))
 
 

@@ -84,16 +84,12 @@ class ResourceVariableSaveable(SaveableObject):
 
 
 class PartedSaveable(SaveableObject):
-    """The parts of a partitioned variable: saved end to end as one tensor, which restoring cuts."""
+    """All parts of a partitioned variable: saved end to end as one tensor, which restoring cuts."""
 
     def __init__(self, parts, name):
-        self._parts = sorted(parts, key=lambda part: part._get_save_slice_info().var_offset)
-        info = self._parts[0]._get_save_slice_info()
-        self._axis = info.axis
+        self._parts = parts
+        self._axis = parts[0]._get_save_slice_info().axis
         self._sizes = [part._get_save_slice_info().var_shape[self._axis] for part in self._parts]
-        if sum(self._sizes) != info.full_shape[self._axis]:
-            raise ValueError(f"Saver: of {name}, {info.full_shape}, only parts of sizes "
-                             f"{self._sizes} on axis {self._axis} are to be saved; give all")
         first = self._parts[0]
         whole = tensors.concat([part.read_value() for part in self._parts], self._axis)
         spec = SaveSpec(whole, "", name, dtype=first.dtype.base_dtype, device=first.device)
@@ -106,6 +102,43 @@ class PartedSaveable(SaveableObject):
         pieces = join_ops.SplitV(value, self._sizes, self._axis, num_split=len(self._sizes))
         return grouping.group(*[part.assign(piece, read_value=False)
                                 for part, piece in zip(self._parts, pieces)])
+
+
+class SlicesSaveable(SaveableObject):
+    """Some parts of a partitioned variable, each saved as a slice of the whole."""
+
+    def __init__(self, parts, name):
+        self._parts = parts
+        specs = [self._spec(part, name) for part in parts]
+        super().__init__(parts[0].op.outputs[0], specs, name)
+
+    @staticmethod
+    def _spec(part, name):
+        def read():
+            with graph_lib.device(part.device):
+                return part.read_value()
+        return SaveSpec(read, part._get_save_slice_info().spec, name, dtype=part.dtype.base_dtype,
+                        device=part.device)
+
+    def restore(self, restored_tensors, restored_shapes):
+        return grouping.group(*[part.assign(piece, read_value=False)
+                                for part, piece in zip(self._parts, restored_tensors)])
+
+
+def _saveable_of_parts(parts, name):
+    """Parts of one variable, all or some; ValueError for parts of several, and for one twice."""
+    parts = sorted(parts, key=lambda part: part._get_save_slice_info().var_offset)
+    infos = [part._get_save_slice_info() for part in parts]
+    names = sorted({info.full_name for info in infos})
+    if len(names) > 1:
+        raise ValueError(f"Saver: slices must all be from the same tensor: {name} has parts of "
+                         f"{', '.join(names)}")
+    if len({tuple(info.var_offset) for info in infos}) < len(infos):
+        raise ValueError(f"Saver: a part of {name} is given twice")
+    axis = infos[0].axis
+    if sum(info.var_shape[axis] for info in infos) == infos[0].full_shape[axis]:
+        return PartedSaveable(parts, name)
+    return SlicesSaveable(parts, name)
 
 
 def _is_part(var):
@@ -121,7 +154,7 @@ def saveable_for(name, var):
     if hasattr(var, "_get_variable_list"):
         var = list(var)
     if isinstance(var, (list, tuple)) and var and all(_is_part(part) for part in var):
-        return PartedSaveable(var, name)
+        return _saveable_of_parts(var, name)
     if getattr(var, "handle", None) is not None and hasattr(var, "assign"):
         return ResourceVariableSaveable(var, "", name)
     tensor = convert.to_tensor(var, as_ref=True)

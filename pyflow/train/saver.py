@@ -202,7 +202,8 @@ class Saver:
     saver_def, builder, defer_build, allow_empty, write_version, restore_sequentially,
         pad_step_number, save_relative_paths, filename: as in TF 1.15.
     format: "tensorflow" writes TensorFlow's V2 checkpoints; None: PYFLOW_CHECKPOINT_FORMAT, which
-        is "pyflow", whose files are replaced as one. Both, and V1, are restored.
+        is "pyflow", whose files are replaced as one. Both, and V1, are restored. Some parts of a
+        partitioned variable are saved as slices of it, in TensorFlow's format.
     strict in `restore`: False restores what fits and returns a report.
     sharded: each task that the variables name writes what it has, into a folder that all of them
         reach; without it, where they name none, and in TensorFlow's format, the session's own task
@@ -250,7 +251,7 @@ class Saver:
         self._max_to_keep, self._keep_hours = max_to_keep, keep_checkpoint_every_n_hours
         self._name, self._sequentially, self._filename = name, restore_sequentially, filename
         self._allow_empty, self._is_empty = allow_empty, False
-        self._format = _checked_format(format)
+        self._given_format, self._format = format, _checked_format(format)
         self._pad_step_number, self._save_relative_paths = pad_step_number, save_relative_paths
         self.saver_def = saver_def
         self._last_checkpoints = []
@@ -285,6 +286,7 @@ class Saver:
         self.saver_def = self._build_nodes(saveable.saveables_from(var_list))
 
     def _build_nodes(self, saveables):
+        self._allow_slices(saveables)
         with graph_lib.name_scope(self._name, "save", [s.op for s in saveables]):
             prefix = _filename_nodes(self._filename)
             shards = _by_task(saveables)
@@ -300,6 +302,16 @@ class Saver:
         return SaverDef(filename_tensor_name=prefix.name, save_tensor_name=saved.name,
                         restore_op_name=restored.name, max_to_keep=self._max_to_keep or 0,
                         sharded=self._sharded, keep_checkpoint_every_n_hours=self._keep_hours)
+
+    def _allow_slices(self, saveables):
+        """A part alone of a partitioned variable needs a format that has slices."""
+        for item in saveables:
+            if isinstance(item, saveable.SlicesSaveable):
+                if self._given_format == "pyflow":
+                    raise ValueError(f"Saver: of {item.name} only some parts are to be saved, and "
+                                     f"format 'pyflow' holds whole tensors: give all, or format="
+                                     f"'tensorflow'")
+                self._format = "tensorflow"
 
     def _check_policy(self):
         definition = self.saver_def

@@ -1,4 +1,4 @@
-"""kernel.h and tensor.h as cffi sees them, and their golden table: every constant, every struct's
+"""kernel.h, tensor.h and link.h as cffi sees them, and their golden table: every constant, every struct's
 size and offsets.
 
 python tests/abi/header.py > tests/abi/golden_v1.txt        # after a change of the header that was
@@ -12,7 +12,7 @@ import cffi
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 INCLUDE = ROOT / "include"
-HEADERS = ("tensor.h", "kernel.h")
+HEADERS = ("tensor.h", "kernel.h", "link.h")
 
 
 def declarations():

@@ -22,7 +22,8 @@ def load(name):
 
 header = load("header")
 USE = (
-    '#include <pyflow/kernel.h>\n#include <pyflow/kernel.h>\nPF_EXPORT const pf_plugin *pyflow_plugin_v1(const pf_host *h)'
+    '#include <pyflow/kernel.h>\n#include <pyflow/kernel.h>\n'
+    '#include <pyflow/link.h>\n#include <pyflow/link.h>\nPF_EXPORT const pf_plugin *pyflow_plugin_v1(const pf_host *h)'
     ' { (void)h; return 0; }\n'
 )
 
@@ -67,7 +68,7 @@ def test_layout_is_the_golden_one():
 def test_the_compiler_agrees_with_cffi(tmp_path):
     ffi, lines = header.parsed(), [
         "#include <stdio.h>",
-        "#include <pyflow/kernel.h>",
+        "#include <pyflow/link.h>",
         "int main(void) {",
     ]
     expected = []

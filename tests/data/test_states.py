@@ -9,6 +9,7 @@ import time
 import pytest
 
 import pyflow as tf
+import random_pipelines
 from data_helpers import RANGE
 from pipelines import Reading
 
@@ -31,6 +32,12 @@ def test_elements_do_not_depend_on_threads_or_restores(seed):
             reading = Reading(seed, parallel)
             reading.sess.run(reading.load, {reading.given: state})
         assert got == whole
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_elements_do_not_depend_on_who_reads_them(seed):
+    """Several threads at once; sessions that are closed in the midst of a read."""
+    assert random_pipelines.check(seed) == ""
 
 
 def test_a_saver_saves_iterators_beside_variables(tmp_path):

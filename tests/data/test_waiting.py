@@ -1,5 +1,6 @@
 """GetNext while it waits: deadlines, closed sessions, cancelled calls; errors; states of every
 transformation."""
+import re
 import signal
 import subprocess
 import sys
@@ -71,13 +72,34 @@ def test_many_calls_wait_and_each_gets_one_element():
     assert sorted(got) == list(range(0, 400, 2))
 
 
-def test_errors_inside_a_map_name_the_line():
-    def divided(x):
-        return tf.check_numerics(1.0 / tf.cast(x, tf.float32), "not finite")
-    following = RANGE(3).map(divided).make_one_shot_iterator().get_next()
+def inverse(x):
+    return tf.check_numerics(1.0 / tf.cast(x, tf.float32), "zero")      # the line
+
+
+FAILING = {
+    "map": lambda: RANGE(3).map(inverse),
+    "parallel": lambda: RANGE(9).map(inverse, num_parallel_calls=2).prefetch(1),
+    "filter": lambda: RANGE(3).filter(lambda x: inverse(x) > 0),
+    "inner": lambda: RANGE(3).flat_map(lambda x: RANGE(x, x + 2).map(inverse)),
+}
+
+
+@pytest.mark.parametrize("case", FAILING)
+def test_errors_inside_functions_name_the_line(case):
+    following = FAILING[case]().make_one_shot_iterator().get_next()
+    definition = tf.get_default_graph().as_graph_def()
     with tf.Session() as sess:
-        with pytest.raises(tf.errors.InvalidArgumentError, match="CheckNumerics"):
+        with pytest.raises(tf.errors.InvalidArgumentError) as caught:
             sess.run(following)
+    said = re.search(r"'Dataset_\w+/(CheckNumerics)' \((.*)\) in it was made at .*"
+                     r"test_waiting\.py:(\d+): return (.*)", str(caught.value))
+    assert said[1] == said[2] and said[4].endswith("# the line")
+    assert int(said[3]) == inverse.__code__.co_firstlineno + 1
+    with tf.Graph().as_default(), tf.Session() as sess:     # no line of the program made it
+        tf.import_graph_def(definition, name="")
+        with pytest.raises(tf.errors.InvalidArgumentError, match="/CheckNumerics' ") as caught:
+            sess.run(following.name)
+    assert " in it was made " not in str(caught.value)
 
 
 def ragged(x):

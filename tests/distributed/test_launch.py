@@ -401,10 +401,10 @@ def launcher(script):
     def start(text=FAMILY, count=2, **options):
         words = [sys.executable, "-P", "-c", f"""
 import sys
-from pyflow.distributed.launch import local
+from pyflow.distributed.launch import local, supervision
 cluster = local.LocalCluster({script(text)!r}, {{"worker": {count}}}, restarts=1, grace=0.5)
 print("guard", file=sys.stderr)
-sys.exit(local.run(cluster))
+sys.exit(supervision.run(cluster))
 """]
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                    text=True, **options)

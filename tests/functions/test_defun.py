@@ -152,13 +152,17 @@ def test_names_without_func_name_are_digests_of_the_body():
         assert one.name == two.name != other.name and one.name.startswith("f_")
 
 
-def test_an_error_in_a_body_names_its_line(config):
-    @function.Defun(tf.float32)
+@pytest.mark.parametrize("noinline", [False, True])
+def test_an_error_in_a_body_names_its_line(config, noinline):
+    @function.Defun(tf.float32, noinline=noinline)
     def f(x):
-        return tf.check_numerics(x, "bad", name="look")
+        return tf.check_numerics(x, "bad", name="look")         # the line
     with tf.Graph().as_default(), tf.Session(config=config) as session:
         y = f(float("nan"), name="call")
-        with pytest.raises(tf.errors.InvalidArgumentError, match="bad"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=(
+                r'bad(.|\n)*made at .*test_defun\.py:\d+: '
+                if noinline else r"made at .*test_defun\.py:\d+: ") + (
+                r'return tf\.check_numerics\(x, "bad", name="look"\) +# the line')):
             session.run(y)
 
 

@@ -5,6 +5,8 @@
 
     python tests/fuzz/sanitize.py thread --script step_orders.c --count 100000
     python tests/fuzz/sanitize.py thread --script ../queues/schedules.py --count 100000
+    python tests/fuzz/sanitize.py thread --script ../queues/schedules.py --threads 3
+    python tests/fuzz/sanitize.py address --script ../data/random_pipelines.py --count 200
 
 Builds the core, the CPU plugin, the fake accelerator and the kernels of this folder with gcc's
 sanitizer into a folder of its own, runs graphs.py there with the sanitizer preloaded (the
@@ -120,15 +122,17 @@ def run_c(folder, kind, count, seed, script):
     if not (made / "build.ninja").exists():
         run([sys.executable, "-m", "mesonbuild.mesonmain", "setup", made, ROOT,
              f"-Db_{FLAGS[kind][0][2:]}", "-Db_lundef=false", "-Dbuildtype=debugoptimized"])
-    run(["ninja", "-C", made, "_executor/libpyflow_core.a"])
+    libraries = ["_executor/libpyflow_net.a", "_executor/libpyflow_core.a"]
+    run(["ninja", "-C", made, *libraries])
     run(["gcc", "-std=gnu11", "-O1", "-g", *FLAGS[kind], f"-I{ROOT / '_executor' / 'core'}",
-         f"-I{ROOT / 'include'}", HERE / script, made / "_executor" / "libpyflow_core.a",
+         f"-I{ROOT / 'include'}", HERE / script, *(made / name for name in libraries),
          "-lpthread", "-ldl", "-lm", "-o", program])
+    options = {"TSAN_OPTIONS": "exitcode=66", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
     return subprocess.run([str(program), str(count), str(seed)], text=True,
-                          env={**os.environ, "TSAN_OPTIONS": "exitcode=66"}).returncode
+                          env={**os.environ, **options}).returncode
 
 
-def main(kind, count, minutes, seed, keep, isa, script):
+def main(kind, count, minutes, seed, keep, isa, script, threads):
     folder = pathlib.Path(keep or tempfile.mkdtemp(prefix=f"pyflow-{kind}-"))
     folder.mkdir(exist_ok=True, parents=True)
     if script.endswith(".c"):
@@ -144,8 +148,8 @@ def main(kind, count, minutes, seed, keep, isa, script):
     if script == "graphs.py":
         command += ["--libraries", folder / "libraries"]
         command += ["--minutes", minutes] if minutes else ["--count", count]
-    elif pathlib.Path(script).name in ("task_orders.py", "schedules.py"):
-        command += ["--count", count]
+    else:
+        command += ["--count", count, *(["--threads", threads] if threads else [])]
     done = subprocess.run([str(part) for part in command], env=environment(folder, tree, kind),
                           stderr=subprocess.PIPE, text=True, errors="replace")
     reports = "".join(path.read_text(errors="replace") for path in sorted(folder.glob("report*")))
@@ -168,4 +172,5 @@ if __name__ == "__main__":
     parser.add_argument("--keep", help="a folder to build in, which stays")
     parser.add_argument("--isa", choices=["all", "baseline"], default="all")
     parser.add_argument("--script", default="graphs.py")
+    parser.add_argument("--threads", type=int, help="for a script that has such an argument")
     sys.exit(main(**vars(parser.parse_args())))

@@ -24,6 +24,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -274,6 +275,11 @@ def summary(results, least):
     return 0 if passed >= least * (passed + failed) else 1
 
 
+def _interpreter(path):
+    """It is run in other folders."""
+    return os.path.abspath(shutil.which(path) or path)
+
+
 def _arguments(argv):
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", 1)[0])
     parser.add_argument("--from", dest="source", default="https://github.com",
@@ -289,7 +295,8 @@ def _arguments(argv):
     parser.add_argument("--least", type=float, default=0.9,
                         help="the share of tests that must pass")
     parser.add_argument("--timeout", type=float, default=240)
-    parser.add_argument("--python", default=sys.executable, help="the Python that has pyflow")
+    parser.add_argument("--python", type=_interpreter, default=sys.executable,
+                        help="the Python that has pyflow")
     return parser.parse_args(argv)
 
 

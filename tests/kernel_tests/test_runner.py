@@ -1,6 +1,7 @@
 """How run.py reads what unittest prints."""
 import importlib.util
 import pathlib
+import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 _spec = importlib.util.spec_from_file_location("kernel_tests_run", HERE / "run.py")
@@ -74,3 +75,14 @@ def test_the_list_names_files_at_commits():
     sources = run.sources()
     assert len(sources) >= 40 and len(set(sources)) == len(sources)
     assert all(len(s.commit) == 40 and s.path.endswith("_test.py") for s in sources)
+
+
+def test_an_interpreter_is_found_from_other_folders(monkeypatch, tmp_path):
+    """A path as the Makefile gives it; a name on PATH."""
+    (tmp_path / "bin").mkdir()
+    python = tmp_path / "bin" / "a-python"
+    python.symlink_to(sys.executable)           # of an environment: a link that has to stay one
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    for given in ("bin/a-python", "a-python", str(python)):
+        assert run._arguments(["--python", given]).python == str(python)

@@ -22,6 +22,7 @@ import math
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -216,11 +217,17 @@ def main(argv=None):
     return 0 if passed == len(chosen) else 1
 
 
+def _interpreter(path):
+    """It is run in other folders."""
+    return os.path.abspath(shutil.which(path) or path)
+
+
 def _arguments(argv):
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", 1)[0])
     parser.add_argument("--folder", type=pathlib.Path, default=HERE.parents[1] / "build/libraries")
     parser.add_argument("--only", default="", help="releases that this regular expression finds")
-    parser.add_argument("--python", default=sys.executable, help="the Python with pyflow")
+    parser.add_argument("--python", type=_interpreter, default=sys.executable,
+                        help="the Python with pyflow")
     parser.add_argument("--tensorflow", action="store_true",
                         help="runs them on that Python's TensorFlow 2 (compat.v1) instead")
     parser.add_argument("--timeout", type=float, default=300, help="seconds for a job")

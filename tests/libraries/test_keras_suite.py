@@ -3,6 +3,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tarfile
 import textwrap
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -65,3 +66,29 @@ def test_ends_are_recorded(tmp_path):
     lines = list(keras_suite.table(list(ends.values())))
     assert lines[1].split() == ["backend", "1", "4", "1", "1"] and lines[1].split()[1:] == lines[7].split()[1:]
     assert keras_suite.shares(list(ends.values())) == (1 / 5, 1 / 6)
+    assert keras_suite.not_run([*ends.values(), broken]) == [broken["test"]]
+
+
+def test_a_tree_around_the_tests_does_not_configure_them(tmp_path, monkeypatch):
+    """This one's pyproject.toml imports tests in another way: a module beside them is not found."""
+    given, root = tmp_path / "archive", tmp_path / "tree"
+    (given / "tests/keras").mkdir(parents=True)
+    (given / "tests/keras/beside.py").write_text("right = 1")
+    (given / "tests/keras/some_test.py").write_text(
+        "import beside\n\ndef test_it(): assert beside.right")
+    root.mkdir()
+    (root / "pyproject.toml").write_text(
+        "[tool.pytest.ini_options]\naddopts = '--import-mode=importlib'\n")
+
+    def download(command, check):
+        with tarfile.open(root / "build/Keras-2.2.4.tar.gz", "w:gz") as archive:
+            archive.add(given, "Keras-2.2.4")
+    with monkeypatch.context() as patched:
+        patched.setattr(keras_suite.subprocess, "run", download)
+        where = keras_suite.fetch(root / "build", sys.executable)
+    out = tmp_path / "ends.jsonl"
+    subprocess.run([sys.executable, "-P", "-m", "pytest", "-q", "-p", "keras_frames", "tests/keras/some_test.py"],
+                   cwd=where, stdout=subprocess.DEVNULL, timeout=120,
+                   env={**os.environ, "KERAS_FRAMES": str(out), "PYTHONPATH": str(HERE)})
+    [end] = keras_suite._ends(out)
+    assert (end["test"], end["outcome"]) == ("tests/keras/some_test.py::test_it", "passed")

@@ -72,3 +72,14 @@ def test_jobs_are_run_and_ended(tmp_path, monkeypatch):
     args.timeout = 2
     status, printed = others.run(ONE, tmp_path, args)
     assert status == "timeout" and others.values(printed) == {"loss": 0.1}
+
+
+def test_an_interpreter_is_found_from_other_folders(monkeypatch, tmp_path):
+    """A path as the Makefile gives it; a name on PATH."""
+    (tmp_path / "bin").mkdir()
+    python = tmp_path / "bin" / "a-python"
+    python.symlink_to(sys.executable)           # of an environment: a link that has to stay one
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    for given in ("bin/a-python", "a-python", str(python)):
+        assert others._arguments(["--python", given]).python == str(python)

@@ -191,15 +191,25 @@ def test_colocation_survives_pruning_of_the_named_node():
 
 def test_a_conflict_of_requests_names_both_nodes_and_lines():
     with tf.device("/device:NPU:1"):
-        v = tf.Variable([1.0], name="v")
-    bad = tf.assign(v, [2.0], name="bad")
-    bad.op.attrs.pop("_class", None)                # without it, a request against the variable's
-    bad.op._set_device("/cpu:0")
-    text = fails([bad])
+        v = tf.Variable([1.0], name="v", use_resource=True)
+    with tf.device("/cpu:0"):                       # one variable, two holders, two requests
+        bad = tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=[1], shared_name="v", name="bad")
+    text = fails([v.handle, bad])
     lines = re.findall(r"test_placement.py:(\d+)", text)
     assert len(set(lines)) == 2 and "'bad'" in text and "'v'" in text, text
     assert "share state" in text and "NPU:1" in text and "CPU:0" in text
-    assert placed([bad], soft=True)["bad"] == NPU1, "the variable's request wins"
+    assert placed([v.handle, bad], soft=True)["bad"] == NPU1, "the first request wins"
+
+
+def test_users_of_a_variable_go_where_it_asked_to_be():
+    """TensorFlow: "Ignoring device specification ... because the input edge is a reference"."""
+    with tf.device("/device:NPU:1"):
+        v = tf.Variable([1.0], name="v")
+    for asked in ("/cpu:0", "/cpu:7"):              # there is no such one: it is not looked at
+        assign = tf.assign(v, [2.0]).op
+        assign.attrs.pop("_class", None)            # without it, a request against the variable's
+        assign._set_device(asked)
+        assert placed([], [assign])[assign.name] == NPU1
 
 
 def test_a_conflict_of_kernels_names_both_nodes_and_lines():

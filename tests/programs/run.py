@@ -301,14 +301,21 @@ def summary(results):
     return 0 if len(good) >= 0.95 * (len(results) - len(ran)) else 1
 
 
+def _interpreter(path):
+    """It is run in other folders."""
+    return os.path.abspath(shutil.which(path) or path)
+
+
 def _arguments(argv):
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", 1)[0])
     parser.add_argument("--from", dest="source", default="https://github.com",
                         help="where repositories are: a URL, or a folder of owner+name folders")
     parser.add_argument("--folder", type=pathlib.Path, default=HERE.parents[1] / "build/programs")
     parser.add_argument("--only", default="", help="programs whose name this expression finds")
-    parser.add_argument("--tf", metavar="PYTHON", help="run on TensorFlow, of this Python")
-    parser.add_argument("--python", default=sys.executable, help="the Python with pyflow")
+    parser.add_argument("--tf", metavar="PYTHON", type=_interpreter,
+                        help="run on TensorFlow, of this Python")
+    parser.add_argument("--python", type=_interpreter, default=sys.executable,
+                        help="the Python with pyflow")
     parser.add_argument("--missing", action="store_true",
                         help="only those of which TensorFlow's end value is not recorded")
     parser.add_argument("--jobs", type=int, default=2, help="programs at a time")

@@ -141,3 +141,14 @@ def test_results_are_judged_anew_from_what_was_printed(tmp_path, capsys):
     assert runner.summary([(listed[0], "ok", 1.0)] * 19 + said[:1]) == 0
     rows = runner.table(said, runner.programs()[0])
     assert f"## {listed[0].repository} at " in rows and "| exit 1: last line |" in rows
+
+
+def test_an_interpreter_is_found_from_other_folders(monkeypatch, tmp_path):
+    """A path as the Makefile gives it; a name on PATH."""
+    (tmp_path / "bin").mkdir()
+    python = tmp_path / "bin" / "a-python"
+    python.symlink_to(sys.executable)           # of an environment: a link that has to stay one
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    for given in ("bin/a-python", "a-python", str(python)):
+        assert runner._arguments(["--python", given]).python == str(python)

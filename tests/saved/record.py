@@ -3,7 +3,7 @@
     python tests/saved/record.py [checkpoints] [models]
 
 In an environment that has TensorFlow 2.21 and not pyflow: `make oracle`.  Into data/: ckpt_v2 (one
-shard), ckpt_sharded (two, merged), ckpt_v1 and ckpt_v1-?????-of-00002 (tables of slices), and a
+shard), ckpt_sharded (two, merged), ckpt_some_parts (of partitioned variables), ckpt_v1 and ckpt_v1-?????-of-00002 (tables of slices), and a
 folder per model of saved_models.py with its answers in answers.npz.
 """
 import os
@@ -46,6 +46,14 @@ def _everything():
             [""] * (len(found) + 2) + slices, [*_constants(found.values()), *extra, *parts])
 
 
+def record_some_parts():
+    """What a Saver of some parts of partitioned variables writes, whole tensors beside them."""
+    given = values.some_parts()
+    tf2.raw_ops.SaveV2(prefix=str(DATA / "ckpt_some_parts"), tensor_names=[g[0] for g in given],
+                       shape_and_slices=[g[1] for g in given],
+                       tensors=_constants([g[2] for g in given]))
+
+
 def record_checkpoints():
     raw = tf2.raw_ops
     names, slices, given = _everything()
@@ -76,6 +84,7 @@ if __name__ == "__main__":
         for path in DATA.glob("ckpt*"):
             path.unlink()
         record_checkpoints()
+        record_some_parts()
     if "models" in asked:
         import saved_models
         saved_models.record(DATA, shutil)

@@ -32,6 +32,15 @@ def partitioned():
     return np.arange(ROWS * COLUMNS, dtype=np.float32).reshape(ROWS, COLUMNS) / 8
 
 
+def some_parts():
+    """[(name, slice, array)]: slices of tensors that are not saved as a whole, and whole ones."""
+    columns = np.arange(12, dtype=np.int64).reshape(2, 6)
+    words = np.array([[b"a", b"bc"]], object)
+    return [("rows", "5 4 3,2:0,4", partitioned()[3:]), ("plain", "", np.float64([1.5])),
+            ("columns", "2 6 0,2:4,2", columns[:, 4:]), ("columns", "2 6 0,2:0,1", columns[:, :1]),
+            ("rows/more", "300 1 299,1:0,1", np.float32([[7]])), ("words", "3 2 1,1:0,2", words)]
+
+
 def bfloat16_source():
     """float32 values that bfloat16 holds exactly."""
     return np.array([1.0, -2.5, 0.15625, 3e38], np.float32)

@@ -454,7 +454,9 @@ def test_slices_are_saved_joined(tmp_path, form):
 
 
 @pytest.mark.parametrize("names, slices, message", [
-    (["p"], ["5 4 0,3:-"], "the slices of tensor 'p' have 12 elements, the whole has 20"),
+    (["p"], ["5 4 0,3:-"], "the slices of tensor 'p' have 12 elements, the whole has 20.*"
+                           "tf.train.Saver.format='tensorflow'. saves some"),
+    (["p", "p"], ["9 4 0,3:-", "9 4 2,3:-"], "two slices of tensor 'p' have elements in common"),
     (["p", "p"], ["5 4 0,3:-", ""], "given twice"), (["p"], ["5 4 0,2:-"], "is no slice"),
     (["p", "p"], ["5 4 0,3:-", "6 4 3,3:-"], "is no slice"), (["p"], ["5 4"], "is no slice")])
 def test_slices_that_do_not_fit(tmp_path, names, slices, message):
@@ -464,6 +466,51 @@ def test_slices_that_do_not_fit(tmp_path, names, slices, message):
         with pytest.raises(tf.errors.InvalidArgumentError, match=message):
             sess.run(save)
     assert not list(tmp_path.iterdir())
+
+
+def saved_parts(tmp_path):
+    prefix, given = str(tmp_path / "parts"), values.some_parts()
+    with tf.Graph().as_default(), tf.Session() as sess:
+        save = tf.raw_ops.SaveV2(prefix=prefix, tensor_names=[name for name, _, _ in given],
+                                 shape_and_slices=[text for _, text, _ in given],
+                                 tensors=[tf.constant(value) for _, _, value in given])
+        save._set_attr("_format", "tensorflow")
+        sess.run(save)
+    return prefix
+
+
+def index_and_bytes(prefix):
+    """{key: the entry without its place in the file, its bytes}."""
+    found = {}
+    data = pathlib.Path(f"{prefix}.data-00000-of-00001").read_bytes()
+    for key, value in tables.read(pathlib.Path(f"{prefix}.index").read_bytes()):
+        entry = tables.fields(value)
+        begin = entry.pop(4, [0])[0]
+        entry[7] = sorted(entry.get(7, []))         # slices, in TensorFlow in the order given
+        found[key] = entry, data[begin:begin + entry.get(5, [0])[0]]
+    return found
+
+
+def test_some_slices_are_written_as_tensorflow_does(tmp_path):
+    ours = index_and_bytes(saved_parts(tmp_path))
+    theirs = index_and_bytes(DATA / "ckpt_some_parts")
+    assert ours == theirs and len(ours) == 11       # a header, five names, five slices
+
+
+@pytest.mark.parametrize("whose", ["ours", "theirs"])
+def test_some_slices_are_read(tmp_path, whose):
+    prefix = saved_parts(tmp_path) if whose == "ours" else str(DATA / "ckpt_some_parts")
+    reader = tf.train.load_checkpoint(prefix)
+    assert reader.get_variable_to_shape_map() == {
+        "rows": [5, 4], "plain": [1], "columns": [2, 6], "rows/more": [300, 1], "words": [3, 2]}
+    for name, text, value in values.some_parts():
+        dtype = tf.string if value.dtype == object else tf.as_dtype(value.dtype)
+        np.testing.assert_array_equal(restored(prefix, name, dtype, text), value)
+    np.testing.assert_array_equal(restored(prefix, "columns", tf.int64, "2 6 1,1:5,1"), [[11]])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="'rows': its slices have only 8 of"):
+        reader.get_tensor("rows")
+    with pytest.raises(tf.errors.InvalidArgumentError, match="have only 0 of the 2 elements"):
+        restored(prefix, "columns", tf.int64, "2 6 0,2:1,1")
 
 
 def test_a_graph_of_tensorflows_saves(tmp_path):

@@ -129,6 +129,65 @@ def test_checkpoints_hold_the_whole_variable_and_its_slots(tmp_path):
         assert str(caught.value).count("Key s/v:") == 1         # not once for each part
 
 
+def _saver(parts, kind):
+    return tf.train.Saver({"whole": {"v": parts}, "part": [parts[1]], "parts": [parts[2], parts[0]],
+                           "renamed": {"x": parts[1]}, "own": {"v": parts[1]}}[kind])
+
+
+KINDS = ["whole", "part", "parts", "renamed", "own"]
+MISSING, UNLIKE = tf.errors.NotFoundError, tf.errors.InvalidArgumentError
+RESTORED = {                    # by whom, of what: which parts come back, or TensorFlow's error
+    "whole": ([0, 1, 2], UNLIKE, UNLIKE, MISSING, UNLIKE),
+    "part": ([1], [1], UNLIKE, MISSING, UNLIKE), "parts": ([0, 2], UNLIKE, [0, 2], MISSING, UNLIKE),
+    "renamed": (MISSING, MISSING, MISSING, [1], MISSING),
+    "own": (UNLIKE, UNLIKE, UNLIKE, MISSING, [1])}
+
+
+@pytest.mark.parametrize("resource", [False, True])
+def test_parts_are_saved_and_restored_alone(tmp_path, resource):
+    """Slices of the whole where a list names them; else a variable as any other."""
+    want = np.arange(20, dtype=np.float32).reshape(10, 2) + 1
+    v = tf.get_variable("v", initializer=tf.constant(want), use_resource=resource,
+                        partitioner=tf.fixed_size_partitioner(3))
+    parts, savers = list(v), {kind: _saver(list(v), kind) for kind in KINDS}
+    zeros = v.assign(0 * want)
+    shapes = {"whole": [10, 2], "part": [10, 2], "parts": [10, 2], "renamed": [3, 2], "own": [3, 2]}
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        paths = [savers[kind].save(sess, str(tmp_path / kind)) for kind in KINDS]
+        before = sess.run(parts)
+        for kind, path in zip(KINDS, paths):
+            assert dict(tf.train.list_variables(path)) == {
+                "x" if kind == "renamed" else "v": shapes[kind]}
+        for kind, answers in RESTORED.items():
+            for path, answer in zip(paths, answers):
+                sess.run(zeros)
+                if not isinstance(answer, list):
+                    with pytest.raises(answer):
+                        savers[kind].restore(sess, path)
+                    answer = []
+                else:
+                    savers[kind].restore(sess, path)
+                for i, part in enumerate(sess.run(parts)):
+                    assert np.array_equal(part, before[i] if i in answer else 0 * before[i])
+        sess.run(zeros)
+        report = savers["part"].restore(sess, paths[1], strict=False)
+        assert report.restored == ["v"] and np.array_equal(sess.run(parts[1]), before[1])
+        with pytest.raises(UNLIKE, match="its slices have only 6 of the 20 elements"):
+            tf.train.load_variable(paths[1], "v")
+
+
+def test_wrong_parts():
+    v, w = [list(tf.get_variable(name, [4], partitioner=tf.fixed_size_partitioner(4)))
+            for name in "vw"]
+    with pytest.raises(ValueError, match="must all be from the same tensor: x has parts of v, w"):
+        tf.train.Saver({"x": [v[0], w[1]]})
+    with pytest.raises(ValueError, match="part of v is given twice"):
+        tf.train.Saver({"v": [v[0], v[0]]})
+    with pytest.raises(ValueError, match="of v only some parts .*format='tensorflow'"):
+        tf.train.Saver([v[0], w[0]], format="pyflow")
+
+
 def test_a_custom_getter_sees_the_partitioner():
     seen = {}
 

@@ -39,7 +39,7 @@ cdef public pf_status pf_state_keep(pf_state* s, pf_tensor* take, pf_str name,
                                     pf_error* err) noexcept nogil:
     """Keeps the tensor under a name that is not used yet; takes the reference in any case."""
     cdef pf_resource* r = NULL
-    cdef pf_status st = pf_state_resource(s, pf_str_of(b""), name, &pf_kept_type, take_it, NULL,
+    cdef pf_status st = pf_state_resource(s, pf_str_of(b""), name, True, &pf_kept_type, take_it, NULL,
                                           &take, &r, err)
     pf_tensor_unref(take)               # where it was not taken
     if r != NULL:
@@ -52,7 +52,7 @@ cdef pf_resource* find_kept(pf_state* s, pf_str name) noexcept nogil:
     cdef pf_resource* r = NULL
     cdef pf_error err
     err.code = PF_OK
-    pf_state_resource(s, pf_str_of(b""), name, &pf_kept_type, NULL, NULL, NULL, &r, &err)
+    pf_state_resource(s, pf_str_of(b""), name, True, &pf_kept_type, NULL, NULL, NULL, &r, &err)
     return r
 
 

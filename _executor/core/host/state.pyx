@@ -4,6 +4,8 @@
 """State that outlives a step: containers of variables and resources, random streams.
 
 A session has a container of its own (name ""); named ones belong to its task until they are reset.
+Sessions of a server have a BASE in common, another state: there are their variables and what has a
+shared name; a queue that nobody named, random streams and kept tensors are each session's own.
 
 Invariants
 1. A container holds one reference to each object; handles, calls and plans hold their own.
@@ -12,11 +14,12 @@ Invariants
 3. A variable's value is written in place only while nobody else holds it; else the writer gets a
    copy, so that what was read or fetched never changes.
 4. Kernels' functions (make, abort, unref) are called with no lock held.
+5. A base has no base, and outlives the states that it is the base of.
 
 Threads: any.  Lock order: the task, which guards its list of containers, one container; a variable's
 lock is taken with neither held.
 
-    pf_state *s = pf_state_new("", NULL);
+    pf_state *s = pf_state_new("", NULL, NULL);
     pf_state_variable(s, pf_str_of(""), pf_str_of("w"), PF_FLOAT32, shape, &v, &err);
 """
 from host_h cimport *
@@ -52,6 +55,7 @@ cdef struct State:
     pf_a32 refs, ended
     pf_a64 numbers
     pf_task* task
+    State* base         # or NULL
     Container own
 
 cdef struct Globals:
@@ -101,8 +105,30 @@ cdef Container* named_container(pf_task* t, pf_str name) noexcept nogil:
     return c
 
 
-cdef Container* container_of(pf_state* s, pf_str name) noexcept nogil:
-    return &(<State*>s).own if name.len == 0 else named_container((<State*>s).task, name)
+cdef Container* container_of(pf_state* state, pf_str name) noexcept nogil:
+    """Where what sessions have in common is."""
+    cdef State* s = <State*>state
+    if name.len:
+        return named_container(s.task, name)
+    return &s.own if s.base == NULL else &s.base.own
+
+
+cdef bint has(Container* c, pf_str name) noexcept nogil:
+    cdef bint there
+    pthread_mutex_lock(&c.lock)
+    there = find(c, PF_OBJ_RESOURCE, name)[0] != NULL
+    pthread_mutex_unlock(&c.lock)
+    return there
+
+
+cdef Container* container_of_resource(pf_state* state, pf_str container, pf_str name,
+                                      int32_t private_) noexcept nogil:
+    """The session's own, if it is the session's alone or is there already, as for the string handle
+    of an iterator that nobody named."""
+    cdef State* s = <State*>state
+    if container.len == 0 and (private_ or (s.base != NULL and has(&s.own, name))):
+        return &s.own
+    return container_of(state, container)
 
 
 cdef Entry** find(Container* c, int32_t kind, pf_str name) noexcept nogil:
@@ -206,7 +232,7 @@ cdef public void pf_containers_free(pf_task* t) noexcept nogil:
 
 
 # ---------------------------------------------------------------- a session's state
-cdef public pf_state* pf_state_new(const char* name, pf_task* task) noexcept nogil:
+cdef public pf_state* pf_state_new(const char* name, pf_task* task, pf_state* base) noexcept nogil:
     cdef State* s = <State*>calloc(1, sizeof(State))
     if s == NULL:
         return NULL
@@ -216,6 +242,9 @@ cdef public pf_state* pf_state_new(const char* name, pf_task* task) noexcept nog
     pf_a32_store(&s.refs, 1)
     s.task = task if task != NULL else pf_task_own()
     pf_task_ref(s.task)
+    if base != NULL:
+        s.base = <State*>base
+        pf_state_ref(base)
     return <pf_state*>s
 
 
@@ -233,6 +262,7 @@ cdef public void pf_state_unref(pf_state* state) noexcept nogil:
         return
     clear(&s.own, PF_CANCELLED, True)
     container_free(&s.own)
+    pf_state_unref(<pf_state*>s.base)
     pf_task_unref(s.task)
     free(s)
 
@@ -276,10 +306,22 @@ cdef pf_status take_value_away(pf_variable* v) noexcept nogil:
     return PF_OK
 
 
-cdef public pf_status pf_state_delete(pf_state* s, pf_object* o) noexcept nogil:
-    cdef Container* c
+cdef Entry* take_out(Container* c, pf_object* o) noexcept nogil:
+    """The object's entry, which is no longer in the container; NULL: it was not."""
     cdef Entry* e = NULL
     cdef Entry** at
+    pthread_mutex_lock(&c.lock)
+    at = find(c, o.kind, pf_str_of(o.name))
+    if at[0] != NULL and at[0].object == o:
+        e = at[0]
+        at[0] = e.next
+    pthread_mutex_unlock(&c.lock)
+    return e
+
+
+cdef public pf_status pf_state_delete(pf_state* s, pf_object* o) noexcept nogil:
+    cdef Container* c
+    cdef Entry* e
     if o.name == NULL:
         return PF_NOT_FOUND
     if o.kind == PF_OBJ_VARIABLE and (<pf_variable*>o).planned:
@@ -287,12 +329,9 @@ cdef public pf_status pf_state_delete(pf_state* s, pf_object* o) noexcept nogil:
     c = container_of(s, pf_str_of(o.container))
     if c == NULL:
         return PF_RESOURCE_EXHAUSTED
-    pthread_mutex_lock(&c.lock)
-    at = find(c, o.kind, pf_str_of(o.name))
-    if at[0] != NULL and at[0].object == o:
-        e = at[0]
-        at[0] = e.next
-    pthread_mutex_unlock(&c.lock)
+    e = take_out(c, o)
+    if e == NULL and c != &(<State*>s).own:
+        e = take_out(&(<State*>s).own, o)
     if e == NULL:
         return PF_NOT_FOUND
     pf_object_unref(o)
@@ -593,11 +632,11 @@ cdef pf_status make_it(Container* c, pf_str container, pf_str name, const pf_typ
 
 
 cdef public pf_status pf_state_resource(pf_state* s, pf_str container, pf_str name,
-                                        const pf_type* type,
+                                        int32_t private_, const pf_type* type,
                                         pf_status (*make)(pf_ctx*, void*, void**) noexcept nogil,
                                         pf_ctx* ctx,
                                         void* arg, pf_resource** out, pf_error* err) noexcept nogil:
-    cdef Container* c = container_of(s, container)
+    cdef Container* c = container_of_resource(s, container, name, private_)
     cdef bint mine = False
     cdef pf_status st
     out[0] = NULL

@@ -187,6 +187,8 @@ cdef void fill_info(pf_comp* c, int32_t i, pf_node_info* info) noexcept nogil:
     a = pf_attr_or_default(c.g.nodes + i, c.def_[i], b"shared_name")
     if a != NULL:
         info.shared_name = a.s
+    a = pf_attr_or_default(c.g.nodes + i, c.def_[i], b"use_node_name_sharing")
+    info.name_shared = a != NULL and a.i != 0
 
 cdef pf_status init_kernel(pf_comp* c, int32_t i, const pf_kernel_entry* k, pf_node_info* info) noexcept nogil:
     """Calls the kernel's init with the constants it may see."""

@@ -75,7 +75,8 @@ typedef struct pf_node_info {
   uint64_t seed, seed2;
   pf_str container, shared_name;
   int32_t frame, origin;
-  int32_t any_shape, pad2;  /* validate_shape = false: what it assigns need not fit the variable's declared shape */
+  int32_t any_shape;        /* validate_shape = false: what it assigns need not fit the variable's declared shape */
+  int32_t name_shared;      /* use_node_name_sharing: without a shared_name it is shared under the node's name */
 } pf_node_info;
 
 enum { PF_B_EXPENSIVE = 1, PF_B_ASYNC = 2, PF_B_URGENT = 4, PF_B_EVENT = 8 /* a loop variable's arrival: no instructions */ };

@@ -220,6 +220,11 @@ cdef pf_str named(pf_call* c, pf_str name) noexcept nogil:
         return name
     return c.node.shared_name if c.node.shared_name.len else c.node.name
 
+cdef bint private_to_session(pf_call* c, pf_str name) noexcept nogil:
+    """Nobody gave it a name: it has its node's.  (Of those, tables may ask to be shared.)"""
+    return (not c.node.shared_name.len and not c.node.name_shared
+            and (not name.len or pf_str_eq(name, c.node.name)))
+
 cdef pf_status put_handle(pf_call* c, int32_t o, pf_object* take) noexcept nogil:
     cdef pf_tensor* t
     if pf_no_output(c, o) or not pf_handle_fits(c, o, take):
@@ -300,7 +305,8 @@ cdef pf_status h_resource(pf_ctx* ctx, int32_t scope, pf_str container, pf_str n
     if scope == PF_SCOPE_STEP:
         return step_resource(c, named(c, name), type, make, arg, obj)
     err.code = PF_OK
-    if pf_state_resource(c.plan.state, container, named(c, name), type, make, ctx, arg, &r, &err):
+    if pf_state_resource(c.plan.state, container, named(c, name), private_to_session(c, name), type, make, ctx, arg,
+                         &r, &err):
         return pf_fail(ctx, err.code, err.message)
     obj[0] = r.obj
     return pf_call_lend(c, PF_LENT_OBJECT, r)
@@ -315,7 +321,8 @@ cdef pf_status h_resource_output(pf_ctx* ctx, int32_t o, pf_str container, pf_st
     if make == NULL or not usable(type) or no_text(container) or no_text(name):
         return pf_fail(ctx, PF_INTERNAL, b"resource_output without a usable pf_type, name or make")
     err.code = PF_OK
-    if pf_state_resource(c.plan.state, container, named(c, name), type, make, ctx, arg, &r, &err):
+    if pf_state_resource(c.plan.state, container, named(c, name), private_to_session(c, name), type, make, ctx, arg,
+                         &r, &err):
         return pf_fail(ctx, err.code, err.message)
     return put_handle(c, o, <pf_object*>r)
 

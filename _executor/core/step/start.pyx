@@ -3,6 +3,7 @@
 
     pf_step_start ----> blocks run on the pool ----> the last one's thread: results -> `done`
          `-- a plan of one synchronous block runs at once, on the starter's thread, unless starts lie too deep in each other
+             (a step of a task, or with a deadline, only where its starter says so: `here`)
 
 Who works.  The roots of a step within another go to the starter's own worker where it is one (a kernel that calls a function goes
 on with it without a hand-over), else through the injector to any thread of the pool: a kernel may wait for it.  A step started WITHIN another has that one's `home`: its
@@ -176,6 +177,12 @@ cdef pf_status start(pf_plan** plans, int32_t n, pf_tensor** take_args, const pf
     if prepare(leader, o) and n > 1 and not pf_parts_share_rendezvous(leader):
         pf_step_fail(leader, NULL, PF_RESOURCE_EXHAUSTED, b"out of memory for a rendezvous")
     pf_watch_begin(leader)
+    if n == 1 and o != NULL and o.here and pf_start_enter(leader.plan):
+        if not pf_a32_load(&leader.cancelled):
+            pf_step_alone(leader)
+        pf_started_over(leader)
+        pf_start_leave()
+        return PF_OK
     if leader.deadline_ns:
         pf_keeper_poll_at(h, leader.deadline_ns)
     if n == 1 and leader.plan.n_blocks == 0 or n > 1 and pf_a32_load(&leader.parts_left) == 0:

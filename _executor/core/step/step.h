@@ -178,6 +178,7 @@ typedef struct pf_call {            /* a pf_ctx and what the host keeps with it 
   pf_a32 refs;                      /* compute's return and done */
   pf_status status;
   uint64_t ticket;
+  int64_t since_ns;                 /* when it deferred */
   void (*cancel_fn)(void *);        /* step->lock */
   void *cancel_arg;
   struct pf_call *next_cancel, *prev_cancel;
@@ -262,6 +263,7 @@ typedef struct {
   struct pf_trace *trace;
   struct pf_step *within;           /* NULL, or the step that waits for this one: its caller works for both */
   uint64_t stream;                  /* 0: none of its own */
+  int32_t here, pad;                /* 1: a plan of one synchronous block runs on the starter's thread, a task's too */
 } pf_start_options;
 /* Begins a step of n plans (one pool) and returns.  Takes args, also on failure.  `done` is called once, by a thread of the
  * pool or before this returns, when every partition is over: on PF_OK it takes the plans' results, plan after plan; else `err`
@@ -288,6 +290,7 @@ void pf_step_draw_from(pf_step *s, uint64_t stream);      /* its random numbers,
 
 pf_step *pf_step_take(pf_plan *plan, pf_tensor **take_args);    /* between step.pyx and parts.pyx; NULL: out of memory */
 void pf_step_work(pf_step *leader, struct pf_worker *w);        /* until every partition is over */
+void pf_step_alone(pf_step *s);                     /* a plan of one synchronous block, on this thread; then pf_started_over */
 void pf_step_read_late(pf_step *s);                 /* fetches of variables that the step updated */
 void pf_step_finish(pf_step *s, pf_status st, pf_tensor **rets);    /* results and leftovers; s is the plan's again */
 void pf_step_cancel(pf_step *s, pf_status why, const char *message);
@@ -316,6 +319,8 @@ pf_step *pf_watch_pin(pf_step **where);             /* what is there, pinned; NU
 void pf_watch_unpin(pf_step *s);
 int32_t pf_watch_cancel(pf_state *state, pf_status why, const char *message);
 int64_t pf_watch_report(char *text, int64_t room);
+void pf_watch_glance(pf_task *task, pf_glance *g);      /* the task's watched steps */
+void pf_step_glance(pf_step *leader, pf_glance *g);     /* waiting.pyx: of one, watch.pyx's lock held */
 
 /* extents.pyx */
 pf_tensor *pf_tensor_settled(pf_tensor *take);      /* itself, or a copy on the heap if it lies in an extent; NULL */

@@ -395,7 +395,8 @@ cdef public int32_t pf_call_looks(pf_call* c) noexcept nogil:
     s = s.home
     if is_late(s, now):
         stop_from_within(s, c, PF_DEADLINE_EXCEEDED, TIMED_OUT())
-    elif (s.poll != NULL and now >= s.next_poll_ns and pthread_equal(pthread_self(), s.caller) and not holds_variable(c)):
+    elif (s.poll != NULL and pthread_equal(pthread_self(), s.caller) and now >= s.next_poll_ns and not holds_variable(c)):
+        # the caller's alone: another thread does not even read next_poll_ns
         s.next_poll_ns = now + POLL_NS
         if s.poll(s.poll_arg):
             stop_from_within(s, c, PF_CANCELLED, b"Interrupted")
@@ -486,6 +487,11 @@ cdef void run_alone(pf_step* s, pf_worker* w) noexcept nogil:
         pf_slab_reset(&s.root)
     pf_a32_store_rlx(&s.root.items.pending, PF_BLOCK_RUNNING)
     pf_run_block(w, s.root.items)
+
+cdef public void pf_step_alone(pf_step* s) noexcept nogil:
+    cdef pf_worker w
+    memset(&w, 0, sizeof(w))
+    run_alone(s, &w)
 
 cdef public void pf_step_draw_from(pf_step* s, uint64_t stream) noexcept nogil:
     if s.drawn == NULL:

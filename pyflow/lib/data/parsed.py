@@ -272,24 +272,21 @@ def make_batched_features_dataset(file_pattern, batch_size, features, reader=TFR
 def rejection_resample(class_func, target_dist, initial_dist=None, seed=None):
     """(class, element): elements are left out so that classes come in other proportions.
 
-    class_func: of an element, its class, an int scalar in [0, n); target_dist: [n] floats that add
-    up to 1; initial_dist: the classes' proportions in the dataset, estimated as it is read where
-    None. An element of class c is kept with probability target[c] / initial[c], over the largest of
-    these. ValueError for a class that is no scalar. TF: tf.data.experimental.rejection_resample."""
-    target = np.asarray(target_dist, np.float32) if not isinstance(target_dist, ops.Tensor) \
-        else target_dist
-
+    class_func: of an element, its class, an int scalar in [0, n), else InvalidArgumentError in the
+    step; target_dist: [n] floats that add up to 1; initial_dist: the classes' proportions in the
+    dataset, estimated as it is read where None. An element of class c is kept with probability
+    target[c] / initial[c], over the largest of these. ValueError for a class that is no scalar and
+    for distributions of different lengths, TypeError for a class that is no integer.
+    TF: tf.data.experimental.rejection_resample."""
     def apply(dataset):
         one = structure.is_nested(dataset._types) and isinstance(dataset._types, tuple)
 
         def with_class(*element):
-            kind = tensors.cast(class_func(*element), dtypes.int64)
-            kind.set_shape([])
-            return kind, element if one else element[0]
+            return _class_of(class_func, element), element if one else element[0]
         pairs = dataset.map(with_class)
-        wanted = ops.convert_to_tensor(target, dtypes.float32)
+        wanted = _floats(target_dist, "target_dist")
         if initial_dist is not None:
-            given = ops.convert_to_tensor(initial_dist, dtypes.float32)
+            given = _floats(initial_dist, "initial_dist")
             return pairs.filter(lambda kind, _: _kept(kind, wanted, given, seed))
         counted = pairs.apply(scan(tensors.zeros_like(wanted) + 1.0, _counting))
         return counted.filter(lambda kind, _, seen: _kept(kind, wanted, seen, seed)).map(
@@ -297,18 +294,35 @@ def rejection_resample(class_func, target_dist, initial_dist=None, seed=None):
     return apply
 
 
+def _class_of(class_func, element):
+    kind = ops.convert_to_tensor(class_func(*element))
+    if kind.dtype not in (dtypes.int16, dtypes.int32, dtypes.int64):
+        raise TypeError(f"rejection_resample: class_func must return a scalar of int32 or int64, "
+                        f"but returned one of {kind.dtype.name}")
+    if not kind.shape.is_compatible_with([]):
+        raise ValueError(f"rejection_resample: class_func must return a scalar, but returned a "
+                         f"tensor of shape {kind.shape}")
+    kind.set_shape([])
+    return kind
+
+
+def _floats(distribution, name):
+    return tensors.cast(ops.convert_to_tensor(distribution, name=name), dtypes.float32)
+
+
 def _counting(counts, pair):
     """Counts with the element's class, and the element beside them: counted, then judged, as in
     TF."""
     kind, element = pair
-    here = tensors.cast(logic_ops.Equal(tensors.range_(tensors.size(counts, out_type=dtypes.int64)),
-                                        kind), dtypes.float32)
+    classes = tensors.range_(tensors.size(counts, out_type=dtypes.int64))
+    here = tensors.cast(logic_ops.Equal(classes, tensors.cast(kind, dtypes.int64)), dtypes.float32)
     counts = counts + here
     return counts, (kind, element, counts)
 
 
 def _kept(kind, target, initial, seed):
-    ratio = target / (initial / reductions.reduce_sum(initial))
+    shares = initial / reductions.reduce_sum(initial)
+    ratio = target / (shares + np.finfo(np.float32).tiny)       # 0 of a class that is in neither
     share = tensors.gather(ratio, kind) / reductions.reduce_max(ratio)
     return logic_ops.Less(random_functions.random_uniform([], seed=seed), share)
 

@@ -73,12 +73,13 @@ class TextFileInitializer(ShowsArguments):
 
 # ------------------------------------------------------------------------------- tables
 class _Table(ShowsArguments):
-    """What tables have in common: a handle, types, a default value."""
+    """What tables have in common: a handle, types, a default value.  `shared`: sessions of one
+    server have it in common, under its node's name, as its variables."""
 
-    def __init__(self, opdef, key_dtype, value_dtype, default_value, name, shared_name):
+    def __init__(self, opdef, key_dtype, value_dtype, default_value, name, shared=True):
         self.key_dtype, self.value_dtype = dtypes.as_dtype(key_dtype), dtypes.as_dtype(value_dtype)
         self.resource_handle = opdef(key_dtype=self.key_dtype, value_dtype=self.value_dtype,
-                                     shared_name=shared_name or "", name=name)
+                                     use_node_name_sharing=shared, name=name)
         self.default_value = graph.convert_to_tensor(default_value, dtype=self.value_dtype)
         self.name = self.resource_handle.op.name.rsplit("/", 1)[-1]
 
@@ -113,7 +114,7 @@ class StaticHashTable(_Table):
 
     def __init__(self, initializer, default_value, name=None, experimental_is_anonymous=False):
         super().__init__(HashTableV2, initializer.key_dtype, initializer.value_dtype, default_value,
-                         name or "hash_table", None)
+                         name or "hash_table")
         self.initializer = initializer.initialize(self)
         graph.add_to_collection(graph.GraphKeys.TABLE_INITIALIZERS, self.initializer)
 
@@ -124,7 +125,8 @@ class MutableHashTable(_Table):
 
     def __init__(self, key_dtype, value_dtype, default_value, name="MutableHashTable",
                  checkpoint=True):
-        super().__init__(MutableHashTableV2, key_dtype, value_dtype, default_value, name, None)
+        super().__init__(MutableHashTableV2, key_dtype, value_dtype, default_value, name,
+                         shared=bool(checkpoint))
 
     def insert(self, keys, values, name=None):
         """The operation that puts entries in; TypeError for other dtypes."""

@@ -20,15 +20,6 @@ typedef struct {
   int64_t dims_at;                     /* its first dimension in ck_index.dims */
   int64_t begin, end;
 } ck_tensor;
-typedef struct {                       /* what SaveV2 is given */
-  const char *name;
-  const DLTensor *t;
-  int32_t type;
-  uint32_t crc;
-  int64_t unit, bytes, begin;
-  DLManagedTensorVersioned *joined;    /* what slices were joined in, and how many elements have */
-  int64_t covered;                     /* come */
-} ck_item;
 typedef struct {
   char *text;                          /* owns every name */
   ck_file *files;
@@ -54,6 +45,15 @@ pf_status ck_index_write(pf_ctx *c, const char *prefix, ck_index *x);
 
 /* A slice of a tensor: the whole's sizes; start and size of each dimension. */
 typedef struct { int64_t dims[PF_MAX_DIMS], place[2 * PF_MAX_DIMS]; int whole; } ck_slice;
+typedef struct {                       /* what SaveV2 is given */
+  const char *name;
+  const DLTensor *t;
+  int32_t type;
+  uint32_t crc;
+  int64_t unit, bytes, begin;
+  const ck_slice *part;                /* NULL: the tensor is there as a whole; else as this slice */
+  DLManagedTensorVersioned *joined;    /* what slices were joined in */
+} ck_item;
 /* Values of a part: bytes, or strings here or in a tensor. */
 typedef struct { const char *data; const pf_str *strings; const DLTensor *tensor; } ck_source;
 /* "20 30 0,10:-": sizes, then start and size, or -, of each dimension.  0: malformed. */
@@ -70,7 +70,7 @@ pf_status ck_copy_common(pf_ctx *c, int32_t type, int32_t ndim, DLTensor *out, c
 pf_status ck_check_asked(pf_ctx *c, const char *prefix, const int32_t *types, int64_t n,
                          int64_t n_tensors, const char *const *first);
 
-/* tf_save.c: `items`, by ascending names, as a checkpoint of TensorFlow's */
+/* tf_save.c: `items`, by ascending names, and slices of one tensor by ascending places, as a checkpoint of TensorFlow's */
 pf_status tb_save(pf_ctx *c, const char *prefix, ck_item *items, int64_t n);
 
 /* input `prefix`, checked, into CK_PATH bytes */

@@ -21,6 +21,9 @@ typedef struct {
   item *items;
   char *names;
   int64_t n, all, first;               /* tensors, slices included; the input that is the first */
+  ck_slice *places;                    /* of the items that are slices */
+  int64_t n_places;
+  int bundle;                          /* in TensorFlow's format */
   pf_bytes head;
 } saving;
 
@@ -83,7 +86,7 @@ static pf_status measure(pf_ctx *c, ck_item *it) {
   return PF_OK;
 }
 
-/* Names and tensors; slices of one tensor are joined later. */
+/* Names and tensors; slices are seen to later. */
 static pf_status list_items(pf_ctx *c, saving *s) {
   int64_t total = 0, at = 0;
   pf_str name;
@@ -110,48 +113,114 @@ static pf_status list_items(pf_ctx *c, saving *s) {
   return PF_OK;
 }
 
-/* Item `it` is one slice: its values go to the whole, which `to`, the first of its name, holds. */
-static pf_status join_slice(pf_ctx *c, ck_item *to, const ck_item *it, pf_str text) {
-  ck_slice s, all;
-  int64_t sizes[PF_MAX_DIMS];
-  int32_t ndim = it->t->ndim;
-  int ok = ndim <= PF_MAX_DIMS && ck_slice_parse(text, ndim, &s) && it->type == to->type;
-  for (int32_t d = 0; ok && d < ndim; d++) sizes[d] = s.place[2 * d + 1];
-  ok = ok && pf_same_dims(sizes, ndim, it->t->shape, ndim);
-  if (ok && to->joined)
-    ok = pf_same_dims(s.dims, ndim, to->joined->dl_tensor.shape, to->joined->dl_tensor.ndim);
-  if (!ok)
-    return PF_INVALID(c, "tensor '%s' of shape %s is no slice '%.*s'", it->name,
-                      PF_SHAPE(it->t).s, (int)PF_MIN(text.len, 200), text.data);
-  if (!to->joined) {
-    to->joined = c->host->tensor_new(c->host, NULL, PF_MEM_HOST, it->type, s.dims, ndim);
-    if (!to->joined)
-      return pf_failf(c, PF_RESOURCE_EXHAUSTED, "no memory to join '%s'", it->name);
-    DLTensor *whole = &to->joined->dl_tensor;
-    if (it->type != PF_STRING)         /* slices that overlap may leave gaps */
-      memset(PF_DATA(char, whole), 0, (size_t)(pf_numel(whole) * pf_type_size(it->type)));
-  }
-  to->covered += pf_numel(it->t);
-  if (!pf_numel(it->t)) return PF_OK;
-  ck_slice_all(s.dims, ndim, &all);
-  ck_source from = {PF_DATA(const char, it->t), NULL, it->t};
-  return ck_copy_common(c, it->type, ndim, &to->joined->dl_tensor, all.place, &from, s.place,
-                        s.place);
+/* ---------------------------------------------------------------- slices */
+static pf_status slice_text(pf_ctx *c, const saving *s, const ck_item *it, pf_str *text) {
+  *text = (pf_str){NULL, 0};
+  return s->first == 3 ? c->host->str_get(c->in[2], it->begin, text) : PF_OK;
 }
 
-/* One item per name, by ascending names. */
+/* Where item `it` lies in the whole, whose sizes are those of `first`, the first of its name. */
+static pf_status place_slice(pf_ctx *c, const saving *s, const ck_item *it, const ck_item *first,
+                             ck_slice *place) {
+  pf_str text;
+  int64_t sizes[PF_MAX_DIMS];
+  int32_t ndim = it->t->ndim;
+  PF_TRY(slice_text(c, s, it, &text));
+  int ok = ndim <= PF_MAX_DIMS && text.len && ck_slice_parse(text, ndim, place) &&
+           it->type == first->type;
+  for (int32_t d = 0; ok && d < ndim; d++) sizes[d] = place->place[2 * d + 1];
+  ok = ok && pf_same_dims(sizes, ndim, it->t->shape, ndim);
+  if (ok && it != first)
+    ok = pf_same_dims(place->dims, ndim, first->part->dims, first->t->ndim);
+  if (ok) return PF_OK;
+  if (!text.len) return PF_INVALID(c, "tensor name '%s' is given twice", it->name);
+  return PF_INVALID(c, "tensor '%s' of shape %s is no slice '%.*s'", it->name, PF_SHAPE(it->t).s,
+                    (int)PF_MIN(text.len, 200), text.data);
+}
+
+/* The slices of one tensor, which they cover, become one item: the first. */
+static pf_status join_slices(pf_ctx *c, ck_item *items, int64_t n) {
+  ck_item *to = &items[0];
+  const ck_slice *whole = to->part;
+  int32_t ndim = to->t->ndim;
+  ck_slice all;
+  to->joined = c->host->tensor_new(c->host, NULL, PF_MEM_HOST, to->type, whole->dims, ndim);
+  if (!to->joined) return pf_failf(c, PF_RESOURCE_EXHAUSTED, "no memory to join '%s'", to->name);
+  DLTensor *out = &to->joined->dl_tensor;
+  ck_slice_all(whole->dims, ndim, &all);
+  for (int64_t i = 0; i < n; i++) {
+    const DLTensor *t = items[i].t;
+    ck_source from = {PF_DATA(const char, t), NULL, t};
+    const int64_t *place = items[i].part->place;
+    if (pf_numel(t))
+      PF_TRY(ck_copy_common(c, to->type, ndim, out, all.place, &from, place, place));
+  }
+  to->t = out;
+  to->part = NULL;
+  return PF_OK;
+}
+
+static int slice_by_place(const void *a, const void *b) {
+  const ck_item *x = a, *y = b;
+  for (int32_t d = 0; d < 2 * x->t->ndim; d++)
+    if (x->part->place[d] != y->part->place[d])
+      return x->part->place[d] < y->part->place[d] ? -1 : 1;
+  return 0;
+}
+
+static pf_status check_apart(pf_ctx *c, const ck_item *items, int64_t n) {
+  int64_t common[2 * PF_MAX_DIMS];
+  for (int64_t i = 0; i < n; i++) {
+    for (int64_t k = 0; k < i; k++)
+      if (ck_overlap(items[i].t->ndim, items[i].part->place, items[k].part->place, common))
+        return PF_INVALID(c, "two slices of tensor '%s' have elements in common", items[i].name);
+    if (c->host->cancelled(c)) return PF_CANCELLED;
+  }
+  return PF_OK;
+}
+
+/* The items of one name, of which the first is a slice; *n: how many stay. */
+static pf_status take_slices(pf_ctx *c, saving *s, ck_item *items, int64_t *n) {
+  int64_t covered = 0, whole;
+  for (int64_t i = 0; i < *n; i++) {
+    ck_slice *place = &s->places[s->n_places++];
+    PF_TRY(place_slice(c, s, &items[i], &items[0], place));
+    items[i].part = place;
+    covered += pf_numel(items[i].t);
+  }
+  PF_TRY(check_apart(c, items, *n));
+  pf_shape_numel(items[0].part->dims, items[0].t->ndim, &whole);
+  if (covered != whole && !s->bundle)
+    return PF_INVALID(c, "the slices of tensor '%s' have %" PRId64 " elements, the whole has %"
+                      PRId64 ": all are saved at once, or none; tf.train.Saver(format="
+                      "'tensorflow') saves some", items[0].name, covered, whole);
+  if (covered != whole) {
+    qsort(items, (size_t)*n, sizeof *items, slice_by_place);
+    return PF_OK;
+  }
+  PF_TRY(join_slices(c, items, *n));
+  *n = 1;
+  return PF_OK;
+}
+
+/* One item per name, or per slice where a tensor is not there as a whole; by ascending names. */
 static pf_status join_items(pf_ctx *c, saving *s) {
-  int64_t kept = 0;
+  int64_t kept = 0, next;
   qsort(s->items, (size_t)s->n, sizeof *s->items, item_by_name);
-  for (int64_t i = 0; i < s->n; i++) {
-    ck_item *it = &s->items[i], *to = kept ? &s->items[kept - 1] : NULL;
-    pf_str slice = {NULL, 0};
-    if (s->first == 3) PF_TRY(c->host->str_get(c->in[2], it->begin, &slice));
-    int again = to && !strcmp(to->name, it->name);
-    if (again && (!slice.len || !to->joined))
-      return PF_INVALID(c, "tensor name '%s' is given twice", it->name);
-    if (!again) to = &s->items[kept++], *to = *it;
-    if (slice.len) PF_TRY(join_slice(c, to, again ? it : to, slice));
+  for (int64_t i = 0; i < s->n; i = next) {
+    pf_str text;
+    for (next = i + 1; next < s->n && !strcmp(s->items[next].name, s->items[i].name);) next++;
+    int64_t n = next - i;
+    PF_TRY(slice_text(c, s, &s->items[i], &text));
+    if (!text.len && n > 1)
+      return PF_INVALID(c, "tensor name '%s' is given twice", s->items[i].name);
+    memmove(&s->items[kept], &s->items[i], (size_t)n * sizeof *s->items);
+    if (text.len) {
+      if (!s->places) s->places = malloc((size_t)s->n * sizeof *s->places);
+      if (!s->places) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for slices");
+      PF_TRY(take_slices(c, s, &s->items[kept], &n));
+    }
+    kept += n;
   }
   s->n = kept;
   return PF_OK;
@@ -160,17 +229,7 @@ static pf_status join_items(pf_ctx *c, saving *s) {
 static pf_status take_items(pf_ctx *c, saving *s) {
   PF_TRY(list_items(c, s));
   PF_TRY(join_items(c, s));
-  for (int64_t i = 0; i < s->n; i++) {
-    ck_item *it = &s->items[i];
-    if (it->joined) {
-      it->t = &it->joined->dl_tensor;
-      if (it->covered != pf_numel(it->t))
-        return PF_INVALID(c, "the slices of tensor '%s' have %" PRId64 " elements, the whole has %"
-                          PRId64 ": all are saved at once, or none", it->name, it->covered,
-                          pf_numel(it->t));
-    }
-    PF_TRY(measure(c, it));
-  }
+  for (int64_t i = 0; i < s->n; i++) PF_TRY(measure(c, &s->items[i]));
   return PF_OK;
 }
 
@@ -369,11 +428,12 @@ static pf_status save_steps(pf_ctx *c, saving *s, pf_str format) {
   PF_TRY(ck_prefix(c, c->in[0], s->prefix));
   make_folder_of_shards(s->prefix);
   PF_TRY(check_names(c, s->n, s->first));
+  s->bundle = format.len == 10 && !memcmp(format.data, "tensorflow", 10);
+  if (format.len && !s->bundle)
+    return PF_INVALID(c, "attribute _format is '%.*s'; expected 'tensorflow', or none for pyflow's",
+                      (int)PF_MIN(format.len, 50), format.data);
   PF_TRY(take_items(c, s));
-  if (!format.len) return save_own(c, s);
-  if (format.len == 10 && !memcmp(format.data, "tensorflow", 10)) return save_bundle(c, s);
-  return PF_INVALID(c, "attribute _format is '%.*s'; expected 'tensorflow', or none for pyflow's",
-                    (int)PF_MIN(format.len, 50), format.data);
+  return s->bundle ? save_bundle(c, s) : save_own(c, s);
 }
 
 static pf_status save(pf_ctx *c, const void *state) {
@@ -385,6 +445,7 @@ static pf_status save(pf_ctx *c, const void *state) {
   for (int64_t i = 0; s.items && i < s.all; i++)
     if (s.items[i].joined) s.items[i].joined->deleter(s.items[i].joined);
   free(s.items);
+  free(s.places);
   free(s.names);
   return r;
 }

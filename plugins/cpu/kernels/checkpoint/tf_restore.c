@@ -305,8 +305,8 @@ static pf_status restore_one(pf_ctx *c, tb_bundle *b, const tb_entry *e, int64_t
   for (int32_t k = 0; k < e->n_parts; k++)
     PF_TRY(restore_part(c, b, e, tb_part(b, e, k), &asked, out, &written));
   if (written >= n) return PF_OK;
-  return pf_failf(c, PF_NOT_FOUND, "checkpoint '%s', tensor '%s': its slices have only %" PRId64
-                  " of the %" PRId64 " elements asked for", b->prefix, e->key, written, n);
+  return PF_INVALID(c, "checkpoint '%s', tensor '%s': its slices have only %" PRId64 " of the %"
+                    PRId64 " elements asked for", b->prefix, e->key, written, n);
 }
 
 static pf_status restore_all(pf_ctx *c, tb_bundle *b, const tb_entry **want, int32_t *types,

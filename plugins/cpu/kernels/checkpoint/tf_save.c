@@ -9,7 +9,7 @@
  * Threads: the host's BLOCKING lane; two writers of one prefix at once are not supported.
  */
 #include "checkpoint/crc32c.h"
-#include "checkpoint/tf_table.h"
+#include "checkpoint/tf_bundle.h"
 #include <unistd.h>
 
 enum { BLOCK = 4096, STEP = 1 << 20 };
@@ -151,25 +151,65 @@ static pf_status write_data(pf_ctx *c, int fd, const char *path, ck_item *items,
 }
 
 /* ---------------------------------------------------------------- the index */
-static void make_value(pf_bytes *value, const ck_item *it) {
+static void put_shape(pf_bytes *value, const int64_t *sizes, int32_t ndim) {
   pf_bytes shape = {0}, dim = {0};
-  value->n = 0;
-  put_number(value, 1, (uint64_t)it->type);
-  for (int32_t d = 0; d < it->t->ndim; d++) {
+  for (int32_t d = 0; d < ndim; d++) {
     dim.n = 0;
-    put_number(&dim, 1, (uint64_t)it->t->shape[d]);
+    put_number(&dim, 1, (uint64_t)sizes[d]);
     put_bytes(&shape, 2, &dim);
   }
   put_bytes(value, 2, &shape);
-  put_number(value, 4, (uint64_t)it->begin);
-  put_number(value, 5, (uint64_t)it->bytes);
-  put_varint(value, 6 << 3 | 5);
-  put_fixed32(value, pf_crc32c_mask(it->crc));
   value->failed |= shape.failed | dim.failed;
   pf_bytes_free(&shape);
   pf_bytes_free(&dim);
 }
 
+static void make_value(pf_bytes *value, const ck_item *it) {
+  value->n = 0;
+  put_number(value, 1, (uint64_t)it->type);
+  put_shape(value, it->t->shape, it->t->ndim);
+  put_number(value, 4, (uint64_t)it->begin);
+  put_number(value, 5, (uint64_t)it->bytes);
+  put_varint(value, 6 << 3 | 5);
+  put_fixed32(value, pf_crc32c_mask(it->crc));
+}
+
+/* Of a tensor of which slices are there: the whole's shape, and their places. */
+static void make_list(pf_bytes *value, const ck_item *items, int64_t n) {
+  pf_bytes slice = {0}, extent = {0};
+  int32_t ndim = items->t->ndim;
+  value->n = 0;
+  put_number(value, 1, (uint64_t)items->type);
+  put_shape(value, items->part->dims, ndim);
+  for (int64_t i = 0; i < n; i++) {
+    slice.n = 0;
+    for (int32_t d = 0; d < ndim; d++) {
+      extent.n = 0;
+      put_number(&extent, 1, (uint64_t)items[i].part->place[2 * d]);
+      put_varint(&extent, 2 << 3);      /* without a length it would be the whole dimension */
+      put_varint(&extent, (uint64_t)items[i].part->place[2 * d + 1]);
+      put_bytes(&slice, 1, &extent);
+    }
+    put_bytes(value, 7, &slice);
+  }
+  value->failed |= slice.failed | extent.failed;
+  pf_bytes_free(&slice);
+  pf_bytes_free(&extent);
+}
+
+static void add_slice(table *t, const ck_item *it, pf_bytes *value) {
+  int64_t part[TB_PLACE + 2 * PF_MAX_DIMS] = {0};
+  tb_entry e = {.key = it->name, .key_len = (int64_t)strlen(it->name), .ndim = it->t->ndim};
+  pf_bytes key = {0};
+  memcpy(part + TB_PLACE, it->part->place, 16 * (size_t)e.ndim);
+  tb_part_key(&key, &e, part);
+  make_value(value, it);
+  table_add(t, (pf_str){key.data, key.n}, value);
+  t->out.failed |= key.failed;
+  pf_bytes_free(&key);
+}
+
+/* Keys ascend: slices' begin with a zero byte. */
 static pf_status make_index(pf_ctx *c, const ck_item *items, int64_t n, pf_bytes *out) {
   table t = {.out = {0}};
   pf_bytes value = {0}, version = {0};
@@ -177,8 +217,13 @@ static pf_status make_index(pf_ctx *c, const ck_item *items, int64_t n, pf_bytes
   put_number(&value, 1, 1);
   put_bytes(&value, 3, &version);
   table_add(&t, (pf_str){"", 0}, &value);
-  for (int64_t i = 0; i < n; i++) {
-    make_value(&value, &items[i]);
+  for (int64_t i = 0; i < n; i++)
+    if (items[i].part) add_slice(&t, &items[i], &value);
+  for (int64_t i = 0, next; i < n; i = next) {
+    for (next = i + 1; next < n && items[i].part && !strcmp(items[next].name, items[i].name);)
+      next++;
+    if (items[i].part) make_list(&value, &items[i], next - i);
+    else make_value(&value, &items[i]);
     table_add(&t, (pf_str){items[i].name, (int64_t)strlen(items[i].name)}, &value);
   }
   table_end(&t);

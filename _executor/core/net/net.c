@@ -1,0 +1,483 @@
+/* net.c - a task's net: its links, ports and peers, and the threads that serve them.
+ *
+ * Threads.  Two of each net, of which one LEADS: it waits for all descriptors at once, acts on what comes, and looks after time.  The
+ * other one looks now and then whether the leader has been at one thing for long (a step that it began and that should have been
+ * brief), and leads in its place; the former leader stands by when it comes back.  A third is started when there is something to tell
+ * to Python: that one may wait for the GIL, the others never do.
+ *
+ *     pf_net *n = pf_net_new(task, &options, &err);
+ *     pf_net_listen(n, "unix", "", 0, bound, sizeof bound, &err);
+ *     ... pf_net_close(n); pf_net_unref(n);
+ *
+ * Invariants
+ * 1. A descriptor is polled under a slot number that is used once, so a late event finds nothing rather than another's peer.
+ * 2. After pf_net_close no thread of the net's runs; what others still hold of it lives until they let go.
+ * 3. A process that was forked off has none of the threads: there a net is closed without waiting for them.
+ */
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include "net/peer.h"
+
+enum { EVENTS = 32, MAX_GREETING = 64, MAX_LINKS = 16, SIGNS_A_LEASE = 5 };
+static const int64_t STUCK_NS = 50000000;
+static const uint64_t WAKE = ~(uint64_t)0;
+static __thread int32_t own_thread;
+
+int32_t pf_net_is_own_thread(void) { return own_thread; }
+
+/* ---------------------------------------------------------------- links */
+static pthread_mutex_t links_lock = PTHREAD_MUTEX_INITIALIZER;
+static const pf_link *links[MAX_LINKS];
+static int32_t n_links;
+
+pf_status pf_net_add_link(const pf_link *link) {
+  if (!link || link->size < offsetof(pf_link, arena) || !link->kind || !link->listen || !link->port_descriptor || !link->accept ||
+      !link->unlisten || !link->connect || !link->descriptor || !link->post || !link->receive || !link->close || !link->release)
+    return PF_INVALID_ARGUMENT;
+  pthread_mutex_lock(&links_lock);
+  pf_status st = PF_OK;
+  for (int32_t k = 0; k < n_links; k++)
+    if (!strcmp(links[k]->kind, link->kind)) st = PF_ALREADY_EXISTS;
+  if (!st && n_links == MAX_LINKS) st = PF_RESOURCE_EXHAUSTED;
+  if (!st) links[n_links++] = link;
+  pthread_mutex_unlock(&links_lock);
+  return st;
+}
+
+const pf_link *pf_net_link(const char *kind) {
+  const pf_link *found = NULL;
+  pthread_mutex_lock(&links_lock);
+  for (int32_t k = 0; k < n_links; k++)
+    if (!strcmp(links[k]->kind, kind)) found = links[k];
+  pthread_mutex_unlock(&links_lock);
+  return found;
+}
+
+static const pf_link *known_link(const char *kind, pf_error *err) {
+  const pf_link *link = pf_net_link(kind);
+  if (!link) pf_error_set(err, PF_NOT_FOUND, "there is no link of kind '%.60s'", kind);
+  return link;
+}
+
+/* ---------------------------------------------------------------- what is polled */
+static pf_status watch(pf_net *n, int fd, uint64_t slot) {
+  struct epoll_event e = {.events = EPOLLIN, .data.u64 = slot};
+  return epoll_ctl(n->epfd, EPOLL_CTL_ADD, fd, &e) ? PF_UNAVAILABLE : PF_OK;
+}
+
+pf_status pf_net_poll_peer(pf_net *n, pf_peer *p) {
+  pthread_mutex_lock(&n->lock);
+  pf_status st = pf_a32_load(&n->closing) ? PF_CANCELLED : PF_OK;
+  if (!st) {
+    p->slot = ++n->slots;
+    pf_peer_ref(p);
+    p->next = n->peers;
+    n->peers = p;
+  }
+  pthread_mutex_lock(&p->out);
+  if (!st) st = watch(n, p->fd, p->slot);
+  p->registered = !st;
+  p->armed = EPOLLIN;
+  pthread_mutex_unlock(&p->out);
+  pthread_mutex_unlock(&n->lock);
+  return st;
+}
+
+void pf_net_forget(pf_net *n, pf_peer *p) {
+  pf_peer **at = &n->peers;
+  pthread_mutex_lock(&n->lock);
+  while (*at && *at != p) at = &(*at)->next;
+  int32_t was = *at != NULL;
+  if (was) *at = p->next;
+  pthread_mutex_lock(&p->out);
+  if (p->registered) epoll_ctl(n->epfd, EPOLL_CTL_DEL, p->fd, NULL);
+  p->registered = 0;
+  pthread_mutex_unlock(&p->out);
+  pthread_mutex_unlock(&n->lock);
+  if (was) pf_peer_unref(p);
+}
+
+static void greet_all(pf_net *n, pf_port *port) {
+  pf_link_conn *conn;
+  pf_status st = PF_OK;
+  for (int k = 0; k < 16 && st != PF_UNAVAILABLE; k++) {
+    conn = NULL;
+    st = port->link->accept(port->port, &conn);
+    if (st) continue;
+    int32_t greeting = 0;
+    pthread_mutex_lock(&n->lock);
+    for (pf_peer *q = n->peers; q; q = q->next) greeting += pf_peer_is(q, PF_PEER_GREETING) && !q->initiated;
+    pthread_mutex_unlock(&n->lock);
+    if (greeting >= MAX_GREETING) {
+      port->link->release(conn);
+      continue;
+    }
+    pf_peer *p = pf_peer_new(n, port->link, conn, 0);
+    if (!p) continue;
+    if (pf_net_poll_peer(n, p)) pf_peer_losef(p, PF_UNAVAILABLE, "the net ends");
+    pf_peer_unref(p);
+  }
+}
+
+/* One event. */
+static void act(pf_net *n, const struct epoll_event *e) {
+  pf_peer *p;
+  pf_port *port = NULL;
+  pthread_mutex_lock(&n->lock);
+  for (p = n->peers; p && p->slot != e->data.u64; p = p->next) continue;
+  if (p) pf_peer_ref(p);
+  else
+    for (port = n->ports; port && port->slot != e->data.u64; port = port->next) continue;
+  pthread_mutex_unlock(&n->lock);
+  if (port) greet_all(n, port);
+  if (!p) return;
+  if (e->events & EPOLLOUT) pf_peer_writable(p);
+  if (e->events & (EPOLLIN | EPOLLHUP | EPOLLERR | EPOLLRDHUP)) pf_peer_readable(p);
+  pf_peer_unref(p);
+}
+
+/* ---------------------------------------------------------------- time */
+static pf_peer **all_peers(pf_net *n, int32_t *count) {       /* each with a reference */
+  int32_t k = 0;
+  pthread_mutex_lock(&n->lock);
+  for (pf_peer *p = n->peers; p; p = p->next) k++;
+  pf_peer **all = malloc(sizeof *all * (size_t)(k + 1));
+  k = 0;
+  for (pf_peer *p = all ? n->peers : NULL; p; p = p->next) {
+    pf_peer_ref(p);
+    all[k++] = p;
+  }
+  pthread_mutex_unlock(&n->lock);
+  *count = k;
+  return all;
+}
+
+static void look_after(pf_peer *p, int64_t now, int32_t late) {
+  int64_t lease = p->net->o.lease_ns, silent = now - pf_a64_load_rlx(&p->last_in);
+  if (late) pf_a64_store_rlx(&p->last_in, now);         /* it was us who slept */
+  else if (pf_peer_is(p, PF_PEER_GREETING) && now - p->since_ns > lease) pf_peer_losef(p, PF_DEADLINE_EXCEEDED, "it said nothing");
+  else if (pf_peer_is(p, PF_PEER_OPEN) && silent > lease) pf_peer_losef(p, PF_UNAVAILABLE, "no sign of life for %.1f s", silent / 1e9);
+  else if (pf_peer_is(p, PF_PEER_OPEN)) pf_peer_ping(p, 0, 0);
+}
+
+static void tick(pf_net *n, int64_t now) {
+  int64_t interval = n->o.lease_ns / SIGNS_A_LEASE;
+  int32_t count, late = now - n->last_tick > 2 * interval;
+  pf_peer **all = all_peers(n, &count);
+  for (int32_t k = 0; k < count; k++) {
+    look_after(all[k], now, late);
+    pf_peer_unref(all[k]);
+  }
+  free(all);
+  n->last_tick = now;
+  n->next_tick = now + interval;
+}
+
+/* ---------------------------------------------------------------- threads */
+static int32_t leads(pf_net *n, int32_t me) { return __atomic_load_n(&n->leader, __ATOMIC_ACQUIRE) == me && !pf_a32_load(&n->closing); }
+
+static void lead(pf_net *n, int32_t me) {
+  struct epoll_event events[EVENTS];
+  while (leads(n, me)) {
+    int64_t left = n->next_tick - pf_now_ns();
+    int k = epoll_wait(n->epfd, events, EVENTS, left > 0 ? (int)(left / 1000000 + 1) : 0);
+    __atomic_store_n(&n->busy_since, pf_coarse_ns(), __ATOMIC_RELEASE);
+    for (int i = 0; i < k && leads(n, me); i++)
+      if (events[i].data.u64 != WAKE) act(n, events + i);
+    if (!leads(n, me)) return;
+    if (left <= 0 || (k == 0 && pf_now_ns() >= n->next_tick)) tick(n, pf_now_ns());
+    if (leads(n, me)) __atomic_store_n(&n->busy_since, 0, __ATOMIC_RELEASE);
+  }
+}
+
+static int32_t is_stuck(pf_net *n) {
+  int64_t since = __atomic_load_n(&n->busy_since, __ATOMIC_ACQUIRE);
+  return since && pf_coarse_ns() - since > STUCK_NS;
+}
+
+typedef struct { pf_net *n; int32_t me; } thread_arg;
+static void *thread_main(void *arg) {
+  thread_arg a = *(thread_arg *)arg;
+  pf_net *n = a.n;
+  free(arg);
+  own_thread = 1;
+  while (!pf_a32_load(&n->closing)) {
+    pthread_mutex_lock(&n->lock);
+    while (n->leader && !is_stuck(n) && !pf_a32_load(&n->closing))
+      pf_cond_wait_until(&n->led, &n->lock, pf_now_ns() + n->o.lease_ns / 10);
+    __atomic_store_n(&n->busy_since, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&n->leader, a.me, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&n->lock);
+    lead(n, a.me);
+  }
+  pf_net_unref(n);
+  return NULL;
+}
+
+static void *teller_main(void *arg) {
+  pf_net *n = arg;
+  pthread_mutex_lock(&n->lock);
+  for (;;) {
+    while (!n->tells && n->teller_runs == 1) pthread_cond_wait(&n->told, &n->lock);
+    pf_tell *t = n->tells;
+    if (!t) break;
+    n->tells = t->next;
+    if (!n->tells) n->tells_last = NULL;
+    pthread_mutex_unlock(&n->lock);
+    t->fn(t->arg);
+    free(t);
+    pthread_mutex_lock(&n->lock);
+  }
+  pthread_mutex_unlock(&n->lock);
+  return NULL;
+}
+
+void pf_net_tell(pf_net *n, void (*fn)(void *), void *arg) {
+  pf_tell *t = malloc(sizeof *t);
+  pthread_mutex_lock(&n->lock);
+  if (t && n->teller_runs == 0 && n->fork_gen == pf_fork_generation())
+    n->teller_runs = pthread_create(&n->teller, NULL, teller_main, n) == 0;
+  int32_t there = t && n->teller_runs == 1;
+  if (there) {
+    *t = (pf_tell){NULL, fn, arg};
+    if (n->tells_last) n->tells_last->next = t;
+    else n->tells = t;
+    n->tells_last = t;
+    pthread_cond_signal(&n->told);
+  }
+  pthread_mutex_unlock(&n->lock);
+  if (there) return;
+  free(t);
+  fn(arg);                                      /* nobody else is left to do it */
+}
+
+/* ---------------------------------------------------------------- begin and end */
+void pf_net_ref(pf_net *n) { pf_a32_add_rlx(&n->refs, 1); }
+
+void pf_net_unref(pf_net *n) {
+  if (!n || !pf_a32_dec_last(&n->refs)) return;
+  if (n->epfd >= 0) close(n->epfd);
+  if (n->wakefd >= 0) close(n->wakefd);
+  pthread_mutex_destroy(&n->lock);
+  pthread_cond_destroy(&n->changed), pthread_cond_destroy(&n->led), pthread_cond_destroy(&n->told);
+  pf_task_unref(n->task);
+  free(n);
+}
+
+static int32_t start_threads(pf_net *n) {
+  for (int32_t k = 0; k < 2; k++) {
+    thread_arg *a = malloc(sizeof *a);
+    if (!a) return 0;
+    *a = (thread_arg){n, k + 1};
+    pf_net_ref(n);
+    if (pthread_create(&n->threads[k], NULL, thread_main, a)) {
+      free(a);
+      pf_net_unref(n);
+      return 0;
+    }
+    n->n_threads++;
+  }
+  return 1;
+}
+
+pf_net *pf_net_new(pf_task *task, const pf_net_options *o, pf_error *err) {
+  pf_net *n = calloc(1, sizeof *n);
+  if (!n) {
+    pf_error_set(err, PF_RESOURCE_EXHAUSTED, "out of memory for a net");
+    return NULL;
+  }
+  pf_watch_forks();
+  pf_a32_store(&n->refs, 1);
+  pf_task_ref(task);
+  n->task = task, n->o = *o;
+  n->incarnation = pf_task_incarnation(task);
+  n->fork_gen = pf_fork_generation();
+  pthread_mutex_init(&n->lock, NULL);
+  pf_cond_init(&n->changed), pf_cond_init(&n->led), pf_cond_init(&n->told);
+  n->epfd = epoll_create1(EPOLL_CLOEXEC);
+  n->wakefd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  n->last_tick = pf_now_ns();
+  n->next_tick = n->last_tick + o->lease_ns / SIGNS_A_LEASE;
+  if (n->epfd >= 0 && n->wakefd >= 0 && watch(n, n->wakefd, WAKE) == PF_OK && start_threads(n)) return n;
+  pf_error_set(err, PF_RESOURCE_EXHAUSTED, "no descriptors or threads for a net");
+  pf_net_close(n);
+  pf_net_unref(n);
+  return NULL;
+}
+
+static void join_threads(pf_net *n) {
+  uint64_t one = 1;
+  if (n->fork_gen != pf_fork_generation()) return;
+  if (n->wakefd >= 0 && write(n->wakefd, &one, sizeof one) < 0) return;
+  pthread_mutex_lock(&n->lock);
+  pthread_cond_broadcast(&n->led);
+  pthread_mutex_unlock(&n->lock);
+  for (int32_t k = 0; k < n->n_threads; k++) pthread_join(n->threads[k], NULL);
+}
+
+static void end_teller(pf_net *n) {
+  pthread_mutex_lock(&n->lock);
+  int32_t runs = n->teller_runs;
+  n->teller_runs = 2;                           /* what comes from now on is done by who brings it */
+  pthread_cond_signal(&n->told);
+  pthread_mutex_unlock(&n->lock);
+  if (runs == 1 && n->fork_gen == pf_fork_generation()) pthread_join(n->teller, NULL);
+}
+
+static void lose_all(pf_net *n) {
+  int32_t count;
+  pf_peer **all = all_peers(n, &count);
+  for (int32_t k = 0; k < count; k++) {
+    if (n->fork_gen == pf_fork_generation()) pf_peer_bye(all[k], PF_OK, "");
+    pf_peer_losef(all[k], PF_CANCELLED, "this task's net was closed");
+    pf_peer_unref(all[k]);
+  }
+  free(all);
+}
+
+void pf_net_close(pf_net *n) {
+  if (!pf_a32_cas(&n->closing, 0, 1)) return;
+  pthread_mutex_lock(&n->lock);
+  pf_port *ports = n->ports;
+  n->ports = NULL;
+  pthread_cond_broadcast(&n->changed);
+  pthread_mutex_unlock(&n->lock);
+  while (ports) {
+    pf_port *port = ports;
+    ports = port->next;
+    port->link->unlisten(port->port);           /* the descriptor leaves what is polled as it is closed */
+    free(port);
+  }
+  if (n->fork_gen == pf_fork_generation()) lose_all(n);
+  join_threads(n);
+  for (int32_t k = 0; k < 64; k++)
+    while (n->served[k]) pf_net_unserve(n, n->served[k]->handle);
+  end_teller(n);
+}
+
+/* ---------------------------------------------------------------- ports and peers */
+static pf_status failed(pf_error *err, pf_status st, const char *what, const char *kind, const char *address, const char *text) {
+  return pf_error_set(err, st, "%s %s '%.200s': %.300s", what, kind, address, text[0] ? text : "failed");
+}
+
+pf_status pf_net_listen(pf_net *n, const char *kind, const char *address, int32_t flags, char *bound, int32_t room, pf_error *err) {
+  char text[300] = "";
+  pf_link_problem problem = {text, sizeof text, 0};
+  const pf_link *link = known_link(kind, err);
+  pf_port *port = link ? calloc(1, sizeof *port) : NULL;
+  if (!port) return link ? pf_error_set(err, PF_RESOURCE_EXHAUSTED, "out of memory for a port") : err->code;
+  pf_status st = link->listen(address, flags, &port->port, bound, room, &problem);
+  if (st) {
+    free(port);
+    return failed(err, st, "listening at", kind, address, text);
+  }
+  port->link = link;
+  pthread_mutex_lock(&n->lock);
+  if (pf_a32_load(&n->closing)) st = PF_CANCELLED;
+  port->slot = ++n->slots;
+  if (!st) st = watch(n, link->port_descriptor(port->port), port->slot);
+  if (!st) {
+    port->next = n->ports;
+    n->ports = port;
+  }
+  pthread_mutex_unlock(&n->lock);
+  if (!st) return PF_OK;
+  link->unlisten(port->port);
+  free(port);
+  return failed(err, st, "listening at", kind, address, "the net was closed");
+}
+
+static pf_peer *find(pf_net *n, const char *name) {            /* lock held; the open one */
+  pf_peer *p = n->peers;
+  while (p && (strcmp(p->name, name) || !pf_peer_is(p, PF_PEER_OPEN))) p = p->next;
+  return p;
+}
+
+pf_peer *pf_net_peer(pf_net *n, const char *name) {
+  pthread_mutex_lock(&n->lock);
+  pf_peer *p = find(n, name);
+  if (p) pf_peer_ref(p);
+  pthread_mutex_unlock(&n->lock);
+  return p;
+}
+
+/* Until p is open, or in its place another connection with the same task (both connected at once). */
+static pf_status wait_for(pf_net *n, pf_peer *p, uint64_t incarnation, int64_t until, pf_error *err) {
+  pf_status st = PF_PENDING;
+  pthread_mutex_lock(&n->lock);
+  while (st == PF_PENDING) {
+    pf_peer *q = find(n, p->name);
+    if (q && q->incarnation == incarnation) st = PF_OK;
+    else if (pf_peer_is(p, PF_PEER_LOST) && p->why.code != PF_ALREADY_EXISTS) st = p->why.code;
+    else if (pf_a32_load(&n->closing)) st = PF_CANCELLED;
+    else if (pf_now_ns() >= until) st = PF_DEADLINE_EXCEEDED;
+    else pf_cond_wait_until(&n->changed, &n->lock, until);
+  }
+  pthread_mutex_unlock(&n->lock);
+  if (st == PF_DEADLINE_EXCEEDED && !pf_peer_is(p, PF_PEER_LOST)) pf_peer_losef(p, st, "it did not answer in time");
+  if (st) pf_error_set(err, st, "connecting with %s: %.2000s", p->name, pf_peer_is(p, PF_PEER_LOST) ? p->why.message : "the net was closed");
+  return st;
+}
+
+pf_status pf_net_connect(pf_net *n, const char *name, uint64_t incarnation, const char *kind, const char *address, int32_t flags,
+                         int64_t timeout_ns, pf_error *err) {
+  char text[300] = "";
+  pf_link_problem problem = {text, sizeof text, 0};
+  pf_link_conn *conn = NULL;
+  int64_t until = pf_now_ns() + timeout_ns;
+  const pf_link *link = known_link(kind, err);
+  if (!link) return err->code;
+  if (!name[0] || strlen(name) > 127 || !strcmp(name, n->task->name))
+    return pf_error_set(err, PF_INVALID_ARGUMENT, "a peer is another task, with a name of 1 to 127 bytes");
+  pf_peer *p = pf_net_peer(n, name);
+  int32_t there = p && p->incarnation == incarnation;
+  pf_peer_unref(p);
+  if (there) return PF_OK;
+  pf_status st = link->connect(address, flags, timeout_ns, &conn, &problem);
+  if (st) return failed(err, st, "connecting by", kind, address, text);
+  p = pf_peer_new(n, link, conn, 1);
+  if (!p) return pf_error_set(err, PF_RESOURCE_EXHAUSTED, "out of memory for a connection");
+  pf_copy_text(p->name, sizeof p->name, name, (int64_t)strlen(name));
+  p->incarnation = incarnation;
+  st = pf_net_poll_peer(n, p);
+  if (st) pf_peer_losef(p, st, "the net was closed");
+  else pf_peer_hello(p, 0);
+  st = wait_for(n, p, incarnation, until, err);
+  pf_peer_unref(p);
+  return st;
+}
+
+pf_status pf_net_disconnect(pf_net *n, const char *name, const char *why) {
+  pf_peer *p = pf_net_peer(n, name);
+  if (!p) return PF_NOT_FOUND;
+  pf_peer_bye(p, PF_UNAVAILABLE, why);
+  pf_peer_losef(p, PF_CANCELLED, "%s", why);
+  pf_peer_unref(p);
+  return PF_OK;
+}
+
+static void view(pf_peer *p, pf_peer_view *v) {
+  memset(v, 0, sizeof *v);
+  memcpy(v->name, p->name, sizeof v->name);
+  pf_copy_text(v->kind, sizeof v->kind, p->link->kind, (int64_t)strlen(p->link->kind));
+  v->incarnation = p->incarnation, v->epoch = p->epoch, v->state = pf_a32_load(&p->state), v->initiated = p->initiated;
+  v->since_ns = p->since_ns, v->bytes_in = pf_a64_load_rlx(&p->bytes_in), v->bytes_out = pf_a64_load_rlx(&p->bytes_out);
+  v->rtt_ns = pf_a64_load_rlx(&p->rtt_ns), v->clock_offset_ns = pf_a64_load_rlx(&p->clock_offset_ns);
+  v->silent_ns = pf_now_ns() - pf_a64_load_rlx(&p->last_in);
+  pthread_mutex_lock(&p->lock);
+  v->remotes = p->n_remotes, v->serving = p->n_serving;
+  pthread_mutex_unlock(&p->lock);
+  pthread_mutex_lock(&p->out);
+  v->queued = p->tensor_bytes, v->announced = p->announced, v->arena_bytes = p->arena_bytes, v->arena_used = p->arena_used;
+  pthread_mutex_unlock(&p->out);
+}
+
+int32_t pf_net_views(pf_net *n, pf_peer_view *to, int32_t room) {
+  int32_t k = 0;
+  pthread_mutex_lock(&n->lock);
+  for (pf_peer *p = n->peers; p; p = p->next, k++)
+    if (k < room) view(p, to + k);
+  pthread_mutex_unlock(&n->lock);
+  return k;
+}

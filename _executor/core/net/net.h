@@ -1,0 +1,92 @@
+/* Net: what a task says to its peers, and hears from them, without Python.  Above every floor of the core; the library is linked into
+ * the Python extension alone.
+ *
+ *   pf_net      of one task: ports, peers, plans by handle, threads (net.c)
+ *   pf_peer     one connection with one other task (peers.c): queue out, frames in, heartbeats
+ *   pf_remote   a step of a plan at a peer, seen from who asked for it (steps.c)
+ *
+ * Lock order (outermost first): pf_peer.reading, pf_net.lock, pf_peer.lock, pf_peer.out.  Nothing of tasks, rendezvous, steps or
+ * `done` functions is called with any but `reading` held.
+ */
+#ifndef PF_NET_H
+#define PF_NET_H
+#include "net/frames.h"
+
+typedef struct pf_net pf_net;
+typedef struct pf_peer pf_peer;
+
+typedef struct {
+  int64_t lease_ns;             /* silence after which a peer is lost; it is asked for a sign five times as often */
+  int64_t queue_bytes;          /* tensors that wait to be sent to a peer: who sends more waits */
+  int64_t arena_bytes;          /* memory shared with a peer, each way */
+  int64_t incoming_bytes;       /* announced tensors under way from a peer */
+  uint64_t epoch;               /* fencing number: peers of a lower one are refused, and refuse us if theirs is higher */
+  void (*lost)(void *arg, const char *name, uint64_t incarnation, const pf_error *why);   /* on the thread that tells; may be NULL */
+  void *lost_arg;
+} pf_net_options;
+
+pf_net *pf_net_new(pf_task *task, const pf_net_options *o, pf_error *err);
+void pf_net_close(pf_net *n);               /* peers hear BYE; threads end; idempotent; not from a thread of the net's own */
+void pf_net_unref(pf_net *n);
+pf_status pf_net_add_link(const pf_link *link);                             /* of the process; kept for ever */
+const pf_link *pf_net_link(const char *kind);                               /* NULL */
+pf_status pf_net_listen(pf_net *n, const char *kind, const char *address, int32_t flags, char *bound, int32_t room, pf_error *err);
+/* Returns once the peer has answered.  PF_OK at once where it is connected already. */
+pf_status pf_net_connect(pf_net *n, const char *name, uint64_t incarnation, const char *kind, const char *address, int32_t flags,
+                         int64_t timeout_ns, pf_error *err);
+pf_status pf_net_disconnect(pf_net *n, const char *name, const char *why);
+void pf_net_tell(pf_net *n, void (*fn)(void *), void *arg);                 /* fn(arg) on a thread that may wait for the GIL */
+
+pf_peer *pf_net_peer(pf_net *n, const char *name);                          /* new reference to the connected one; NULL */
+void pf_peer_unref(pf_peer *p);
+
+/* ---------------------------------------------------------------- what peers() shows */
+typedef struct {
+  char name[128], kind[16];
+  uint64_t incarnation, epoch;
+  int32_t state, initiated;
+  int64_t since_ns, bytes_in, bytes_out, queued, announced, arena_bytes, arena_used, rtt_ns, clock_offset_ns, silent_ns, remotes, serving;
+} pf_peer_view;
+enum { PF_PEER_GREETING = 0, PF_PEER_OPEN = 1, PF_PEER_LOST = 2 };
+int32_t pf_net_views(pf_net *n, pf_peer_view *to, int32_t room);            /* how many there are */
+
+/* ---------------------------------------------------------------- plans by handle, steps (steps.c) */
+/* Plans of one step, in one pool, and whose argument and result is which: argument k, plan after plan, is what the peer sends as number
+ * arg_of[k], result k what it gets as number ret_of[k].  Both lists are copied. */
+typedef struct { pf_plan **plans; const int32_t *arg_of, *ret_of; int32_t n, n_args, n_rets, n_feeds; } pf_net_plans;
+/* `drop(owner)` is called by the thread that tells, once nothing runs it any more. */
+pf_status pf_net_serve(pf_net *n, uint64_t handle, const pf_net_plans *plans, void *owner, void (*drop)(void *), pf_error *err);
+pf_status pf_net_unserve(pf_net *n, uint64_t handle);                       /* PF_NOT_FOUND */
+
+typedef struct pf_remote {
+  pf_a32 refs;
+  struct pf_remote *next;                   /* in the peer's table */
+  uint64_t call;
+  pf_step_key key;
+  pf_peer *peer;
+  pthread_mutex_t lock;
+  pthread_cond_t cond;
+  pf_a32 over;                              /* 1: status, error and rets are there */
+  pf_status status;
+  pf_error error;
+  int64_t n_rets;
+  pf_tensor **rets;
+  void (*told)(void *);                     /* NULL, or called with `object` by the thread that tells, once it is over */
+  void *object;
+} pf_remote;
+/* Lends args.  Failure: nothing was sent.  *out: one reference; with `told` one more, which the function called drops. */
+pf_status pf_net_run(pf_net *n, const char *peer, uint64_t handle, pf_step_key key, pf_tensor *const *args, int32_t n_args,
+                     int64_t timeout_ns, void (*told)(void *), void *object, pf_remote **out, pf_error *err);
+int32_t pf_remote_wait(pf_remote *r, int64_t until_ns);                     /* 1: over; the caller receives frames meanwhile */
+void pf_remote_cancel(pf_remote *r, pf_status code, const char *message);   /* the step there fails; the answer comes as ever */
+void pf_remote_unref(pf_remote *r);
+pf_status pf_net_cancel(pf_net *n, const char *peer, pf_step_key key, const pf_error *why);
+pf_status pf_net_clean(pf_net *n, const char *peer, pf_step_key key, int32_t all);
+
+/* ---------------------------------------------------------------- tensors (transfers.c) */
+/* To the rendezvous of the peer's step.  PF_OK: on its way, or in the queue; PF_PENDING: sent(arg, status) follows; sent NULL: waits
+ * for room in the queue.  Takes the tensor in any case. */
+typedef void (*pf_sent_fn)(void *arg, pf_status st);
+pf_status pf_peer_put(pf_peer *p, pf_step_key key, pf_str name, pf_tensor *take, int32_t dead, pf_sent_fn sent, void *arg,
+                      pf_error *err);
+#endif

@@ -1,0 +1,473 @@
+/* steps.c - steps of registered plans, begun by a peer's RUN and answered by DONE; and the other end of that.
+ *
+ *   asker   pf_net_run --RUN--> pf_steps_run -> pf_steps_begin -> pf_step_start     worker
+ *           pf_steps_done <----------DONE------ finish <---------- `done`
+ *
+ * The step has the frame's key in the worker's task, so CANCEL and CLEAN are that task's table's, and tensors that peers send for it
+ * find it (step_table.pyx).
+ *
+ * Invariants
+ * 1. Each RUN is answered by one DONE, or the connection is lost; then every remote of it ends with that error, and every step that the
+ *    lost peer had begun here fails with it.
+ * 2. A plan whose steps were brief of late is run at once by the thread that received the frame, if it is of the kind that can be
+ *    (start.pyx); any other goes to the plan's pool.
+ *
+ * Threads: any.
+ */
+#include "net/peer.h"
+
+enum { FEW_RETS = 16 };
+static const int64_t BRIEF_NS = 100000;
+
+/* ---------------------------------------------------------------- plans by handle */
+static pf_served **place_of(pf_net *n, uint64_t handle) {       /* lock held */
+  pf_served **at = &n->served[(handle ^ handle >> 6 ^ handle >> 17) % 64];
+  while (*at && (*at)->handle != handle) at = &(*at)->next;
+  return at;
+}
+
+static pf_served *new_served(const pf_net_plans *plans) {
+  size_t pointers = sizeof(void *) * (size_t)plans->n, args = sizeof(int32_t) * (size_t)plans->n_args;
+  pf_served *s = calloc(1, sizeof *s + pointers + args + sizeof(int32_t) * (size_t)plans->n_rets);
+  if (!s) return NULL;
+  char *behind = (char *)(s + 1);
+  memcpy(behind, plans->plans, pointers);
+  if (plans->n_args) memcpy(behind + pointers, plans->arg_of, args);
+  if (plans->n_rets) memcpy(behind + pointers + args, plans->ret_of, sizeof(int32_t) * (size_t)plans->n_rets);
+  s->plans = *plans;
+  s->plans.plans = (pf_plan **)behind;
+  s->plans.arg_of = (int32_t *)(behind + pointers);
+  s->plans.ret_of = (int32_t *)(behind + pointers + args);
+  pf_a32_store(&s->refs, 1);
+  return s;
+}
+
+pf_status pf_net_serve(pf_net *n, uint64_t handle, const pf_net_plans *plans, void *owner, void (*drop)(void *), pf_error *err) {
+  pf_served *s = new_served(plans);
+  if (!s) return pf_error_set(err, PF_RESOURCE_EXHAUSTED, "out of memory for a plan's handle");
+  s->handle = handle, s->net = n, s->owner = owner, s->drop = drop;
+  pthread_mutex_lock(&n->lock);
+  pf_served **at = place_of(n, handle);
+  pf_status st = pf_a32_load(&n->closing) ? PF_CANCELLED : *at ? PF_ALREADY_EXISTS : PF_OK;
+  if (!st) {
+    pf_net_ref(n);
+    *at = s;
+  }
+  pthread_mutex_unlock(&n->lock);
+  if (!st) return PF_OK;
+  free(s);
+  return pf_error_set(err, st, st == PF_CANCELLED ? "the net was closed" : "a plan is served under handle %llx already",
+                      (unsigned long long)handle);
+}
+
+void pf_served_unref(pf_served *s) {
+  if (!s || !pf_a32_dec_last(&s->refs)) return;
+  pf_net *n = s->net;
+  pf_net_tell(n, s->drop, s->owner);
+  free(s);
+  pf_net_unref(n);
+}
+
+pf_status pf_net_unserve(pf_net *n, uint64_t handle) {
+  pthread_mutex_lock(&n->lock);
+  pf_served **at = place_of(n, handle), *s = *at;
+  if (s) *at = s->next;
+  pthread_mutex_unlock(&n->lock);
+  pf_served_unref(s);
+  return s ? PF_OK : PF_NOT_FOUND;
+}
+
+static pf_served *served(pf_net *n, uint64_t handle) {
+  pthread_mutex_lock(&n->lock);
+  pf_served *s = *place_of(n, handle);
+  if (s) pf_a32_add_rlx(&s->refs, 1);
+  pthread_mutex_unlock(&n->lock);
+  return s;
+}
+
+/* ---------------------------------------------------------------- the worker's end */
+static void answer(pf_peer *p, pf_step_key key, uint64_t call, pf_status st, const pf_error *err, pf_tensor **rets, int32_t n) {
+  uint8_t memory[1024];
+  pf_net_out o = {.p = memory, .room = sizeof memory};
+  pf_net_arenas arenas = pf_peer_arenas(p);
+  pf_error why;
+  for (int32_t k = 0; !st && k < n; k++) {
+    pf_error_clear(&why);
+    st = pf_net_tensor_check(rets[k], &why);
+    if (st) err = &why;
+  }
+  pf_put_head(&o, PF_NET_DONE, 0, key, p->net->o.epoch);
+  pf_put64(&o, call);
+  if (st) {
+    if (err) why = *err;
+    else pf_error_clear(&why);
+    if (!why.task[0]) pf_copy_text(why.task, sizeof why.task, p->net->task->name, (int64_t)strlen(p->net->task->name));
+    pf_net_put_error(&o, st, &why);
+  } else {
+    pf_put32(&o, 0), pf_put32(&o, (uint32_t)n);
+    for (int32_t k = 0; k < n; k++) pf_net_put_tensor(&o, rets[k], 0, arenas.self ? &arenas : NULL);
+  }
+  pf_put_end(&o);
+  pf_peer_send(p, &o);
+}
+
+static void list(pf_serving *s) {
+  pf_peer *p = s->peer;
+  pthread_mutex_lock(&p->lock);
+  s->prev = NULL, s->next = p->serving;
+  if (p->serving) p->serving->prev = s;
+  p->serving = s;
+  p->n_serving++;
+  s->listed = 1;
+  pthread_mutex_unlock(&p->lock);
+}
+
+static void unlist(pf_serving *s) {
+  pf_peer *p = s->peer;
+  pthread_mutex_lock(&p->lock);
+  if (s->listed) {
+    if (s->prev) s->prev->next = s->next;
+    else p->serving = s->next;
+    if (s->next) s->next->prev = s->prev;
+    p->n_serving--;
+  }
+  pthread_mutex_unlock(&p->lock);
+}
+
+/* It is over, in one way or another. */
+static void finish(pf_serving *s, pf_status st, const pf_error *err, pf_tensor **rets) {
+  pf_tensor *few[FEW_RETS], **ordered = few;
+  pf_error why;
+  int32_t n = st ? 0 : s->s->plans.n_rets;
+  int64_t ns = pf_now_ns() - s->began_ns, of_late = pf_a64_load_rlx(&s->s->run_ns);
+  pf_a64_store_rlx(&s->s->run_ns, of_late + (ns - of_late) / 4);
+  unlist(s);
+  if (n > FEW_RETS) ordered = malloc(sizeof *ordered * (size_t)n);
+  if (!ordered) {
+    pf_error_clear(&why);
+    st = pf_error_set(&why, PF_RESOURCE_EXHAUSTED, "out of memory for a step's results");
+    err = &why;
+  }
+  for (int32_t k = 0; ordered && k < n; k++) ordered[s->s->plans.ret_of[k]] = rets[k];
+  answer(s->peer, s->key, s->call, st, err, ordered, n);
+  for (int32_t k = 0; k < n; k++) pf_tensor_unref(rets[k]);
+  if (ordered != few) free(ordered);
+  pf_served_unref(s->s);
+  pf_peer_unref(s->peer);
+  free(s);
+}
+
+static void step_done(void *arg, pf_status st, const pf_error *err, pf_tensor **take_rets) { finish(arg, st, err, take_rets); }
+
+void pf_steps_begin(pf_serving *s) {
+  const pf_net_plans *plans = &s->s->plans;
+  pf_error err;
+  pf_start_options o = {.timeout_ns = s->timeout_ns, .task = s->peer->net->task, .key = s->key};
+  o.here = pf_a64_load_rlx(&s->s->run_ns) < BRIEF_NS;
+  pf_error_clear(&err);
+  s->began_ns = pf_now_ns();
+  list(s);
+  if (pf_peer_is(s->peer, PF_PEER_LOST)) {      /* it may have been listed too late to be told */
+    for (int32_t k = 0; k < s->n_args; k++) pf_tensor_unref(s->args[k]);
+    finish(s, PF_CANCELLED, NULL, NULL);
+    return;
+  }
+  pf_status st = pf_step_start(plans->plans, plans->n, s->args, &o, step_done, s, NULL, &err);
+  if (st) finish(s, st, &err, NULL);
+}
+
+static int32_t fits(const pf_shape *want, const pf_tensor *t) {
+  if (want->ndim < 0) return 1;
+  if (want->ndim != t->m.dl_tensor.ndim) return 0;
+  for (int32_t k = 0; k < want->ndim; k++)
+    if (want->dims[k] >= 0 && want->dims[k] != t->m.dl_tensor.shape[k]) return 0;
+  return 1;
+}
+
+/* What the peer sent, up to n; what is amiss is said in err, and what the frame breaks in the status. */
+static pf_status take_feeds(pf_peer *p, pf_net_in *b, pf_tensor **feeds, int32_t n, pf_error *err) {
+  pf_net_arenas arenas = pf_peer_arenas(p);
+  for (int32_t k = 0; k < n; k++) {
+    int32_t dead = 0;
+    pf_error broken;
+    pf_error_clear(&broken);
+    pf_status st = pf_net_get_tensor(b, arenas.self ? &arenas : NULL, &feeds[k], &dead, &broken);
+    if (dead) st = PF_DATA_LOSS;
+    if (st) pf_error_set(err, st, "argument %d: %.4000s", k, broken.message);
+    if (st) return st == PF_DATA_LOSS ? st : PF_OK;
+  }
+  return PF_OK;
+}
+
+/* Each plan's arguments, as it wants them. */
+static void give_args(const pf_net_plans *all, pf_tensor **feeds, pf_serving *s, pf_error *err) {
+  for (int32_t j = 0; j < all->n; j++) {
+    const pf_plan *plan = all->plans[j];
+    for (uint32_t k = 0; k < plan->n_args; k++) {
+      int32_t number = all->arg_of[s->n_args];
+      pf_tensor *t = feeds[number];
+      if (t->type != plan->arg_type[k])
+        pf_error_set(err, PF_INVALID_ARGUMENT, "argument %d of the plan ('%.*s') is of type %s, a peer sent %s", number,
+                     (int)plan->arg_name[k].len, plan->arg_name[k].data, pf_type_name(plan->arg_type[k]), pf_type_name(t->type));
+      else if (!fits(plan->arg_shape + k, t))
+        pf_error_set(err, PF_INVALID_ARGUMENT, "argument %d of the plan ('%.*s') has another shape than what a peer sent", number,
+                     (int)plan->arg_name[k].len, plan->arg_name[k].data);
+      pf_tensor_ref(t);
+      s->args[s->n_args++] = t;
+    }
+  }
+}
+
+static void drop_serving(pf_serving *s) {
+  for (int32_t k = 0; s && k < s->n_args; k++) pf_tensor_unref(s->args[k]);
+  free(s);
+}
+
+/* A step of the plans with what the frame holds; NULL: err, or the status, says why. */
+static pf_serving *with_args(pf_peer *p, pf_net_in *b, const pf_net_plans *plans, pf_status *st, pf_error *err) {
+  pf_tensor *few[FEW_RETS] = {NULL}, **feeds = plans->n_feeds > FEW_RETS ? calloc((size_t)plans->n_feeds, sizeof *feeds) : few;
+  pf_serving *s = feeds ? calloc(1, sizeof *s + sizeof(void *) * (size_t)plans->n_args) : NULL;
+  if (!s) pf_error_set(err, PF_RESOURCE_EXHAUSTED, "out of memory for a step");
+  else *st = take_feeds(p, b, feeds, plans->n_feeds, err);
+  if (!*st && !err->code) give_args(plans, feeds, s, err);
+  for (int32_t k = 0; feeds && k < plans->n_feeds; k++) pf_tensor_unref(feeds[k]);
+  if (feeds != few) free(feeds);
+  if (!*st && !err->code) return s;
+  drop_serving(s);
+  return NULL;
+}
+
+pf_status pf_steps_run(pf_peer *p, const pf_net_head *h, pf_net_in *b, pf_serving **out) {
+  pf_step_key key = {h->session, h->step};
+  uint64_t call = pf_get64(b), handle = pf_get64(b);
+  int64_t timeout_ns = (int64_t)pf_get64(b);
+  uint32_t n = pf_get32(b);
+  pf_get32(b);
+  pf_error err;
+  pf_error_clear(&err);
+  pf_status st = PF_OK;
+  if (b->bad || timeout_ns < 0) return PF_DATA_LOSS;
+  pf_served *plan = served(p->net, handle);
+  if (!plan) pf_error_set(&err, PF_NOT_FOUND, "%s has no plan under handle %llx", p->net->task->name, (unsigned long long)handle);
+  else if ((uint32_t)plan->plans.n_feeds != n)
+    pf_error_set(&err, PF_INVALID_ARGUMENT, "the plan takes %d arguments, a peer sent %u", plan->plans.n_feeds, n);
+  pf_serving *s = plan && !err.code ? with_args(p, b, &plan->plans, &st, &err) : NULL;
+  if (!s) {
+    pf_served_unref(plan);
+    if (!st) answer(p, key, call, err.code, &err, NULL, 0);
+    return st;
+  }
+  s->s = plan, s->call = call, s->key = key, s->timeout_ns = timeout_ns, s->peer = p;
+  pf_peer_ref(p);
+  *out = s;
+  return PF_OK;
+}
+
+pf_status pf_steps_cancel(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
+  pf_error why;
+  if (pf_net_get_error(b, &why) == PF_DATA_LOSS && b->bad) return PF_DATA_LOSS;
+  pf_task_fail(p->net->task, (pf_step_key){h->session, h->step}, &why);
+  return PF_OK;
+}
+
+/* ---------------------------------------------------------------- the asker's end */
+void pf_remote_unref(pf_remote *r) {
+  if (!r || !pf_a32_dec_last(&r->refs)) return;
+  for (int64_t k = 0; k < r->n_rets; k++) pf_tensor_unref(r->rets ? r->rets[k] : NULL);
+  free(r->rets);
+  pthread_mutex_destroy(&r->lock);
+  pthread_cond_destroy(&r->cond);
+  pf_peer_unref(r->peer);
+  free(r);
+}
+
+/* Takes the table's reference. */
+static void land(pf_remote *r, pf_status st, const pf_error *err) {
+  pthread_mutex_lock(&r->lock);
+  r->status = st;
+  if (st) {
+    r->error = *err;
+    r->error.code = st;
+  }
+  pf_a32_store(&r->over, 1);
+  pthread_cond_broadcast(&r->cond);
+  pthread_mutex_unlock(&r->lock);
+  if (r->told) pf_net_tell(r->peer->net, r->told, r->object);
+  pf_remote_unref(r);
+}
+
+static pf_remote *taken_out(pf_peer *p, uint64_t call) {
+  pthread_mutex_lock(&p->lock);
+  pf_remote **at = &p->remotes[call % PF_NET_REMOTE_BUCKETS];
+  while (*at && (*at)->call != call) at = &(*at)->next;
+  pf_remote *r = *at;
+  if (r) {
+    *at = r->next;
+    p->n_remotes--;
+  }
+  pthread_mutex_unlock(&p->lock);
+  return r;
+}
+
+static pf_status take_rets(pf_peer *p, pf_net_in *b, pf_remote *r, pf_error *err) {
+  pf_net_arenas arenas = pf_peer_arenas(p);
+  uint32_t n = pf_get32(b);
+  if (b->bad || n > b->n / 24) return pf_error_set(err, PF_DATA_LOSS, "a peer sent results that are none");
+  r->rets = calloc((size_t)n + 1, sizeof(void *));
+  if (!r->rets) return pf_error_set(err, PF_RESOURCE_EXHAUSTED, "out of memory for a step's results");
+  for (uint32_t k = 0; k < n; k++) {
+    int32_t dead = 0;
+    pf_status st = pf_net_get_tensor(b, arenas.self ? &arenas : NULL, &r->rets[k], &dead, err);
+    if (!st && dead) st = pf_error_set(err, PF_DATA_LOSS, "a peer sent a dead result");
+    if (st) return st;
+    r->n_rets = k + 1;
+  }
+  return PF_OK;
+}
+
+pf_status pf_steps_done(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
+  uint64_t call = pf_get64(b);
+  pf_error err;
+  pf_error_clear(&err);
+  if (b->bad) return PF_DATA_LOSS;
+  pf_remote *r = taken_out(p, call);
+  if (!r) return PF_OK;                         /* answered already */
+  pf_status st = PF_DATA_LOSS;
+  if (b->n >= 4 && pf_le32(b->p) == 0) {
+    pf_get32(b);
+    st = take_rets(p, b, r, &err);
+  } else {
+    st = pf_net_get_error(b, &err);
+  }
+  land(r, st, &err);
+  return st == PF_DATA_LOSS && b->bad ? PF_DATA_LOSS : PF_OK;
+}
+
+static void put_run(pf_net_out *o, pf_remote *r, uint64_t handle, pf_tensor *const *args, int32_t n, int64_t timeout_ns) {
+  pf_net_arenas arenas = pf_peer_arenas(r->peer);
+  pf_put_head(o, PF_NET_RUN, 0, r->key, r->peer->net->o.epoch);
+  pf_put64(o, r->call), pf_put64(o, handle), pf_put64(o, (uint64_t)timeout_ns), pf_put32(o, (uint32_t)n), pf_put32(o, 0);
+  for (int32_t k = 0; k < n; k++) pf_net_put_tensor(o, args[k], 0, arenas.self ? &arenas : NULL);
+  pf_put_end(o);
+}
+
+static void enter(pf_peer *p, pf_remote *r) {
+  pthread_mutex_lock(&p->lock);
+  r->call = ++p->calls;
+  r->next = p->remotes[r->call % PF_NET_REMOTE_BUCKETS];
+  p->remotes[r->call % PF_NET_REMOTE_BUCKETS] = r;
+  p->n_remotes++;
+  pthread_mutex_unlock(&p->lock);
+}
+
+static pf_status unconnected(pf_error *err, const char *peer) {
+  pf_copy_text(err->task, sizeof err->task, peer, (int64_t)strlen(peer));
+  return pf_error_set(err, PF_UNAVAILABLE, "there is no connection with %.127s", peer);
+}
+
+pf_status pf_net_run(pf_net *n, const char *peer, uint64_t handle, pf_step_key key, pf_tensor *const *args, int32_t n_args,
+                     int64_t timeout_ns, void (*told)(void *), void *object, pf_remote **out, pf_error *err) {
+  uint8_t memory[2048];
+  pf_net_out o = {.p = memory, .room = sizeof memory};
+  for (int32_t k = 0; k < n_args; k++) {
+    pf_status st = pf_net_tensor_check(args[k], err);
+    if (st) return st;
+  }
+  pf_peer *p = pf_net_peer(n, peer);
+  if (!p) return unconnected(err, peer);
+  pf_remote *r = calloc(1, sizeof *r);
+  if (!r) {
+    pf_peer_unref(p);
+    return pf_error_set(err, PF_RESOURCE_EXHAUSTED, "out of memory for a step");
+  }
+  pf_a32_store(&r->refs, 2);                    /* the caller's, the table's */
+  r->key = key, r->peer = p, r->told = told, r->object = object;
+  pthread_mutex_init(&r->lock, NULL);
+  pf_cond_init(&r->cond);
+  enter(p, r);
+  put_run(&o, r, handle, args, n_args, timeout_ns);
+  *out = r;
+  pf_peer_send(p, &o);
+  if (pf_peer_is(p, PF_PEER_LOST)) pf_steps_lost(p);    /* it may have been entered too late */
+  return PF_OK;
+}
+
+int32_t pf_remote_wait(pf_remote *r, int64_t until_ns) {
+  while (!pf_a32_load(&r->over) && pf_now_ns() < until_ns) {
+    if (pf_peer_poll(r->peer, &r->over, until_ns)) continue;
+    pthread_mutex_lock(&r->lock);
+    if (!pf_a32_load(&r->over)) pf_cond_wait_until(&r->cond, &r->lock, pf_min64(until_ns, pf_now_ns() + 2000000));
+    pthread_mutex_unlock(&r->lock);
+  }
+  return pf_a32_load(&r->over);
+}
+
+static void send_cancel(pf_peer *p, pf_step_key key, const pf_error *why) {
+  uint8_t memory[1024];
+  pf_net_out o = {.p = memory, .room = sizeof memory};
+  pf_put_head(&o, PF_NET_CANCEL, 0, key, p->net->o.epoch);
+  pf_net_put_error(&o, why->code, why);
+  pf_put_end(&o);
+  pf_peer_send(p, &o);
+}
+
+void pf_remote_cancel(pf_remote *r, pf_status code, const char *message) {
+  pf_error why;
+  pf_error_clear(&why);
+  pf_error_set(&why, code, "%s", message);
+  if (!pf_a32_load(&r->over)) send_cancel(r->peer, r->key, &why);
+}
+
+pf_status pf_net_cancel(pf_net *n, const char *peer, pf_step_key key, const pf_error *why) {
+  pf_peer *p = pf_net_peer(n, peer);
+  if (!p) return PF_UNAVAILABLE;
+  send_cancel(p, key, why);
+  pf_peer_unref(p);
+  return PF_OK;
+}
+
+pf_status pf_net_clean(pf_net *n, const char *peer, pf_step_key key, int32_t all) {
+  uint8_t memory[64];
+  pf_net_out o = {.p = memory, .room = sizeof memory};
+  pf_peer *p = pf_net_peer(n, peer);
+  if (!p) return PF_UNAVAILABLE;
+  pf_put_head(&o, PF_NET_CLEAN, all ? PF_NET_ALL : 0, key, n->o.epoch);
+  pf_put_end(&o);
+  pf_peer_send(p, &o);
+  pf_peer_unref(p);
+  return PF_OK;
+}
+
+/* ---------------------------------------------------------------- the peer is lost */
+static pf_step_key *keys_of(pf_peer *p, int64_t *count) {
+  int64_t k = 0;
+  pthread_mutex_lock(&p->lock);
+  pf_step_key *keys = p->n_serving ? malloc(sizeof *keys * (size_t)p->n_serving) : NULL;
+  for (pf_serving *s = keys ? p->serving : NULL; s; s = s->next) keys[k++] = s->key;
+  pthread_mutex_unlock(&p->lock);
+  *count = k;
+  return keys;
+}
+
+void pf_steps_lost(pf_peer *p) {
+  pf_remote *all = NULL;
+  int64_t count;
+  pthread_mutex_lock(&p->lock);
+  for (int k = 0; k < PF_NET_REMOTE_BUCKETS; k++)
+    while (p->remotes[k]) {
+      pf_remote *r = p->remotes[k];
+      p->remotes[k] = r->next;
+      r->next = all;
+      all = r;
+    }
+  p->n_remotes = 0;
+  pthread_mutex_unlock(&p->lock);
+  while (all) {
+    pf_remote *r = all;
+    all = r->next;
+    land(r, p->why.code, &p->why);
+  }
+  pf_step_key *keys = keys_of(p, &count);
+  for (int64_t k = 0; k < count; k++) pf_task_fail(p->net->task, keys[k], &p->why);
+  free(keys);
+}

@@ -1,0 +1,15 @@
+"""A server in a process of its own: python serve.py tensorflow|pyflow SPEC JOB TASK."""
+import importlib
+import json
+import sys
+
+
+def main(package, spec, job, task):
+    tf = importlib.import_module("pyflow" if package == "pyflow" else "tensorflow.compat.v1")
+    server = tf.train.Server(json.loads(spec), job_name=job, task_index=int(task))
+    print("ready", flush=True)
+    server.join()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
