@@ -318,6 +318,12 @@ class SessionLink:
         for worker in self._others():
             self._ask(worker, streams=data, set=True)
 
+    def seek(self, position, shard, everywhere=False):
+        """As State.seek of the own task; everywhere: of all tasks in use."""
+        self.tasks.own.session_state(self.number).seek(position, shard)
+        for worker in self._others() if everywhere else ():
+            self._ask(worker, seek=True, position=position, shard=shard)
+
     def kept(self, name):
         """As State.kept, wherever it is."""
         found = self.state.kept(name)
