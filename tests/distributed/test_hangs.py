@@ -18,7 +18,7 @@ from chrome_flows import check_flows
 
 import pyflow as tf
 from pyflow import timeline
-from pyflow.distributed import look, why
+from pyflow.distributed import look, probe, why
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DEADLINE = 900                          # milliseconds
@@ -110,6 +110,8 @@ class Play:
     def stop(self, task):
         process, self.stopped = self.cluster.processes[task], True
         process.send_signal(signal.SIGSTOP)
+        while probe.state_of(process.pid) != "T":
+            time.sleep(0.001)
         self.afterwards.append(lambda: process.send_signal(signal.SIGCONT))
 
     def aside(self, run):
