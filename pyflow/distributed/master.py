@@ -24,7 +24,7 @@ import weakref
 from pyflow.distributed import (clocks, look, messages, remote_worker, tensors, tracing, why,
                                 worker_service)
 from pyflow.distributed import worker as worker_lib
-from pyflow.framework import errors
+from pyflow.framework import errors, protos
 from pyflow.framework.device import DeviceSpec, parsed
 from pyflow.passes import partition_split, place, wire
 from pyflow.passes.options import Options as Rewrites
@@ -92,7 +92,7 @@ class Place:
 
     def open(self, session, deterministic, partitions, costs, inspect):
         """The session's Opened."""
-        executor, config = runtime.start(), session._config
+        executor, config = runtime.start(), _merged(session._config, self._tasks.own.config)
         link = SessionLink(self, self._tasks, config)
         if hasattr(session, "_lose"):
             link.on_lost = weakref.WeakMethod(session._lose)
@@ -118,6 +118,18 @@ class Place:
                 failed.append(f"{task}: {problem.message}")
         if failed:
             _log.warning("containers were not reset at %s", "; ".join(failed))
+
+
+def _merged(config, server):
+    """A session's ConfigProto, with what its server's own says, which counts (TF:
+    GrpcServer::Init)."""
+    if server is None or not server.ByteSize():
+        return config
+    found = protos.ConfigProto()
+    if config is not None:
+        found.CopyFrom(config)
+    found.MergeFrom(server)
+    return found
 
 
 class SessionLink:
@@ -222,12 +234,13 @@ class SessionLink:
         if closed:
             step.cancel("the session was closed")
 
-    def over(self, step, number, workers):
-        """A step is over everywhere, or given up: what it left behind is to go."""
+    def over(self, step, number, workers, at_once=False):
+        """A step is over everywhere, or given up: what it left behind is to go, with the next call
+        of each worker or at once."""
         with self._lock:
             self._running.discard(step)
         for worker in workers:
-            if worker is self.tasks.own or worker.local:
+            if worker.local or at_once:
                 worker.clean(self.number, [number])
             else:
                 with self._lock:
@@ -284,6 +297,14 @@ class SessionLink:
         with self._lock:
             self._to_clean.clear()
 
+    def abandon(self):
+        """Ends the session on another thread: for finalisers, which run within anything."""
+        threading.Thread(target=self._end, name="pyflow-close", daemon=True).start()
+
+    def _end(self):
+        self.cancel("the session was closed")
+        self.close()
+
     def streams(self):
         """As State.streams, of all tasks in use."""
         found = [self.state.streams()]
@@ -296,6 +317,12 @@ class SessionLink:
         self.state.set_streams(data)
         for worker in self._others():
             self._ask(worker, streams=data, set=True)
+
+    def seek(self, position, shard, everywhere=False):
+        """As State.seek of the own task; everywhere: of all tasks in use."""
+        self.tasks.own.session_state(self.number).seek(position, shard)
+        for worker in self._others() if everywhere else ():
+            self._ask(worker, seek=True, position=position, shard=shard)
 
     def kept(self, name):
         """As State.kept, wherever it is."""
@@ -327,8 +354,7 @@ class Compiler(plans.Compiler):
         self.link = link
         self.client = worker_lib.PROCESS            # where the graph's Python functions are
         self._config, self._asked = config, {link.tasks.own.name}
-        self._own_devices = devices_lib.open_devices(runtime.executor(), config,
-                                                     link.tasks.own.task)
+        self._own_devices = link.tasks.own.devices()
         self._remote_devices, self._seen_revision = [], None
         super().__init__(graph, link.state, pool,
                          self._combined(), bool(getattr(config, "allow_soft_placement", False)),
@@ -384,8 +410,9 @@ class Compiler(plans.Compiler):
         if status.kernels_digest != self.link.tasks.own.kernels_digest():
             table = worker.kernel_table() if worker.local else KernelTable(worker.kernels())
         number = devices_lib.as_int64(status.incarnation)
+        rank = self.link.visible().index(task)          # whatever it is asked for first
         return [Device(d.name, d.priority, core_name=d.core_name, kernels=table,
-                       incarnation=number) for d in status.device]
+                       incarnation=number, rank=rank) for d in status.device]
 
     def _named(self):
         """The tasks that the graph's nodes ask for, of those the session sees."""
@@ -670,7 +697,8 @@ class ClusterStep:
             last = self._left == 0
             self._cond.notify_all()
         if last:
-            self._link.over(self, self.number, [p.worker for p in self._parts])
+            self._link.over(self, self.number, [p.worker for p in self._parts],
+                            self._failure is not None)
 
     def _fail(self, failure, part=None):
         """The first failure ends the other partitions; a cause wins over its consequences."""
@@ -726,7 +754,7 @@ class ClusterStep:
             self._late()
             return self.wait(timeout)
         if self._given_up:
-            self._link.over(self, self.number, [p.worker for p in self._parts])
+            self._link.over(self, self.number, [p.worker for p in self._parts], True)
         return True
 
     def _late(self):
