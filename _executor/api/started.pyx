@@ -65,7 +65,7 @@ cdef class Started:
         if self.l == NULL:
             return
         with nogil:
-            if self.l.over == 0:
+            if not wait_for(self.l, 0):
                 pf_started_cancel(self.h, PF_CANCELLED, b"nobody waits for the step any more")
             wait_for(self.l, -1)
         for k in range(self.l.n_rets):
@@ -88,7 +88,7 @@ cdef class Started:
 
     def done(self):
         """The step is over: `result` will not wait."""
-        return self.l.over != 0
+        return wait_for(self.l, 0) != 0
 
     def cancel(self):
         """Soon; `result` raises CancelledError then, unless the step ended before."""
@@ -99,13 +99,14 @@ cdef class Started:
         """Until the step is over, at most `timeout` seconds; whether it is.  Signal handlers run meanwhile."""
         cdef int64_t until = -1 if timeout is None else pf_now_ns() + <int64_t>(timeout * 1e9)
         cdef int64_t slice
+        cdef int32_t over
         while True:
             slice = pf_now_ns() + 50000000
             if until >= 0:
                 slice = min(slice, until)
             with nogil:
-                wait_for(self.l, slice)
-            if self.l.over:
+                over = wait_for(self.l, slice)
+            if over:
                 return True
             PyErr_CheckSignals()
             if 0 <= until <= pf_now_ns():
@@ -133,16 +134,20 @@ cdef class Started:
         free(rets)
         return out
 
-cdef void wait_for(pf_landing* l, int64_t until) noexcept nogil:
+cdef int32_t wait_for(pf_landing* l, int64_t until) noexcept nogil:
+    """Whether the step is over by then, as the lock shows it: what it left may be read.  until: -1 for ever, 0 not at all."""
+    cdef int32_t over
     pthread_mutex_lock(&l.lock)
-    while not l.over:
+    while not l.over and until:
         if until < 0:
             pthread_cond_wait(&l.cond, &l.lock)
         else:
             pf_cond_wait_until(&l.cond, &l.lock, until)
             if pf_now_ns() >= until:
                 break
+    over = l.over
     pthread_mutex_unlock(&l.lock)
+    return over
 
 cdef Started begin(tuple keep, pf_plan** plans, int n, tuple arg_numbers, tuple order, object feeds, int64_t timeout_ms,
                    Rendezvous rendezvous, callback, Task task, session, step, Trace trace):

@@ -26,6 +26,7 @@ cdef void failed_in_python(pf_error* err, e):
     cdef bytes text = (e.message if known else "%s: %s" % (type(e).__name__, e)).encode()[:3000]
     cdef const char* message = text
     pf_error_set(err, e.code if known else PF_UNAVAILABLE, b"%s", message)
+    err.derived = known and e.derived
 
 cdef pf_status hand_to_python(void* arg, pf_step_key key, pf_str name, pf_tensor* take, int32_t dead, pf_error* err) noexcept nogil:
     """A route over a function."""
@@ -42,6 +43,27 @@ cdef void drop_python(void* arg) noexcept nogil:
     with gil:
         if not pf_host_ended():
             Py_DECREF(<object>arg)
+
+cdef tuple GLANCES = ("", "step", "key", "run", "call", "block", "node")
+
+cdef list rows_of(pf_glance* g):
+    cdef list found = []
+    cdef const pf_glance_row* row
+    cdef const char* text
+    cdef int64_t at = 0
+    cdef int k
+    while at < g.n:
+        row = <const pf_glance_row*>(g.data + at)
+        text = g.data + at + sizeof(pf_glance_row)
+        texts = []
+        for k in range(3):
+            texts.append(text[:row.text[k]].decode("utf-8", "replace"))
+            text += row.text[k]
+        found.append((GLANCES[row.kind], row.session, row.step, row.id, row.age_ns / 1e9, row.a, row.b, *texts))
+        at += row.size
+    if g.cut:
+        found.append(("cut", 0, 0, 0, 0.0, 0, 0, "", "", ""))
+    return found
 
 @cython.final
 cdef class Task:
@@ -175,11 +197,26 @@ cdef class Task:
         pthread_mutex_unlock(&self.t.lock)
 
     def counts(self):
-        """{"open", "early", "gone": steps in the table, "early_bytes"}."""
+        """{"open", "early", "gone": steps in the table, "early_bytes"; "ended": partitions of steps so far}."""
         cdef dict found
         pthread_mutex_lock(&self.t.lock)
-        found = {"open": self.t.n_open, "early": self.t.n_early, "gone": self.t.n_gone, "early_bytes": self.t.early_bytes}
+        found = {"open": self.t.n_open, "early": self.t.n_early, "gone": self.t.n_gone, "early_bytes": self.t.early_bytes, "ended": self.t.n_ended}
         pthread_mutex_unlock(&self.t.lock)
+        return found
+
+    def glance(self):
+        """What the task's steps wait for now: [(kind, session, step, id, seconds, a, b, text, text, text)], kinds and numbers as in
+        core/host/host.h and core/step/waiting.pyx; ("cut", ...) last if there was more than fits."""
+        cdef pf_glance g
+        cdef list found
+        memset(&g, 0, sizeof(g))
+        with nogil:
+            pf_task_glance(self.t, &g)
+            pf_watch_glance(self.t, &g)
+        try:
+            found = rows_of(&g)
+        finally:
+            pf_glance_free(&g)
         return found
 
     def reset_containers(self, names=()):

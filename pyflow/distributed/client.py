@@ -238,7 +238,7 @@ class Compiled:
 
     def run(self, args, timeout_ms=0, trace=None, keep=False):
         """The fetches' values.  Raises StepError."""
-        if self._linked and trace is None:
+        if self._linked and trace is None and not timeout_ms:
             return self._run_linked(args, timeout_ms)
         request = messages.RunCallableRequest(
             callable=self._number, timeout_ms=timeout_ms, trace=3 if trace is not None else 0,

@@ -20,6 +20,7 @@ from pyflow.session import runtime
 
 KINDS = ("unix", "tcp")
 CONNECT_SECONDS = 5.0
+LARGEST = 1 << 32                       # bytes of a tensor that is not shared, and of all under way
 _log = logging.getLogger("pyflow")
 
 
@@ -54,7 +55,8 @@ class Links:
         self._lock, self._failed = threading.Lock(), set()
         if not self.kinds:
             return
-        self.net = runtime.executor().Net(worker.task, lease=lease, epoch=epoch, lost=lost)
+        self.net = runtime.executor().Net(worker.task, lease=lease, epoch=epoch, lost=lost,
+                                            incoming_bytes=LARGEST)
         for kind in self.kinds if listen else ():
             try:
                 address = self.net.listen(kind, "" if kind == "unix" else f"{host}:0",

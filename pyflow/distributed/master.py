@@ -21,7 +21,8 @@ import threading
 import time
 import weakref
 
-from pyflow.distributed import messages, remote_worker, tensors, worker_service
+from pyflow.distributed import (clocks, look, messages, remote_worker, tensors, tracing, why,
+                                worker_service)
 from pyflow.distributed import worker as worker_lib
 from pyflow.framework import errors, protos
 from pyflow.framework.device import DeviceSpec, parsed
@@ -33,7 +34,9 @@ from pyflow.session import devices as devices_lib
 from pyflow.session import evaluate, failures, metadata, plans, runtime, targets
 
 GRACE = 5.0                     # seconds in which the other tasks of a failed step should end it
-_PATIENCE = 1.0                 # beyond a step's own deadline, for the answer
+LATE_GRACE = 1.0                # the same where the step's deadline has passed
+BACKSTOP_MS = 5000              # beyond a step's own deadline, a worker ends its part by itself
+ASKING = 0.3                    # seconds for a task to say what it waits for, when a deadline passes
 _log = logging.getLogger("pyflow")
 _NO_WIRE = frozenset(("resource", "variant"))
 
@@ -45,6 +48,7 @@ class Tasks:
 
     def __init__(self, worker, addresses, connect):
         self.own, self.addresses, self._connect = worker, addresses, connect
+        self.channels = None            # the server's to set
         self._lock, self._found = threading.Lock(), {worker.name: worker}
 
     def names(self):
@@ -65,6 +69,13 @@ class Tasks:
             if self._found.get(task) is worker and worker is not self.own:
                 del self._found[task]
                 worker.close()
+
+    def woken(self, task):
+        """It has just begun to listen: who waits for it asks again at once."""
+        with self._lock:
+            found = self._found.get(task)
+        if found is not None and not found.local:
+            found.wake()
 
     def known(self):
         """The workers asked for so far."""
@@ -134,6 +145,7 @@ class SessionLink:
         self._opened, self._lock = {}, threading.Lock()
         self._steps = itertools.count(1)
         self._running, self._to_clean, self._closed = set(), {}, False
+        self._graph, self._origins = None, {}
         self.on_lost = lambda: None     # returns who is to hear why it was lost, or None
         self._dropped = []                          # [(worker, number of a graph)]
         tasks.own.open_session(self.number, self.isolate)
@@ -182,6 +194,32 @@ class SessionLink:
         """Those in use."""
         with self._lock:
             return list(self._opened.values())
+
+    # ------------------------------------------------------------ what is known of it
+
+    def remember(self, graph, origins):
+        """A plan of this graph was made; origins: {node that a pass made: Operation it serves}."""
+        with self._lock:
+            if self._graph is not graph:
+                self._graph, self._origins = graph, {}
+            self._origins.update(origins)
+
+    def graphs(self):
+        """[(Graph, origins)] of what runs here."""
+        with self._lock:
+            return [] if self._graph is None else [(self._graph, dict(self._origins))]
+
+    def running(self):
+        """The steps that are not over."""
+        with self._lock:
+            return list(self._running)
+
+    def asker(self, patience):
+        """A look.Asker for the tasks that the session sees."""
+        own = self.tasks.own
+        addresses = {t: self.tasks.addresses.get(t, "") for t in self.visible()}
+        return look.Asker(addresses, self.tasks.channels,
+                          {own.name: worker_service.WorkerService(own)}, patience)
 
     # ------------------------------------------------------------ steps
 
@@ -390,8 +428,9 @@ class Compiler(plans.Compiler):
         own = self.link.tasks.own.name
         tasks = {partition_split.partition_name(n.device) for n in graph.nodes}
         check_edges(graph, self._foreign(tasks))
+        names = [ret.inputs[0][0].name for ret in graph.rets]
         if tasks <= {own}:
-            return super()._cut_and_compile(graph, work, dump)
+            return self._own_plan(super()._cut_and_compile(graph, work, dump), graph, names)
         parts = partition_split.split(graph, "task", work.waits, work.incarnation, link_between)
         compiled, graphs, origins, steps = None, [], {}, []
         for number, part in enumerate(parts):
@@ -410,9 +449,27 @@ class Compiler(plans.Compiler):
                 steps.append(Part(worker, None, graph_number, part, types))
             graphs.append(data)
             origins.update(own_origins)
-        whole = ClusterPlan(self.link, steps)
+        self.link.remember(self.graph, origins)
+        whole = ClusterPlan(self.link, steps, names)
         return plans.Compiled(whole, self.graph, origins, graphs[0], self.options.get("debug", 0),
                               graphs)
+
+    def _own_plan(self, compiled, graph, names):
+        """A plan of this process alone; a run with a deadline is a step that others see, too."""
+        self.link.remember(self.graph, compiled.origins)
+        if compiled.observed or not hasattr(compiled.plan, "trace_table"):
+            return compiled
+        whole = partition_split.Part(self.link.tasks.own.name, graph, range(len(graph.args)),
+                                     range(len(graph.rets)))
+        timed = ClusterPlan(self.link, [Part(self.link.tasks.own, compiled.plan, 0, whole, ())], names)
+        plain = compiled.run
+
+        def run(feeds=(), timeout_ms=0, cancel=None, **how):
+            if not timeout_ms or cancel is not None or not {*how} <= {"trace", "keep"}:
+                return plain(feeds, timeout_ms, cancel, **how)
+            return timed.run(feeds, timeout_ms, **how)
+        compiled.run = run
+        return compiled
 
     def _foreign(self, tasks):
         """{task: True where its process is another one than the client's}."""
@@ -487,8 +544,8 @@ class Part:
 class ClusterPlan:
     """Partitions on several tasks that run as one step; what a core Plan is to a session."""
 
-    def __init__(self, link, parts):
-        self._link, self._parts = link, parts
+    def __init__(self, link, parts, names=()):
+        self._link, self._parts, self._names = link, parts, names
         self.n_rets = sum(len(p.rets) for p in parts)
 
     def run(self, feeds=(), timeout_ms=0, trace=None, keep=False, inspect=None):
@@ -498,16 +555,17 @@ class ClusterPlan:
             raise runtime.executor().StepError(
                 errors.UNIMPLEMENTED, "debug mode and numeric checks look at the kernels of one "
                 "process: this step has partitions on several tasks")
-        if trace is None and len(self._parts) == 1 and self._parts[0].worker.link is not None:
-            return self._run_there(self._parts[0], feeds, timeout_ms, keep)
+        if trace is None and not timeout_ms and len(self._parts) == 1 \
+                and self._parts[0].worker.link is not None and not self._link.tasks.own.tracer.on:
+            return self._run_there(self._parts[0], feeds, keep)
         return self.start(feeds, timeout_ms, trace, keep).result()
 
-    def _run_there(self, part, feeds, timeout_ms, keep):
+    def _run_there(self, part, feeds, keep):
         """A step that lies on one other task, over a link: nothing to put together."""
         link, worker = self._link, part.worker
         number = link.next_step()
         running = worker.start(part.graph, link.number, number, [feeds[k] for k in part.args],
-                               part.types, None, timeout_ms)
+                               part.types, None)
         try:
             values = running.result(keep=keep)
         except runtime.executor().StepError as failure:
@@ -523,6 +581,7 @@ class ClusterPlan:
     def start(self, feeds=(), timeout_ms=0, trace=None, keep=False):
         """Begins a step; its ClusterStep."""
         step = ClusterStep(self._link, self._parts, self.n_rets, timeout_ms, trace, keep)
+        step.names = self._names
         step.begin(feeds)
         return step
 
@@ -545,12 +604,14 @@ class ClusterStep:
         self._failure, self._awaited = None, None
         remote = [p for p in parts if not p.worker.local]
         self._first = remote[0] if remote else None     # the part that `wait` waits for itself
-        self._until = None if not timeout_ms else time.monotonic() + timeout_ms / 1000
+        self._since, self.names = time.monotonic(), ()
+        self._until = None if not timeout_ms else self._since + timeout_ms / 1000
+        self._backstop_ms = timeout_ms + BACKSTOP_MS if timeout_ms else 0
 
     def begin(self, feeds):
         """Begins every partition, those of other processes first."""
         self._link.begun(self)
-        level = 3 if self._trace is not None else 0
+        level = 3 if self._trace is not None else self._link.tasks.own.tracer.level(0)
         for part in sorted(self._parts, key=lambda p: p.worker.local):
             if self._failure is not None:
                 self._over(part)
@@ -570,20 +631,34 @@ class ClusterStep:
         worker, link = part.worker, self._link
 
         def done(running, trace):
-            if trace is not None and part.plan is None:
-                metadata.add_elsewhere(self._trace, trace)
+            if trace is not None and self._trace is not None:
+                metadata.add_elsewhere(self._trace, tracing.step_stats(trace) if worker.local else
+                                       clocks.shifted(trace, -worker.offset_ns()))
             self._ran(part, running)
         if part.plan is not None:
-            return part.plan.start(args, self._timeout_ms, callback=lambda s: done(s, None),
-                                   task=worker.task, session=link.number, step=self.number,
-                                   trace=self._trace)
+            return self._start_own(part, args, level)
         if worker.local:
-            return worker.start(part.graph, link.number, self.number, args, lambda s, t: done(
-                s, None if t is None else worker_service.step_stats(t)), self._timeout_ms, level)
+            return worker.start(part.graph, link.number, self.number, args, done,
+                                self._backstop_ms, level)
+        if level:
+            worker.offset_ns()                  # asked for now: not while its answer is read
         if part is self._first and worker.link is not None and not level:
             done = None                             # who waits for the step waits for it
         return worker.start(part.graph, link.number, self.number, args, part.types, done,
-                            self._timeout_ms, level, link.take_cleaning(worker))
+                            self._backstop_ms, level, link.take_cleaning(worker))
+
+    def _start_own(self, part, args, level):
+        """A part of the master's own task."""
+        worker, trace = part.worker, self._trace
+        if trace is None and level:
+            trace = runtime.executor().Trace(level)
+
+        def done(started):
+            if trace is not None and worker.tracer.on:
+                worker.tracer.add(self._link.number, self.number, tracing.step_stats(trace))
+            self._ran(part, started)
+        return part.plan.start(args, self._backstop_ms, callback=done, task=worker.task,
+                               session=self._link.number, step=self.number, trace=trace)
 
     # ------------------------------------------------------------ as partitions end
 
@@ -649,28 +724,57 @@ class ClusterStep:
                         return False
                     if self._failure is not None:
                         failed_at = failed_at or now
-                        self._given_up = now - failed_at > GRACE
-                    elif self._until is not None and now > self._until + _PATIENCE:
+                        late = self._until is not None and now > self._until
+                        self._given_up = now - failed_at > (LATE_GRACE if late else GRACE)
+                    elif self._until is not None and now > self._until:
                         break
-                    self._cond.wait(0.1 if until is None else min(0.1, until - now))
+                    soon = min([t for t in (until, self._until) if t is not None and t > now],
+                               default=now + 0.1)
+                    self._cond.wait(min(0.1, soon - now))
         except BaseException:
             self.cancel("interrupted")
             raise
         if not self.done():
-            waiting = ", ".join(p.worker.name for p in self._parts if p not in self._ended)
-            self._fail(runtime.executor().StepError(
-                errors.DEADLINE_EXCEEDED, f"no answer from {waiting} within {self._timeout_ms} ms"))
+            self._late()
             return self.wait(timeout)
         if self._given_up:
             self._link.over(self, self.number, [p.worker for p in self._parts])
         return True
 
+    def _late(self):
+        """The deadline has passed: the step fails with who waits for whom, the culprit first."""
+        try:
+            found = why.explain(self._link.asker(ASKING), (self._link.number, self.number),
+                                {p.worker.name for p in self._parts})
+        except Exception as problem:            # the error that is wanted comes all the same
+            _log.debug("a deadline is not explained: %r", problem)
+            found = "still running: " + ", ".join(
+                p.worker.name for p in self._parts if p not in self._ended)
+        if self._left:
+            self._fail(runtime.executor().StepError(
+                errors.DEADLINE_EXCEEDED,
+                f"the step was not over within {self._timeout_ms} ms: {found}"))
+
+    # ------------------------------------------------------------ for who looks (waits.py)
+
+    def age(self):
+        """Seconds since it began."""
+        return time.monotonic() - self._since
+
+    def parts(self):
+        """[(task, begun, ended)]."""
+        with self._cond:
+            return [(p.worker.name, p in self._begun, p in self._ended) for p in self._parts]
+
+    def own_plans(self):
+        """The core's plans of those of its parts that run in this process."""
+        return [p.plan for p in self._parts if p.plan is not None]
     def _wait_for_first(self, until):
         """On this thread, without a hand-over, until it is over or there is something to look at."""
         awaited = self._awaited
         while True:
             now = time.monotonic()
-            ends = [t for t in (until, self._until and self._until + _PATIENCE) if t is not None]
+            ends = [t for t in (until, self._until) if t is not None]
             if self._failure is not None or any(now >= t for t in ends):
                 ends = [min([*ends, now + GRACE])]
             if awaited.wait(max(0.0, min([*ends, now + 1.0]) - now)):

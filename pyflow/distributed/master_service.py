@@ -17,7 +17,7 @@ import threading
 import time
 import types
 
-from pyflow.distributed import master, messages, rpc, tensors, worker_service
+from pyflow.distributed import master, messages, rpc, tensors, tracing
 from pyflow.framework import errors, graph_io, protos
 from pyflow.framework import graph as graph_lib
 from pyflow.session import fetches, feeds, partial_run, partial_stages, runtime
@@ -172,7 +172,7 @@ class MasterService:
         finally:
             session.busy -= 1
             session.seen = time.monotonic()
-        stats = worker_service.step_stats(trace) if trace is not None else b""
+        stats = tracing.step_stats(trace) if trace is not None else b""
         types = compiled.fetch_types
         return [tensors.encode(v, t) for v, t in zip(results, types)], stats
 

@@ -27,10 +27,12 @@ GetStatusResponse: 1 task string; 2 incarnation uint64; 3 device *DeviceMessage;
     bytes; 5 kernel *KernelMessage; 6 plugin *PluginMessage; 7 process bytes; 8 epoch uint64; 9
     steps_open int64; 10 steps_early int64; 11 early_bytes int64; 12 sessions int64; 13 graphs
     int64; 14 version string; 15 clock_ns int64; 16 steps_done int64; 17 address string; 18 pid
-    int64; 19 lease double; 20 link *string; 21 cluster_def bytes; 22 host string
+    int64; 19 lease double; 20 link *string; 21 cluster_def bytes; 22 host string;
+    23 timeout *TimeoutMessage; 24 route *RouteMessage; 25 steps_running int64
+TimeoutMessage: 1 name string; 2 seconds double; 3 what string
 SessionRequest: 1 session uint64; 2 isolate bool; 3 master string; 4 route *RouteMessage; 5 config
     bytes; 6 lease double; 7 incarnation uint64
-RouteMessage: 1 task string; 2 incarnation uint64; 3 address string; 4 link *string
+RouteMessage: 1 task string; 2 incarnation uint64; 3 address string; 4 link *string; 5 kind string
 RegisterGraphRequest: 1 session uint64; 2 graph bytes; 3 options bytes; 4 const_name string; 5
     const_dtype int32; 6 const_shape *int64; 7 const_bytes bytes; 8 incarnation uint64; 9 deterministic bool; 10 op *string; 11
     route *RouteMessage
@@ -52,6 +54,22 @@ HelloMessage: 1 task string; 2 incarnation uint64; 3 expected uint64
 StateRequest: 1 session uint64; 2 streams bytes; 3 set bool; 4 forget *string; 5 kept string
 StateResponse: 1 streams bytes; 2 kept TensorMessage; 3 found bool
 ResetRequest: 1 container *string
+WaitsRequest: 1 session uint64; 2 sender *string; 3 step uint64; 4 node *string; 5 resource *string
+WaitsResponse: 1 task string; 2 incarnation uint64; 3 row *WaitRow; 4 step *MasterStep; 5 known *bool;
+    6 place *PlaceMessage; 7 partner *PartnerMessage
+WaitRow: 1 kind string; 2 session uint64; 3 step uint64; 4 id int64; 5 seconds double; 6 a int64; 7
+    b int64; 8 text *string
+MasterStep: 1 session uint64; 2 step uint64; 3 seconds double; 4 part *MasterPart; 5 fetch *string
+MasterPart: 1 task string; 2 begun bool; 3 ended bool
+PlaceMessage: 1 node string; 2 op string; 3 line string
+PartnerMessage: 1 resource string; 2 node string; 3 op string; 4 line string; 5 device string; 6
+    session uint64
+ClockResponse: 1 wall_ns int64; 2 monotonic_ns int64; 3 boot string
+ByeRequest: 1 why string; 2 sender string
+ReadyRequest: 1 task string; 2 incarnation uint64; 3 address string
+TracingRequest: 1 steps int64; 2 stop bool
+TracingResponse: 1 step *TracedStep; 2 left_out int64
+TracedStep: 1 session uint64; 2 step uint64; 3 step_stats bytes
 CreateSessionRequest: 1 graph_def bytes; 2 config bytes; 3 origin *bytes; 4 deterministic bool; 5
     lease double; 6 threads int32; 7 process bytes
 CreateSessionResponse: 1 session string; 2 version uint64

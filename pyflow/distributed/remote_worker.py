@@ -15,12 +15,15 @@ Threads: any.
 import itertools
 import queue
 import threading
+import time
 
-from pyflow.distributed import messages, rpc, security, services, tensors, worker_service
+from pyflow.distributed import (clocks, messages, probe, rpc, security, services, tensors,
+                                worker_service)
 from pyflow.framework import errors
 from pyflow.session import runtime
 
 STATUS_SECONDS = 10.0                   # for a server that listens to answer
+OFFSET_SECONDS = 30.0                   # clocks drift: then their offset is measured anew
 START_SECONDS = 30.0                    # for one to be there at all, its process just started
 
 
@@ -48,6 +51,10 @@ class Channels:
             found = self._channels.pop(address, None)
         if found is not None:
             found.close()
+
+    def another(self):
+        """Channels of their own, with the same credentials."""
+        return Channels(self._credentials, self._lease)
 
     def close(self):
         """Closes all of them."""
@@ -177,6 +184,8 @@ class RemoteWorker:
         self.name, self.address, self._channels, self._me = name, address, channels, me
         self._links, self.link = links, None
         self._lock, self._stream, self._status = threading.Lock(), None, None
+        self._waiting, self._closed = 0, False      # how many wait for it to be there
+        self._offset = None                         # (ns, when it was measured)
 
     def __repr__(self):
         return f"<RemoteWorker {self.name} at {self.address}>"
@@ -190,14 +199,7 @@ class RemoteWorker:
         """Its GetStatusResponse, asked once.  Raises StepError, UNAVAILABLE or DEADLINE_EXCEEDED
         with the address, if nobody answers."""
         if self._status is None or fresh:
-            try:
-                found = self._call("GetStatus", messages.GetStatusRequest(), timeout,
-                                   wait_for_ready=True)
-            except runtime.executor().StepError as failure:
-                if failure.code == errors.DEADLINE_EXCEEDED:
-                    failure.message = (f"{self.name} does not answer: no server at {self.address} "
-                                       f"for {timeout:g} s")
-                raise
+            found = self._wait_for(timeout)
             if found.task != self.name:
                 raise runtime.executor().StepError(
                     errors.FAILED_PRECONDITION, f"at {self.address} listens {found.task}, not "
@@ -206,6 +208,48 @@ class RemoteWorker:
                 self._status = found
             return found
         return self._status
+
+    def wake(self):
+        """It has just begun to listen: a channel that waits to try again would do so late."""
+        if self._waiting:
+            self._channels.forget(self.address)
+
+    def _wait_for(self, timeout):
+        """Its GetStatusResponse, within so many seconds."""
+        until = time.monotonic() + timeout
+        with self._lock:
+            self._waiting += 1
+        try:
+            while True:
+                try:
+                    return self._call("GetStatus", messages.GetStatusRequest(),
+                                      max(0.01, until - time.monotonic()), wait_for_ready=True)
+                except ValueError:              # `wake` closed the channel before the call began
+                    if self._closed:
+                        raise
+                except runtime.executor().StepError as failure:
+                    again = failure.code == errors.CANCELLED and not self._closed
+                    if not again or time.monotonic() >= until:
+                        raise self._explained(failure, timeout) from None
+        finally:
+            with self._lock:
+                self._waiting -= 1
+
+    def _explained(self, failure, timeout):
+        if failure.code == errors.DEADLINE_EXCEEDED:
+            failure.message = (f"{self.name} at {self.address} did not answer for {timeout:g} s: "
+                               f"{probe.reason(self.address)}")
+        return failure
+
+    def clock(self):
+        """As Worker.clock."""
+        return self._call("Clock", messages.Empty(), STATUS_SECONDS)
+
+    def offset_ns(self):
+        """Its wall clock minus this process's; asked for again after OFFSET_SECONDS."""
+        if self._offset is None or time.monotonic() - self._offset[1] > OFFSET_SECONDS:
+            self._offset = clocks.offset_ns(self.clock)[0], time.monotonic()
+        return self._offset[0]
 
     def kernels(self):
         """[{op, device, where}] of all its kernels."""
@@ -328,6 +372,7 @@ class RemoteWorker:
 
     def close(self):
         """Ends the stream."""
+        self._closed = True
         with self._lock:
             stream, self._stream = self._stream, None
         if stream is not None:

@@ -22,8 +22,9 @@ import logging
 import threading
 
 from pyflow.distributed import links as links_lib
-from pyflow.distributed import (daemon_pool, master, master_service, remote_worker, routes, rpc, security,
-                                services, worker, worker_service)
+from pyflow.distributed import (client, daemon_pool, look, master, master_service, messages,
+                                remote_worker, routes, rpc, security, services, timeouts, worker,
+                                worker_service)
 from pyflow.framework import errors, protos
 from pyflow.session import runtime, targets
 from pyflow.train import cluster_spec
@@ -64,6 +65,8 @@ class Server:
         _check_protocol(self._server_def.protocol)
         self._worker = worker.Worker(name, self._server_def.default_session_config, epoch=epoch)
         self._worker.lease = lease
+        self._worker.cluster_def = self._server_def.cluster.SerializeToString()
+        self._worker.timeouts = timeouts.table(lease, BEAT, client.LEASE, master.GRACE)
         if isinstance(credentials, str):
             credentials = security.Credentials.load(credentials)
         elif credentials is None:
@@ -74,9 +77,11 @@ class Server:
         self._channels = remote_worker.Channels(credentials)
         addresses = _addresses(self._server_def.cluster)
         tasks = master.Tasks(self._worker, addresses, self._connect)
-        self._place = master.Place(tasks)
+        tasks.channels = self._channels
+        self._place = self._worker.place = master.Place(tasks)
         self._tasks, self._over, self._started = tasks, threading.Event(), False
-        self._lock = threading.Lock()
+        self._worker.on_ready, self._worker.on_bye = self._ready, self._bye
+        self._lock, self._stopped = threading.Lock(), threading.Event()
         self._listen(address, insecure, credentials)
         if start:
             self.start()
@@ -129,12 +134,48 @@ class Server:
             self._grpc.start()
             targets.register(self.target, self._place)
             threading.Thread(target=self._beat, name="pyflow-beat", daemon=True).start()
+            threading.Thread(target=self._say_ready, name="pyflow-ready", daemon=True).start()
         _log.info("%r listens", self)
 
     def join(self):
-        """Blocks until the server is stopped; Ctrl-C gets through."""
+        """Blocks until the server is stopped, by this process or because the job is over (another
+        task's `stop_cluster`, `python -m pyflow cluster stop`); Ctrl-C gets through."""
         while not self._over.wait(0.5):
             pass
+        self._stopped.wait(10.0)        # so that the process may end
+
+    def stop_cluster(self, why="the job is over"):
+        """Stops every task of the cluster, this one last: their `join` returns.  Tasks that do not
+        answer are left out."""
+        others = {t: a for t, a in self._tasks.addresses.items() if t != self._worker.name}
+        asker = look.Asker(others, self._channels)
+        asker.ask_all("Bye", messages.ByeRequest(why=why, sender=self._worker.name))
+        self.stop()
+
+    def _bye(self, why):
+        """The job is over, somebody says; the answer goes out first."""
+        threading.Timer(0.05, self.stop).start()
+
+    def _ready(self, task, incarnation, address):
+        """A task has begun to listen: who waits for it need not find out by itself."""
+        if self._tasks.addresses.get(task):
+            self._tasks.woken(task)
+
+    def _say_ready(self):
+        """Tells the other tasks that this one listens; those that are not there learn it when they
+        ask."""
+        others = {t: a for t, a in self._tasks.addresses.items() if t != self._worker.name}
+        channels = self._channels.another()
+        request = messages.ReadyRequest(task=self._worker.name, address=self._address,
+                                        incarnation=self._worker.incarnation)
+        calls = []
+        for address in others.values():
+            stub = rpc.Stub(channels.get(address), "WorkerService",
+                            {"Ready": services.WORKER["Ready"]})
+            calls.append(stub.Ready.future(request, timeout=1.0))
+        for call in calls:
+            call.exception()
+        channels.close()
 
     def stop(self):
         """Cancels its sessions' steps, forgets its variables, frees the port.  Twice is once.
@@ -162,6 +203,7 @@ class Server:
         self._grpc.stop(0).wait()
         self._pool.shutdown(wait=False)
         self._channels.close()
+        self._stopped.set()
 
     def __del__(self):
         if getattr(self, "_grpc", None) is not None and not self._over.is_set() \

@@ -28,5 +28,10 @@ WORKER = {
     "RecvTensor": ("RecvTensorRequest", "RecvTensorResponse", "from"),
     "WorkerState": ("StateRequest", "StateResponse", "unary"),
     "CleanupAll": ("ResetRequest", "Empty", "unary"),
+    "GetWaits": ("WaitsRequest", "WaitsResponse", "unary"),
+    "Clock": ("Empty", "ClockResponse", "unary"),
+    "Tracing": ("TracingRequest", "TracingResponse", "unary"),
+    "Ready": ("ReadyRequest", "Empty", "unary"),
+    "Bye": ("ByeRequest", "Empty", "unary"),
     "Connect": ("ConnectMessage", "ConnectMessage", "both"),
 }

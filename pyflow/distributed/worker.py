@@ -28,8 +28,9 @@ import socket
 import threading
 import time
 
+import pyflow
 from pyflow import plugins
-from pyflow.distributed import messages, tensors
+from pyflow.distributed import clocks, messages, tensors, tracing
 from pyflow.framework import errors
 from pyflow.framework import op as op_lib
 from pyflow.passes.place_kernels import KernelTable
@@ -69,11 +70,14 @@ class Worker:
         self.threads = threads_lib.choose(threads, config)
         self.pool = devices_lib.Pools(config, self.threads).get(0)
         self.address, self.lease, self.routes, self.links = "", 10.0, None, None
+        self.cluster_def, self.timeouts, self.place = b"", (), None     # the server's to set
+        self.on_ready, self.on_bye = None, lambda why: None
+        self.tracer = tracing.Tracer()
         self._executor = executor
         self._lock = threading.Lock()
         self._sessions, self._graphs = {}, {}
         self._numbers = itertools.count(1)
-        self._kernels, self.steps_done, self._stopped = None, 0, False
+        self._kernels, self._stopped = None, False
 
     @property
     def incarnation(self):
@@ -111,13 +115,20 @@ class Worker:
         devices = self.devices()
         with self._lock:
             sessions, graphs = len(self._sessions), len(self._graphs)
+            running = sum(len(session.steps) for session in self._sessions.values())
         found = messages.GetStatusResponse(
             task=self.name, incarnation=self.incarnation, kernels_digest=self.kernels_digest(),
             process=PROCESS, epoch=self.epoch, steps_open=counts["open"],
             steps_early=counts["early"], early_bytes=counts["early_bytes"], sessions=sessions,
-            graphs=graphs, clock_ns=time.time_ns(), steps_done=self.steps_done,
+            graphs=graphs, clock_ns=time.time_ns(), steps_done=counts["ended"],
             address=self.address, pid=os.getpid(), lease=self.lease, host=socket.gethostname(),
+            version=pyflow.pyflow_version, cluster_def=self.cluster_def,
+            steps_running=running,
             link=self.links.offers if self.links is not None else ())
+        for name, seconds, what in self.timeouts:
+            found.timeout.add(name=name, seconds=seconds, what=what)
+        for task, kind, address in self.routes.table() if self.routes is not None else ():
+            found.route.add(task=task, kind=kind, address=address)
         for device in devices_lib.list_devices(self._executor, devices):
             shown = next(d for d in devices.all if d.name == device.name)
             found.device.add(name=device.name, priority=shown.priority,
@@ -200,6 +211,19 @@ class Worker:
             raise self._executor.StepError(errors.UNAVAILABLE, f"{self.name} was stopped",
                                            task=self.name)
 
+    def heard(self, request):
+        """A ReadyRequest: a task has just begun to listen."""
+        if self.on_ready is not None:
+            self.on_ready(request.task, request.incarnation, request.address)
+
+    def clock(self):
+        """A ClockResponse."""
+        return clocks.now()
+
+    def tracing(self, request):
+        """A TracingResponse to a TracingRequest: begins to trace all steps, or ends it."""
+        return self.tracer.ask(request)
+
     def state_of(self, request):
         """A StateResponse to a StateRequest: random streams and kept tensors of a session."""
         state, reply = self.session_state(request.session), messages.StateResponse()
@@ -278,6 +302,13 @@ class Worker:
                 " the session closed it", task=self.name)
         return plan
 
+    def plans_of(self, number):
+        """The plans of a session's graphs here; [] if it is not open."""
+        with self._lock:
+            session = self._sessions.get(number)
+            return [] if session is None else [self._graphs[g] for g in session.graphs
+                                               if g in self._graphs]
+
     # ------------------------------------------------------------ steps
 
     def start(self, graph, number, step, args, done, timeout_ms=0, level=0):
@@ -285,13 +316,15 @@ class Worker:
         thread.  Returns the executor's Started.  Raises StepError, also for arguments that do not
         fit."""
         plan, session = self.plan(number, graph), self._session(number)
+        asked, level = level, self.tracer.level(level)
         trace = self._executor.Trace(level) if level else None
         key = (step, graph)
 
         def over(started):
             session.steps.pop(key, None)
-            self.steps_done += 1
-            done(started, trace)
+            if trace is not None and self.tracer.on:
+                self.tracer.add(number, step, tracing.step_stats(trace))
+            done(started, trace if asked else None)
         try:
             started = plan.start(args, timeout_ms, callback=over, task=self.task, session=number,
                                  step=step, trace=trace)

@@ -17,7 +17,7 @@ import threading
 
 import numpy as np
 
-from pyflow.distributed import messages, rpc, tensors
+from pyflow.distributed import clocks, messages, rpc, tensors, tracing, waits
 from pyflow.framework import errors
 from pyflow.session import runtime
 
@@ -87,6 +87,29 @@ class WorkerService:
 
     def CleanupAll(self, request, context):
         self._worker.reset(list(request.container))
+        return messages.Empty()
+
+    # ------------------------------------------------------------ for who looks
+
+    def GetWaits(self, request, context):
+        return waits.answer(self._worker, request)
+
+    def Clock(self, request, context):
+        return clocks.now()
+
+    def Tracing(self, request, context):
+        return self._worker.tracing(request)
+
+    # ------------------------------------------------------------ the job begins and ends
+
+    def Ready(self, request, context):
+        self._worker.heard(request)
+        return messages.Empty()
+
+    def Bye(self, request, context):
+        _log.info("%s: the job is over, says %s: %s", self._worker.name, request.sender or "a client",
+                  request.why)
+        self._worker.on_bye(request.why)
         return messages.Empty()
 
     # ------------------------------------------------------------ the slow way
@@ -242,15 +265,8 @@ def _reply_of(started, trace, task):
         del reply.ret[:]
         reply.error.CopyFrom(rpc.error_message(failure, task))
     if trace is not None:
-        reply.step_stats = step_stats(trace)
+        reply.step_stats = tracing.step_stats(trace)
     return reply
-
-
-def step_stats(trace):
-    """The bytes of a RunMetadata with a core Trace's StepStats."""
-    from pyflow.framework import protos
-    from pyflow.session import metadata
-    return metadata.fill(protos.RunMetadata(), trace).SerializeToString()
 
 
 def _room(request, consts):

@@ -1,4 +1,5 @@
 """python -m pyflow cluster make-certificates FOLDER [--hosts HOST ...]
+python -m pyflow cluster status|top|why|trace|stop ADDRESS    (cluster_look.py)
 
 Certificates with which the tasks of a cluster prove themselves to each other, made by openssl: an
 authority, FOLDER/ca.pem with its key ca.key, and a certificate for all hosts in FOLDER itself, or,
@@ -27,6 +28,8 @@ def _parser():
                       "the tasks are reached; default: this machine's loopback")
     make.add_argument("--days", type=int, default=365, help="how long they are valid (365)")
     make.set_defaults(call=_make_certificates)
+    from pyflow.tools import cluster_look
+    cluster_look.add_to(commands)
     return parser
 
 

@@ -161,9 +161,17 @@ class CheckpointReader:
                 + summarise(self._entries))
         return self._value(entry)
 
-    def _value(self, entry):
+    def get_slice(self, tensor_str, shape_and_slice):
+        """The part of a tensor that the text, of RestoreV2's form, names; "": the whole. Of a
+        checkpoint that has only some slices it reads what get_tensor cannot."""
+        entry = self._entries.get(tensor_str)
+        if entry is None or not self._format:
+            return _cut(self.get_tensor(tensor_str), shape_and_slice)
+        return self._value(entry, shape_and_slice)
+
+    def _value(self, entry, shape_and_slice=""):
         if self._format:
-            return tf_checkpoint.read(self._prefix, entry.name, entry.dtype)
+            return tf_checkpoint.read(self._prefix, entry.name, entry.dtype, shape_and_slice)
         return _decode(entry, self._read_bytes(entry))
 
     def debug_string(self):
@@ -212,6 +220,18 @@ class CheckpointReader:
                 f"expected {entry.crc32:08x}"
             )
         return data
+
+
+def _cut(array, text):
+    """The part of an array that a slice of RestoreV2 names: "5 4 0,3:-" is its first three rows."""
+    if not text:
+        return array
+    extents = text.split(" ")[array.ndim].split(":") if array.ndim else []
+    found = []
+    for extent in extents:
+        start, _, size = extent.partition(",")
+        found.append(slice(None) if extent == "-" else slice(int(start), int(start) + int(size)))
+    return array[tuple(found)]
 
 
 def _type_name(dtype):

@@ -70,22 +70,9 @@ class RestoreReport:
 
     def restore_matching(self, sess, reader):
         """Assigns what fits, by feeding the outputs of RestoreV2: the graph does not grow."""
-        feeds = {w.value: _cut(reader.get_tensor(w.key), _slice_of(w.value))
-                 for w in self._matching}
+        feeds = {w.value: reader.get_slice(w.key, _slice_of(w.value)) for w in self._matching}
         if feeds:
             sess.run([w.assign for w in self._matching], feeds)
-
-
-def _cut(array, text):
-    """The part of an array that a slice of RestoreV2 names: "5 4 0,3:-" is its first three rows."""
-    if not text:
-        return array
-    extents = text.split(" ")[array.ndim].split(":") if array.ndim else []
-    found = []
-    for extent in extents:
-        start, _, size = extent.partition(",")
-        found.append(slice(None) if extent == "-" else slice(int(start), int(start) + int(size)))
-    return array[tuple(found)]
 
 
 def compare(graph, saver_def, reader, reshape=False):

@@ -84,15 +84,15 @@ def _dtype(number):
         return number
 
 
-def read(prefix, name, dtype):
-    """One tensor as an ndarray, its CRC checked."""
+def read(prefix, name, dtype, shape_and_slice=""):
+    """One tensor, or that slice of it, as an ndarray, its CRC checked."""
     from pyflow.ops.checkpoint import io_ops
     if not isinstance(dtype, dtypes.DType):
         raise errors.UnimplementedError(
             None, None, f"tensor '{name}' of checkpoint '{prefix}' is of DataType {dtype}, which "
             "this version does not have")
     key = name.encode("utf-8", "surrogateescape")
-    return _run(lambda: io_ops.RestoreV2(prefix, [key], [""], dtypes=[dtype]))[0]
+    return _run(lambda: io_ops.RestoreV2(prefix, [key], [shape_and_slice], dtypes=[dtype]))[0]
 
 
 def _run(build):

@@ -36,7 +36,7 @@ ALLOWED = {
     "serving": SESSION | {"train", "saved_model"},
     "feature_column": LIB,          # and names of tf, where a checkpoint gives first values
     "estimator": SESSION | {"train", "saved_model", "feature_column"},
-    "distributed": SESSION | {"train"},
+    "distributed": SESSION | {"train", "timeline"},
     "tools": SESSION | {"distributed", "train", "interop", "saved_model", "serving", "timeline", "_names",
                         "feature_column", "estimator"},
     "examples": FRAMEWORK,              # TensorFlow's module names for tutorials

@@ -1,6 +1,11 @@
+import pathlib
 import socket
+import sys
 
 import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "fuzz"), str(HERE.parent / "executor")]
 
 
 @pytest.fixture

@@ -122,12 +122,14 @@ def run_c(folder, kind, count, seed, script):
     if not (made / "build.ninja").exists():
         run([sys.executable, "-m", "mesonbuild.mesonmain", "setup", made, ROOT,
              f"-Db_{FLAGS[kind][0][2:]}", "-Db_lundef=false", "-Dbuildtype=debugoptimized"])
-    run(["ninja", "-C", made, "_executor/libpyflow_core.a"])
+    libraries = ["_executor/libpyflow_net.a", "_executor/libpyflow_core.a"]
+    run(["ninja", "-C", made, *libraries])
     run(["gcc", "-std=gnu11", "-O1", "-g", *FLAGS[kind], f"-I{ROOT / '_executor' / 'core'}",
-         f"-I{ROOT / 'include'}", HERE / script, made / "_executor" / "libpyflow_core.a",
+         f"-I{ROOT / 'include'}", HERE / script, *(made / name for name in libraries),
          "-lpthread", "-ldl", "-lm", "-o", program])
+    options = {"TSAN_OPTIONS": "exitcode=66", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
     return subprocess.run([str(program), str(count), str(seed)], text=True,
-                          env={**os.environ, "TSAN_OPTIONS": "exitcode=66"}).returncode
+                          env={**os.environ, **options}).returncode
 
 
 def main(kind, count, minutes, seed, keep, isa, script, threads):

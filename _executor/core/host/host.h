@@ -95,7 +95,7 @@ struct pf_task {
   pf_container *named;                  /* state.pyx */
   pf_open_step **steps;                 /* step_table.pyx: by hash; gone ones are remembered for a while, oldest first */
   pf_open_step *gone_first, *gone_last, *early_first, *early_last;
-  int64_t n_open, n_early, n_gone, early_bytes;
+  int64_t n_open, n_early, n_gone, early_bytes, n_ended;    /* n_ended: partitions so far */
   int64_t max_early, max_early_bytes;   /* what comes for steps that have not begun */
   pf_route *routes;                     /* routes.pyx: to other tasks, by name */
 };
@@ -160,6 +160,22 @@ void pf_rendezvous_fail(pf_rendezvous *r, const pf_error *why);
 int32_t pf_rendezvous_error(pf_rendezvous *r, pf_error *out);
 int32_t pf_rendezvous_reader(pf_rendezvous *r, pf_str key, pf_reader *out);
 
+/* What steps wait for, told row by row (glance.pyx, step/waiting.pyx). */
+enum {
+  PF_GLANCE_STEP = 1,         /* one of a task's table; text: why it failed; a: 1 early, 2 open; b: bytes that wait in it */
+  PF_GLANCE_KEY,              /* of such a step; text: the key; a: 1 sent and not received, 2 waited for; b: bytes */
+  PF_GLANCE_RUN, PF_GLANCE_CALL, PF_GLANCE_BLOCK, PF_GLANCE_NODE
+};
+typedef struct pf_glance_row {
+  int32_t kind, size, text[3], pad; /* size: of the row with its texts; text: their lengths */
+  uint64_t session, step;
+  int64_t id, age_ns, a, b;
+} pf_glance_row;
+typedef struct pf_glance { char *data; int64_t n, room; int32_t cut, pad; } pf_glance;   /* zero: empty */
+void pf_glance_add(pf_glance *g, pf_glance_row row, pf_str a, pf_str b, pf_str c);   /* fills in size and text */
+void pf_glance_free(pf_glance *g);
+void pf_rendezvous_glance(pf_rendezvous *r, pf_glance *g, pf_glance_row row);
+
 /* The steps of a task by their key (step_table.pyx). */
 typedef struct pf_member {          /* a partition that runs here; in its owner's memory */
   struct pf_member *next, *prev;
@@ -178,6 +194,7 @@ pf_status pf_task_fail(pf_task *t, pf_step_key key, const pf_error *why);
 void pf_task_clean(pf_task *t, pf_step_key key);                /* the step is over everywhere; what comes later finds that */
 void pf_task_clean_session(pf_task *t, uint64_t session);
 void pf_task_forget_steps(pf_task *t);
+void pf_task_glance(pf_task *t, pf_glance *g);              /* its steps that are not gone, and their keys */
 int64_t pf_task_sweep(pf_task *t, int64_t patience_ns);         /* steps that others spoke of but that did not begin for so long; how many */
 
 /* Ways from a task to others (routes.pyx). */

@@ -34,6 +34,7 @@ cdef struct Entry:
     void* arg
     pf_reader reader
     uint64_t hash
+    int64_t since_ns
     pf_str key          # right behind this struct
 
 cdef struct Rendezvous:
@@ -119,6 +120,7 @@ cdef Entry* put(Rendezvous* r, pf_str key, uint64_t hash, int32_t kind) noexcept
     head = &r.table[hash & <uint64_t>(r.buckets - 1)]
     e.kind = kind
     e.hash = hash
+    e.since_ns = pf_now_ns()
     e.key.data = <char*>e + sizeof(Entry)
     e.key.len = key.len
     if key.len:
@@ -139,6 +141,7 @@ cdef pf_status send_problem(Rendezvous* r, pf_status s, pf_str key, pf_error* er
     if s == PF_RESOURCE_EXHAUSTED:
         return pf_error_set(err, s, b"no memory to send under key '%.*s'", len, key.data)
     pf_rendezvous_error(<pf_rendezvous*>r, &cause)
+    err.derived = 1
     return pf_error_set(err, s, b"the step was aborted before key '%.*s' was sent: %.3000s",
                         len, key.data, cause.message)
 
@@ -219,6 +222,28 @@ cdef public int32_t pf_rendezvous_reader(pf_rendezvous* rendezvous, pf_str key, 
         found = 1
     pthread_mutex_unlock(&r.lock)
     return found
+
+
+cdef public void pf_rendezvous_glance(pf_rendezvous* rendezvous, pf_glance* g, pf_glance_row row) noexcept nogil:
+    """A row per key that one side waits with; row: of the step."""
+    cdef Rendezvous* r = <Rendezvous*>rendezvous
+    cdef pf_str none
+    cdef int64_t now = pf_now_ns()
+    cdef Entry* e
+    cdef int32_t i
+    none.data = NULL
+    none.len = 0
+    row.kind = PF_GLANCE_KEY
+    pthread_mutex_lock(&r.lock)
+    for i in range(r.buckets):
+        e = r.table[i]
+        while e != NULL:
+            row.age_ns = now - e.since_ns
+            row.a = e.kind
+            row.b = e.tensor.nbytes if e.tensor != NULL else 0
+            pf_glance_add(g, row, e.key, none, none)
+            e = e.next
+    pthread_mutex_unlock(&r.lock)
 
 
 cdef public int32_t pf_rendezvous_error(pf_rendezvous* rendezvous, pf_error* out) noexcept nogil:

@@ -158,6 +158,7 @@ cdef pf_status no_memory(pf_error* err) noexcept nogil:
     return pf_error_set(err, PF_RESOURCE_EXHAUSTED, b"out of memory for the table of steps")
 
 cdef pf_status is_over(pf_step_key key, pf_error* err) noexcept nogil:
+    err.derived = 1
     return pf_error_set(err, PF_NOT_FOUND, b"step %016llx:%016llx is over", <unsigned long long>key.session,
                         <unsigned long long>key.step)
 
@@ -200,7 +201,6 @@ cdef public pf_status pf_task_begin(pf_task* t, pf_step_key key, pf_member* m, p
     e = find(t, key)
     if e != NULL and e.state == GONE:
         st = is_over(key, err)
-        err.derived = 1
     elif e != NULL and e.why != NULL:
         memcpy(err, e.why, sizeof(pf_error))
         st = err.code
@@ -224,6 +224,7 @@ cdef public pf_status pf_task_begin(pf_task* t, pf_step_key key, pf_member* m, p
 cdef public void pf_task_end(pf_task* t, pf_step_key key, pf_member* m) noexcept nogil:
     cdef Open* e
     pthread_mutex_lock(&t.lock)
+    t.n_ended += 1
     if m.prev != NULL:
         m.prev.next = m.next
     else:
@@ -407,6 +408,32 @@ cdef public int64_t pf_task_sweep(pf_task* t, int64_t patience_ns) noexcept nogi
             return n
         let_go(r, &why)
         n += 1
+
+cdef public void pf_task_glance(pf_task* t, pf_glance* g) noexcept nogil:
+    cdef pf_glance_row row
+    cdef pf_str why, none
+    cdef int64_t now = pf_now_ns(), k = 0
+    cdef Open* e
+    memset(&row, 0, sizeof(row))
+    none.data = NULL
+    none.len = 0
+    pthread_mutex_lock(&t.lock)
+    while t.steps != NULL and k < <int64_t>1 << t.bits:
+        e = <Open*>t.steps[k]
+        while e != NULL:
+            if e.state != GONE:
+                row.kind = PF_GLANCE_STEP
+                row.session = e.key.session
+                row.step = e.key.step
+                row.age_ns = now - e.since_ns
+                row.a = e.state
+                row.b = e.early_bytes
+                why = pf_str_of(e.why.message) if e.why != NULL else none
+                pf_glance_add(g, row, why, none, none)
+                pf_rendezvous_glance(e.r, g, row)
+            e = <Open*>e.next
+        k += 1
+    pthread_mutex_unlock(&t.lock)
 
 cdef public void pf_task_forget_steps(pf_task* t) noexcept nogil:
     """The task ends: nobody else has it."""

@@ -99,7 +99,10 @@ static void answer(pf_peer *p, pf_step_key key, uint64_t call, pf_status st, con
   pf_put_head(&o, PF_NET_DONE, 0, key, p->net->o.epoch);
   pf_put64(&o, call);
   if (st) {
-    pf_net_put_error(&o, st, err);
+    if (err) why = *err;
+    else pf_error_clear(&why);
+    if (!why.task[0]) pf_copy_text(why.task, sizeof why.task, p->net->task->name, (int64_t)strlen(p->net->task->name));
+    pf_net_put_error(&o, st, &why);
   } else {
     pf_put32(&o, 0), pf_put32(&o, (uint32_t)n);
     for (int32_t k = 0; k < n; k++) pf_net_put_tensor(&o, rets[k], 0, arenas.self ? &arenas : NULL);

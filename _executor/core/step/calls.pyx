@@ -236,6 +236,7 @@ cdef public pf_call* pf_ticket_new(pf_call* c, uint64_t* ticket) noexcept nogil:
     c.message = NULL
     c.dirty = 0
     h.state = PF_CALL_DEFERRED
+    h.since_ns = pf_now_ns()
     h.listens = 0
     h.receives = 0
     h.moved = NULL

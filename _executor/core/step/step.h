@@ -178,6 +178,7 @@ typedef struct pf_call {            /* a pf_ctx and what the host keeps with it 
   pf_a32 refs;                      /* compute's return and done */
   pf_status status;
   uint64_t ticket;
+  int64_t since_ns;                 /* when it deferred */
   void (*cancel_fn)(void *);        /* step->lock */
   void *cancel_arg;
   struct pf_call *next_cancel, *prev_cancel;
@@ -318,6 +319,8 @@ pf_step *pf_watch_pin(pf_step **where);             /* what is there, pinned; NU
 void pf_watch_unpin(pf_step *s);
 int32_t pf_watch_cancel(pf_state *state, pf_status why, const char *message);
 int64_t pf_watch_report(char *text, int64_t room);
+void pf_watch_glance(pf_task *task, pf_glance *g);      /* the task's watched steps */
+void pf_step_glance(pf_step *leader, pf_glance *g);     /* waiting.pyx: of one, watch.pyx's lock held */
 
 /* extents.pyx */
 pf_tensor *pf_tensor_settled(pf_tensor *take);      /* itself, or a copy on the heap if it lies in an extent; NULL */

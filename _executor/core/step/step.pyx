@@ -395,7 +395,8 @@ cdef public int32_t pf_call_looks(pf_call* c) noexcept nogil:
     s = s.home
     if is_late(s, now):
         stop_from_within(s, c, PF_DEADLINE_EXCEEDED, TIMED_OUT())
-    elif (s.poll != NULL and now >= s.next_poll_ns and pthread_equal(pthread_self(), s.caller) and not holds_variable(c)):
+    elif (s.poll != NULL and pthread_equal(pthread_self(), s.caller) and now >= s.next_poll_ns and not holds_variable(c)):
+        # the caller's alone: another thread does not even read next_poll_ns
         s.next_poll_ns = now + POLL_NS
         if s.poll(s.poll_arg):
             stop_from_within(s, c, PF_CANCELLED, b"Interrupted")

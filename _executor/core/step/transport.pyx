@@ -134,6 +134,15 @@ cdef pf_status t2_recv(pf_ctx* ctx, int32_t output, pf_str key, managed_fn fn, v
         reader.mem = PF_MEM_PINNED      # from where its copy to the device is quickest
     return receive(ctx, key, &reader, fn, arg)
 
+cdef void fail_derived(pf_call* c, pf_error* why) noexcept nogil:
+    """The step fails in this node because it, or another one, failed elsewhere."""
+    why.derived = 1
+    if c.node != NULL:
+        pf_copy_text(why.node, sizeof(why.node), c.node.name.data, c.node.name.len)
+        pf_copy_text(why.op, sizeof(why.op), c.node.op.data, c.node.op.len)
+        pf_copy_text(why.device, sizeof(why.device), c.node.device.data, c.node.device.len)
+    pf_step_fail_as(c.step, why)
+
 cdef pf_status t2_abort(pf_ctx* ctx, pf_status st, int32_t flags, const char* msg, int64_t n) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
     cdef pf_error why
@@ -147,12 +156,7 @@ cdef pf_status t2_abort(pf_ctx* ctx, pf_status st, int32_t flags, const char* ms
     if not flags & PF_ERROR_DERIVED:
         pf_step_fail(c.step, c.node, why.code, why.message)
         return PF_OK
-    why.derived = 1
-    if c.node != NULL:
-        pf_copy_text(why.node, sizeof(why.node), c.node.name.data, c.node.name.len)
-        pf_copy_text(why.op, sizeof(why.op), c.node.op.data, c.node.op.len)
-        pf_copy_text(why.device, sizeof(why.device), c.node.device.data, c.node.device.len)
-    pf_step_fail_as(c.step, &why)
+    fail_derived(c, &why)
     return PF_OK
 
 cdef pf_status t2_key(pf_ctx* ctx, pf_step_key* out) noexcept nogil:
@@ -193,6 +197,8 @@ cdef pf_status t2_post(pf_ctx* ctx, pf_str task, pf_str key, DLManagedTensorVers
                         <int>min(task.len, <int64_t>120), task.data)
     pf_error_clear(&err)
     if pf_task_post(s.task, task, s.key, key, t, dead, &err):
+        if err.derived:
+            fail_derived(<pf_call*>ctx, &err)
         return pf_fail(ctx, err.code, err.message)
     return PF_OK
 

@@ -148,6 +148,16 @@ cdef public int32_t pf_watch_stop(int64_t patience_ns) noexcept nogil:
     return over
 
 # ---------------------------------------------------------------- reports
+cdef public void pf_watch_glance(pf_task* task, pf_glance* g) noexcept nogil:
+    cdef pf_step* s
+    pthread_mutex_lock(&pf_watch_lock)
+    s = first
+    while s != NULL:
+        if pf_step_task(s) == task:
+            pf_step_glance(s, g)
+        s = s.next_running
+    pthread_mutex_unlock(&pf_watch_lock)
+
 cdef struct Text:
     char* at
     int64_t room

@@ -1,0 +1,138 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False, binding=False, overflowcheck=False
+"""One step's rows of a glance (host/glance.pyx): the step, its calls that have not completed, its blocks that are not done.
+
+    RUN     text: -; a: nodes of the plan
+    CALL    an asynchronous or blocking kernel under way; text: node, op, "container/name" of the first handle it was given
+    BLOCK   text: first node, its op, successors as "3,17"; a: its number; b: predecessors missing, 0 ready, -1 running
+    NODE    a node of a block that is not done which others may wait for: it hands a tensor to another task, is asynchronous, or
+            uses a resource; text: node, op; a: the block
+
+Blocks of a loop's iterations are left out; their calls are not.  Slots and counters are read while they change.
+
+Threads: the caller holds watch.pyx's lock, so the step is alive.
+"""
+from step_h cimport *
+
+cdef enum:
+    MOST_BLOCKS = 20000
+    MOST_SUCCESSORS = 150
+
+cdef pf_str object_name(const pf_object* o, char* text, int32_t room) noexcept nogil:
+    cdef const char* container = o.container
+    cdef const char* name = o.name
+    cdef pf_str found
+    if container == NULL:
+        container = b""
+    if name == NULL:
+        name = b""
+    found.data = text
+    found.len = min(snprintf(text, room, b"%s/%s", container, name), room - 1)
+    return found
+
+cdef pf_str resource_of(pf_call* c, char* text, int32_t room) noexcept nogil:
+    """Of the first handle among the inputs: a kernel that runs keeps those until the call ends."""
+    cdef pf_str none
+    cdef pf_tensor* t
+    cdef int32_t k
+    none.data = NULL
+    none.len = 0
+    if c.info == NULL or c.ins == NULL:
+        return none
+    for k in range(c.ctx.n_in):
+        if c.info.in_type[k] != PF_RESOURCE and c.info.in_type[k] < 100:
+            continue
+        if pf_alive(c.ins[k]):
+            t = pf_tensor_of(c.ins[k])
+            if t.flags & PF_T_HANDLE and t.m.dl_tensor.data != NULL:
+                return object_name(<pf_object*>t.m.dl_tensor.data, text, room)
+    return none
+
+cdef pf_str no_text() noexcept nogil:
+    cdef pf_str none
+    none.data = NULL
+    none.len = 0
+    return none
+
+cdef void add_calls(pf_glance* g, pf_glance_row row, pf_step* s, int64_t now) noexcept nogil:
+    cdef char text[400]
+    cdef pf_call* c
+    row.kind = PF_GLANCE_CALL
+    pthread_mutex_lock(&s.lock)
+    c = s.deferred
+    while c != NULL:
+        row.age_ns = now - c.since_ns
+        if c.node != NULL:
+            pf_glance_add(g, row, c.node.name, c.node.op, resource_of(c, text, sizeof(text)))
+        c = c.next_cancel
+    pthread_mutex_unlock(&s.lock)
+
+cdef pf_str successors(pf_plan* plan, const pf_block* b, char* text, int32_t room) noexcept nogil:
+    cdef pf_str found
+    cdef int32_t at = 0
+    cdef uint32_t k
+    for k in range(b.succ_begin, min(b.succ_end, b.succ_begin + MOST_SUCCESSORS)):
+        if at:
+            text[at] = c','
+            at += 1
+        at += snprintf(text + at, room - at, b"%u", plan.succs[k])
+        if at > room - 16:
+            break
+    found.data = text
+    found.len = at
+    return found
+
+cdef bint others_wait_for(const pf_node_info* n) noexcept nogil:
+    cdef int32_t k
+    if n.op.len >= 5 and memcmp(n.op.data + n.op.len - 5, b".Send", 5) == 0:
+        return True
+    if n.kernel != NULL and n.kernel.kernel.flags & <uint32_t>PF_KERNEL_ASYNC:
+        return True
+    if n.call != NULL:
+        for k in range(n.call.n_in):
+            if n.call.in_type[k] == PF_RESOURCE or n.call.in_type[k] == PF_VARIANT or n.call.in_type[k] >= 100:
+                return True
+    return False
+
+cdef void add_block(pf_glance* g, pf_glance_row row, pf_plan* plan, const pf_block* b) noexcept nogil:
+    cdef char text[2000]
+    cdef const pf_node_info* n
+    cdef bint empty = b.end <= b.begin
+    cdef uint32_t k
+    row.kind = PF_GLANCE_BLOCK
+    n = plan.instrs[b.begin].about if not empty else NULL
+    pf_glance_add(g, row, n.name if n != NULL else no_text(), n.op if n != NULL else no_text(),
+                  successors(plan, b, text, sizeof(text)))
+    row.kind = PF_GLANCE_NODE
+    for k in range(b.begin, b.end):
+        n = plan.instrs[k].about
+        if n != NULL and others_wait_for(n):
+            pf_glance_add(g, row, n.name, n.op, no_text())
+
+cdef void add_slab(pf_glance* g, pf_glance_row row, pf_slab* s) noexcept nogil:
+    cdef uint32_t k
+    cdef int32_t pending
+    for k in range(min(s.def_.n_blocks, <uint32_t>MOST_BLOCKS)):
+        pending = pf_a32_load(&s.items[k].pending)
+        if pending != PF_BLOCK_DONE:
+            row.a = k
+            row.b = pending
+            add_block(g, row, s.step.plan, s.step.plan.blocks + s.def_.block_begin + k)
+
+cdef public void pf_step_glance(pf_step* leader, pf_glance* g) noexcept nogil:
+    cdef pf_glance_row row
+    cdef pf_step* outer = leader.home.leader
+    cdef pf_step* part = leader
+    cdef int64_t now = pf_now_ns()
+    memset(&row, 0, sizeof(row))
+    row.session = outer.key.session if outer.task != NULL else 0
+    row.step = outer.key.step if outer.task != NULL else <uint64_t>outer.id
+    while part != NULL:
+        row.kind = PF_GLANCE_RUN
+        row.id = part.id
+        row.age_ns = now - leader.began_ns
+        row.a = part.plan.n_nodes
+        row.b = 0
+        pf_glance_add(g, row, no_text(), no_text(), no_text())
+        add_calls(g, row, part, now)
+        add_slab(g, row, &part.root)
+        part = part.peer

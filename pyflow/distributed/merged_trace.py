@@ -1,0 +1,118 @@
+"""The next steps of all tasks of a cluster as one trace: recorded by each, joined here.
+
+    steps, notes = record(cluster, 10, seconds=5)       # cluster: a look.Cluster
+    write(steps, file)                                  # JSON trace events, for Perfetto
+
+Invariants
+1. Times are of this process's clock: each task's are moved by its offset (clocks.py).
+2. Ids of arrows are not used twice in a file; a task is one process in it.
+
+Threads: the caller's.
+"""
+import json
+import time
+from typing import NamedTuple
+
+from pyflow import timeline
+from pyflow.distributed import clocks, look, messages
+from pyflow.framework import protos
+
+POLL = 0.05
+
+
+class Step(NamedTuple):
+    """One step over all tasks: stats, a StepStats."""
+
+    session: int
+    step: int
+    stats: object
+
+
+def record(cluster, steps, seconds):
+    """([Step] in order of time, [sentences]) of the next steps; at most `seconds` are waited for
+    them.  A step of a task that was on its way when recording began is in part."""
+    asker, notes = cluster.asker, []
+    offsets = {}
+    for task in cluster.tasks:
+        try:
+            offsets[task] = clocks.offset_ns(lambda: _clock(asker, task))[0]
+        except LookupError as silent:
+            notes.append(str(silent))
+    begun = asker.ask_all("Tracing", messages.TracingRequest(steps=steps), list(offsets))
+    before, until = _done(cluster, offsets), time.monotonic() + seconds
+    while time.monotonic() < until:
+        time.sleep(POLL)
+        now = _done(cluster, offsets)
+        if any(now[t] - before.get(t, 0) >= steps for t in now):
+            break
+    ended = asker.ask_all("Tracing", messages.TracingRequest(stop=True), list(begun))
+    found = {}
+    for task, reply in ended.items():
+        if isinstance(reply, look.Silent):
+            notes.append(f"{task} at {reply.address} does not answer: {reply.reason}")
+            continue
+        if reply.left_out:
+            notes.append(f"{look.short(task)} left out {reply.left_out} steps beyond {steps}")
+        for traced in reply.step:
+            _add(found.setdefault((traced.session, traced.step), protos.StepStats()),
+                 traced.step_stats, offsets[task])
+    made = [Step(*key, stats) for key, stats in found.items()]
+    return sorted(made, key=lambda s: span(s)[0]), notes
+
+
+def _clock(asker, task):
+    reply = asker.ask(task, "Clock", messages.Empty())
+    if isinstance(reply, look.Silent):
+        raise LookupError(f"{task} at {reply.address} does not answer: {reply.reason}")
+    return reply
+
+
+def _done(cluster, tasks):
+    replies = cluster.asker.ask_all("GetStatus", messages.GetStatusRequest(), list(tasks))
+    return {t: r.steps_done for t, r in replies.items() if not isinstance(r, look.Silent)}
+
+
+def _add(stats, data, offset):
+    own = protos.RunMetadata.FromString(data).step_stats
+    if abs(offset) >= 1000:
+        clocks.shift(own, -offset)
+    stats.MergeFrom(own)
+
+
+def span(step):
+    """(begin, end) of a step's kernels, micros of the wall clock; (0, 0) without any."""
+    times = [(n.all_start_micros, n.all_start_micros + n.all_end_rel_micros)
+             for d in step.stats.dev_stats for n in d.node_stats]
+    return (min(t[0] for t in times), max(t[1] for t in times)) if times else (0, 0)
+
+
+def length(step):
+    """Micros."""
+    begin, end = span(step)
+    return end - begin
+
+
+def write(steps, file):
+    """One file of JSON trace events."""
+    tasks = sorted({t for s in steps for t in timeline.tasks_of(s.stats)})
+    zero = min([span(s)[0] for s in steps], default=0)
+    events, named, next_id = [], set(), 1
+    for step in steps:
+        own = json.loads(timeline.Timeline(step.stats, tasks=tasks).generate_chrome_trace_format())
+        ids = {}
+        for event in own["traceEvents"]:
+            if event["ph"] == "M":
+                key = (event["name"], event["pid"], event.get("tid"))
+                if key in named:
+                    continue
+                named.add(key)
+            if "ts" in event:
+                event["ts"] -= zero
+            if "id" in event:
+                if event["id"] not in ids:
+                    ids[event["id"]], next_id = next_id, next_id + 1
+                event["id"] = ids[event["id"]]
+            if event["ph"] == "X":
+                event["args"]["step"] = step.step
+            events.append(event)
+    json.dump({"displayTimeUnit": "ms", "traceEvents": events}, file)

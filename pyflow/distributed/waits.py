@@ -1,0 +1,106 @@
+"""What one task knows of who waits: its steps, from the core; the steps it is master of; where the
+graphs of its sessions were made.  why.py joins the answers of all tasks.
+
+    rows      the core's glance (core/host/glance.pyx): steps, keys, runs, calls, blocks, nodes
+    steps     of sessions whose master is here: which tasks' parts began and ended
+    known     asked for a session: is a sender in one of its plans here
+    places    asked for a session: the user's operation and line of nodes
+    partners  asked for a resource: who reads and writes it, in the graphs of sessions here
+
+Invariants
+1. Nothing of it is asked for, or paid for, while steps run: the plans' tables are made when asked.
+
+Threads: any; the sessions' tables are read while they change.
+"""
+import re
+
+from pyflow.distributed import messages
+
+_MADE = re.compile(r"/_(?:part_)?(?:send|recv|done)_\d+$")
+_LARGEST = 4096                         # names asked for at once
+
+
+def answer(worker, request):
+    """The WaitsResponse of a worker's task."""
+    reply = messages.WaitsResponse(task=worker.name, incarnation=worker.incarnation)
+    links = list(worker.place.sessions) if worker.place is not None else []
+    if not (request.sender or request.node or request.resource):
+        for kind, session, step, number, seconds, a, b, *text in worker.task.glance():
+            reply.row.add(kind=kind, session=session, step=step, id=number, seconds=seconds, a=a,
+                          b=b, text=text)
+        for link in links:
+            for step in link.running():
+                _add_step(reply, link, step)
+        return reply
+    names = _nodes_of(worker, request.session, links) if request.sender else ()
+    reply.known.extend(name in names for name in request.sender[:_LARGEST])
+    for name in request.node[:_LARGEST]:
+        _add_place(reply, name, request, links)
+    for name in request.resource[:_LARGEST]:
+        for link in links:
+            _add_partners(reply, name, link)
+    return reply
+
+
+def _add_step(reply, link, step):
+    found = reply.step.add(session=link.number, step=step.number, seconds=step.age(),
+                           fetch=step.names[:20])
+    for task, begun, ended in step.parts():
+        found.part.add(task=task, begun=begun, ended=ended)
+
+
+def _nodes_of(worker, session, links):
+    """The names of all nodes in a session's plans here."""
+    plans = worker.plans_of(session)
+    for link in links:
+        if link.number == session:
+            for step in link.running():
+                plans += step.own_plans()
+    return {node[0] for plan in plans for node in plan.trace_table()["nodes"]}
+
+
+# ---------------------------------------------------------------- graphs of the sessions here
+
+def _add_place(reply, name, request, links):
+    own = [link for link in links if link.number == request.session] or links
+    for link in own:
+        op = operation(link, name)
+        if op is not None:
+            reply.place.add(node=name, op=op.name, line=str(op.user_frame))
+            return
+
+
+def operation(link, name):
+    """The user's operation that a node of one of a session's plans is, or serves."""
+    for graph, origins in link.graphs():
+        op = origins.get(name) or graph._nodes_by_name.get(name)
+        if op is None:
+            shorter = name
+            while op is None and _MADE.search(shorter):
+                shorter = _MADE.sub("", shorter)
+                op = graph._nodes_by_name.get(shorter)
+        if op is not None:
+            return op
+    return None
+
+
+def _add_partners(reply, resource, link):
+    """Every operation that gets the handle of a resource of this name."""
+    name = resource.rpartition("/")[2] if resource.startswith("/") else resource
+    for graph, _ in link.graphs():
+        for op in graph.get_operations():
+            if not _names(op, name, resource):
+                continue
+            for output in op.outputs:
+                for reader in output.consumers():
+                    reply.partner.add(resource=resource, node=reader.name, op=reader.type,
+                                      line=str(reader.user_frame), device=reader.device or op.device,
+                                      session=link.number)
+        return                          # later graphs of a session hold the earlier ones
+
+
+def _names(op, name, resource):
+    if not op.outputs or op.inputs:
+        return False
+    shared = op.attrs.get("shared_name")
+    return shared is not None and (shared or op.name) in (name, resource.partition("/")[2])

@@ -1,0 +1,534 @@
+"""Net: steps and tensors between tasks in C, over unix and tcp, in one process and in two (net_worker.py)."""
+
+import itertools
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import pyflow as tf
+from pyflow import _executor
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import net_worker as plans  # noqa: E402
+
+FLOAT, INT32, STRING = 1, 3, 7
+CANCELLED, INVALID, DEADLINE, NOT_FOUND, EXISTS, DENIED, EXHAUSTED, ABORTED, UNAVAILABLE = 1, 3, 4, 5, 6, 7, 8, 10, 14
+KINDS = ("unix", "tcp")
+numbers = itertools.count(1)
+steps = itertools.count(1)
+
+
+class Worker:
+    """A process of net_worker.py."""
+
+    def __init__(self, kind, lease=2.5, epoch=0, name=None):
+        self.name, self.kind = name or f"/job:worker/replica:0/task:{next(numbers)}", kind
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", str(HERE / "net_worker.py"), kind, self.name, str(lease), str(epoch)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.address, incarnation = self.process.stdout.readline().split()
+        self.incarnation = int(incarnation)
+
+    def tell(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def ask(self, line):
+        self.tell(line)
+        return self.process.stdout.readline().strip()
+
+    def connect(self, net):
+        net.connect(self.name, self.incarnation, self.kind, self.address)
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+def new_net(**options):
+    return _executor.Net(_executor.Task(f"/job:master/replica:0/task:{next(numbers)}"), **options)
+
+
+@pytest.fixture
+def net():
+    net = new_net()
+    yield net
+    net.close()
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def worker(request):
+    worker = Worker(request.param)
+    yield worker
+    worker.end()
+
+
+@pytest.fixture
+def there(net, worker):
+    """A connected worker; afterwards its table is empty of this session's steps."""
+    worker.connect(net)
+    yield worker
+
+
+def run(net, worker, handle, args=(), types=(), **options):
+    number = next(steps)
+    try:
+        return net.run(worker.name, handle, 7, number, args, types, **options).result(20)
+    finally:
+        net.clean(worker.name, 7, number)
+
+
+def until(what, seconds=10.0):
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it did not come to be"
+        time.sleep(0.002)
+
+
+# ---------------------------------------------------------------- values
+def test_results_are_those_of_the_plan(net, there):
+    assert run(net, there, plans.NULL) == []
+    np.testing.assert_array_equal(run(net, there, plans.ADD, [[1, 2, 3]], [FLOAT])[0], [2, 3, 4])
+    pair = run(net, there, plans.PAIR, [np.float32(4), np.int32([5, 6])], [FLOAT, INT32])
+    assert pair[1] == 5 and list(pair[0]) == [10, 12]
+    text = [b"", b"a" * 100_000, "ä".encode(), b"\0b"]
+    assert list(run(net, there, plans.TEXT, [np.array(text, object)], [STRING])[0]) == [t + b"!" for t in text]
+
+
+def test_every_type_and_size_arrives_equal(net, there):
+    random = np.random.RandomState(1)
+    for dtype in plans.DTYPES:
+        kind = tf.as_dtype(dtype).as_datatype_enum
+        for shape in ((), (0,), (3, 0, 2), (7,), (2, 3, 5), (1,) * 9, (70_001,)):
+            value = (random.standard_normal(shape) * 50).astype(dtype)
+            got = run(net, there, plans.ECHO_OF + kind, [value], [kind])[0]
+            assert got.dtype == value.dtype and got.shape == value.shape
+            np.testing.assert_array_equal(got, value)
+
+
+def test_a_large_tensor_arrives_equal(net, there):
+    value = np.random.RandomState(2).standard_normal(6_500_000).astype(np.float32)      # 26 MB
+    for _ in range(2):
+        np.testing.assert_array_equal(run(net, there, plans.ECHO, [value], [FLOAT])[0], value)
+    [peer] = net.peers()
+    assert (peer["bytes_out"] < 1 << 20) == (there.kind == "unix"), "by memory that both see"
+    until(lambda: net.peers()[0]["arena_used"] == 0)
+
+
+def test_many_steps_at_once(net, there):
+    def ask(k):
+        under_way = [net.run(there.name, plans.ADD, 8, 1000 * k + j, [[k, j]], [FLOAT]) for j in range(200)]
+        for j, one in enumerate(under_way):
+            np.testing.assert_array_equal(one.result(20)[0], [k + 1, j + 1])
+
+    threads = [threading.Thread(target=ask, args=[k]) for k in range(4)]
+    failures = []
+    hook, threading.excepthook = threading.excepthook, failures.append
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        threading.excepthook = hook
+    assert not failures
+    net.clean(there.name, 8)
+    assert net.peers()[0]["remotes"] == 0
+
+
+def test_callbacks_are_called(net, there):
+    seen, enough = [], threading.Event()
+
+    def landed(one):
+        seen.append(one.result()[0][0])
+        if len(seen) == 50:
+            enough.set()
+
+    for k in range(50):
+        net.run(there.name, plans.ADD, 9, k, [[k]], [FLOAT], callback=landed)       # nobody keeps it
+    assert enough.wait(20) and sorted(seen) == list(range(1, 51))
+    net.clean(there.name, 9)
+
+
+# ---------------------------------------------------------------- errors
+def failure(call, *args, **options):
+    with pytest.raises(_executor.StepError) as caught:
+        call(*args, **options)
+    return caught.value
+
+
+def test_errors_say_what_and_where(net, there):
+    error = failure(run, net, there, plans.FAIL, [[np.nan]], [FLOAT])
+    assert (error.code, error.node, error.op, error.task) == (INVALID, "checked", "CheckNumerics", there.name)
+    assert "no number here" in error.message and "CPU:0" in error.device and not error.derived
+    error = failure(run, net, there, 99)
+    assert error.code == NOT_FOUND and "no plan under handle 63" in error.message and there.name in error.message
+    error = failure(run, net, there, plans.ADD)
+    assert error.code == INVALID and "takes 1 arguments, a peer sent 0" in error.message
+    error = failure(run, net, there, plans.ADD, [[1]], [INT32])
+    assert error.code == INVALID and "of type float, a peer sent int32" in error.message
+    error = failure(run, net, there, plans.ADD, [[[1]]], [FLOAT])
+    assert error.code == INVALID and "another shape" in error.message and "_arg_x" in error.message
+    error = failure(net.run, "/job:nobody/replica:0/task:0", plans.NULL, 7, 1)
+    assert error.code == UNAVAILABLE and error.task == "/job:nobody/replica:0/task:0"
+    assert run(net, there, plans.NULL) == [], "the connection is as good as before"
+
+
+def test_a_blocked_step_is_cancelled_and_has_a_deadline(net, there):
+    number = next(steps)
+    one = net.run(there.name, plans.WAIT, 7, number)
+    assert not one.wait(0.05) and not one.done()
+    one.cancel()
+    assert failure(one.result, 10).code == CANCELLED
+    net.clean(there.name, 7, number)
+    begun = time.monotonic()
+    error = failure(run, net, there, plans.WAIT, timeout=0.2)
+    assert error.code == DEADLINE and 0.15 < time.monotonic() - begun < 5
+    number = next(steps)
+    assert net.cancel(there.name, 7, number, INVALID, "a cause", task="/job:a/replica:0/task:9")     # before it begins
+    error = failure(net.run(there.name, plans.WAIT, 7, number).result, 10)
+    assert (error.code, error.message, error.task) == (INVALID, "a cause", "/job:a/replica:0/task:9")
+    net.clean(there.name, 7, number)
+    error = failure(net.run(there.name, plans.NULL, 7, number).result, 10)
+    assert error.code == NOT_FOUND and "is over" in error.message and error.derived
+
+
+def test_a_step_dropped_is_cancelled(net, there):
+    net.run(there.name, plans.WAIT, 7, next(steps))
+    until(lambda: net.peers()[0]["remotes"] == 0)
+    net.clean(there.name, 7)
+
+
+# ---------------------------------------------------------------- lost peers
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_killed_peer_is_an_error_at_once(kind):
+    lost = []
+    net, worker = new_net(lost=lambda *about: lost.append(about)), Worker(kind)
+    worker.connect(net)
+    one = net.run(worker.name, plans.WAIT, 7, 1)
+    assert not one.wait(0.02)
+    begun = time.monotonic()
+    worker.process.kill()
+    error = failure(one.result, 10)
+    assert time.monotonic() - begun < 0.5
+    assert error.code == UNAVAILABLE and error.task == worker.name and f"{worker.name} was lost" in error.message
+    until(lambda: lost)
+    assert lost[0][:3] == (worker.name, worker.incarnation, UNAVAILABLE)
+    assert failure(net.run, worker.name, plans.NULL, 7, 2).code == UNAVAILABLE and net.peers() == []
+    worker.end()
+    net.close()
+
+
+def test_steps_of_a_lost_asker_end(worker):
+    """The worker's steps that it began end, and their table's entries are told why."""
+    net = new_net()
+    worker.connect(net)
+    one = net.run(worker.name, plans.WAIT, 70, 1)
+    assert not one.wait(0.05)
+    net.close()
+    error = failure(one.result, 10)
+    assert error.code == CANCELLED and "this task's net was closed" in error.message
+    other = new_net()
+    worker.connect(other)
+    until(lambda: not any(peer["serving"] for peer in eval(worker.ask("peers"))))
+    other.clean(worker.name, 70)
+    other.close()
+
+
+def test_a_frozen_peer_is_lost_after_its_lease():
+    net, worker = new_net(lease=0.5), Worker("unix", lease=0.5)
+    worker.connect(net)
+    one = net.run(worker.name, plans.WAIT, 7, 1)
+    os.kill(worker.process.pid, signal.SIGSTOP)
+    begun = time.monotonic()
+    error = failure(one.result, 10)
+    assert 0.3 < time.monotonic() - begun < 1.5 and error.code == UNAVAILABLE and "no sign of life" in error.message
+    os.kill(worker.process.pid, signal.SIGCONT)
+    until(lambda: eval(worker.ask("peers")) == [])           # the other side knows as well
+    worker.connect(net)                                      # it is of the same incarnation: it may come back
+    assert run(net, worker, plans.NULL) == []
+    worker.end()
+    net.close()
+
+
+def test_who_is_not_meant_is_refused(net, worker):
+    error = failure(net.connect, worker.name, worker.incarnation ^ 1, worker.kind, worker.address)
+    assert error.code == ABORTED and "not of the incarnation that was asked for" in error.message
+    error = failure(net.connect, "/job:other/replica:0/task:0", worker.incarnation, worker.kind, worker.address)
+    assert error.code == NOT_FOUND and f"this is {worker.name}" in error.message
+    error = failure(net.connect, worker.name, worker.incarnation, worker.kind, worker.address.replace("pyflow", "nobody")
+                    if worker.kind == "unix" else "127.0.0.1:1")
+    assert error.code == UNAVAILABLE and "refused" in error.message
+    worker.connect(net)
+    assert run(net, worker, plans.NULL) == []
+
+
+def test_lower_epochs_are_refused():
+    old, new = new_net(epoch=4), new_net(epoch=5)
+    address = new.listen("unix")
+    error = failure(old.connect, new.name, new.incarnation, "unix", address)
+    assert error.code == ABORTED and "of epoch 4, which is over: here it is 5" in error.message
+    error = failure(new.connect, old.name, old.incarnation, "unix", old.listen("unix"))
+    assert error.code == ABORTED and "is of epoch 4" in error.message
+    for net in (old, new):
+        net.close()
+
+
+def test_addresses():
+    net = new_net()
+    assert failure(net.listen, "tcp", "0.0.0.0:0").code == DENIED
+    assert "insecure=True" in failure(net.connect, "/job:a", 1, "tcp", "192.0.2.1:99", timeout=1).message
+    assert failure(net.listen, "tcp", "example.org:80").code == INVALID
+    assert failure(net.listen, "tcp", "127.0.0.1").code == INVALID
+    assert failure(net.listen, "carrier pigeon").code == NOT_FOUND
+    assert net.listen("tcp", "localhost:0").startswith("127.0.0.1:")
+    path = net.listen("unix", "@pyflow-test-%d" % os.getpid())
+    assert failure(net.listen, "unix", path).code == EXISTS
+    net.close()
+    assert failure(net.listen, "unix").code == CANCELLED
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_another_user_is_refused(net):
+    address = net.listen("unix")
+    code = """if 1:
+        import os, socket, sys
+        os.setuid(65534)
+        s = socket.socket(socket.AF_UNIX)
+        s.connect("\\0" + sys.argv[1][1:])
+        s.settimeout(10)
+        try:
+            s.sendall(b"x" * 32)
+            assert s.recv(1) == b""
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+    """
+    subprocess.run([sys.executable, "-c", code, address], check=True, timeout=30)
+    assert net.peers() == []
+
+
+# ---------------------------------------------------------------- one process
+@pytest.fixture
+def two(request):
+    """Two tasks of this process, connected."""
+    a, b = new_net(), new_net()
+    a.connect(b.name, b.incarnation, "unix", b.listen("unix"))
+    until(lambda: b.peers() and b.peers()[0]["state"] == "open")
+    yield a, b
+    a.close()
+    b.close()
+
+
+def test_tensors_meet_their_receivers(two):
+    """Pushed, by shared memory, in either direction, before and after somebody waits."""
+    for a, b in (two, two[::-1]):
+        for n in (0, 3, 16_000, 70_000, 3_000_000):
+            value, told, event = np.random.RandomState(n).standard_normal(n).astype(np.float32), [], threading.Event()
+            number = next(steps)
+            a.put(b.name, 5, number, b"early", value, FLOAT)
+            b.task.take(5, number, b"early", lambda code, got: told.append((code, got)))
+            b.task.take(5, number, b"late", lambda code, got: (told.append((code, got)), event.set()))
+            a.put(b.name, 5, number, b"late", value, FLOAT)
+            assert event.wait(10)
+            until(lambda: len(told) == 2)
+            for code, got in told:
+                assert code == 0
+                np.testing.assert_array_equal(got, value)
+            b.task.clean(5, number)
+
+
+def test_announced_tensors_arrive_in_chunks():
+    """Without memory that both see; more than may be under way at once wait their turn."""
+    a, b = new_net(arena_bytes=0), new_net(arena_bytes=0, incoming_bytes=5 << 20)
+    a.connect(b.name, b.incarnation, "unix", b.listen("unix"))
+    values = [np.random.RandomState(k).standard_normal(1_000_000).astype(np.float32) for k in range(8)]
+    told = {}
+    for k, value in enumerate(values):
+        b.task.take(5, 1, b"%d" % k, lambda code, got, k=k: told.__setitem__(k, (code, got)))
+        a.put(b.name, 5, 1, b"%d" % k, value, FLOAT)
+    until(lambda: len(told) == 8)
+    for k, value in enumerate(values):
+        np.testing.assert_array_equal(told[k][1], value)
+    until(lambda: a.peers()[0]["announced"] == 0)
+    a.put(b.name, 5, 2, b"too large", np.zeros(1_500_000, np.float32), FLOAT)
+    b.task.take(5, 2, b"too large", lambda code, got: told.__setitem__("large", code))
+    until(lambda: "large" in told)
+    assert told["large"] == EXHAUSTED
+    until(lambda: a.peers()[0]["announced"] == 0)
+    for net in (a, b):
+        net.task.clean(5)
+        net.close()
+
+
+def test_tensors_for_steps_that_are_over_and_floods(two):
+    a, b = two
+    b.task.clean(5, 1)
+    a.put(b.name, 5, 1, b"k", np.zeros(10, np.float32), FLOAT)        # nobody wants it
+    b.task.limit(4, 1 << 20)
+    codes = []
+    a.task.take(5, 14, b"never", lambda code, got: codes.append(code))
+    for k in range(10, 20):
+        a.put(b.name, 5, k, b"k", np.zeros(10, np.float32), FLOAT)
+    until(lambda: codes)                    # the fifth is refused, and its step fails on the side that sent it, too ...
+    assert codes == [EXHAUSTED]
+    assert b.task.counts()["early"] == 4 and len(a.peers()) == 1      # ... the connection stays
+    for net in two:
+        net.task.clean(5)
+
+
+def test_both_connect_at_once():
+    for _ in range(20):
+        a, b = new_net(), new_net()
+        to_a, to_b = a.listen("unix"), b.listen("tcp")
+        threads = [threading.Thread(target=a.connect, args=(b.name, b.incarnation, "tcp", to_b)),
+                   threading.Thread(target=b.connect, args=(a.name, a.incarnation, "unix", to_a))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for x, y in ((a, b), (b, a)):
+            told = threading.Event()
+            until(lambda: [p["state"] for p in x.peers()] == ["open"])
+            x.put(y.name, 1, 1, b"k", np.float32(1), FLOAT)
+            y.task.take(1, 1, b"k", lambda code, got: told.set())
+            assert told.wait(10)
+            y.task.clean(1, 1)
+        a.close()
+        b.close()
+
+
+def test_a_task_started_anew_takes_the_place_of_the_old(net):
+    address, name, lost = net.listen("unix"), "/job:worker/replica:0/task:500", []
+    first = _executor.Net(_executor.Task(name), lost=lambda *about: lost.append(about))
+    first.connect(net.name, net.incarnation, "unix", address)
+    second = _executor.Net(_executor.Task(name))
+    second.connect(net.name, net.incarnation, "unix", address)
+    until(lambda: lost)
+    assert first.peers() == [] and net.peers()[0]["incarnation"] == second.incarnation
+    first.close()
+    second.close()
+
+
+def test_a_forked_child_leaves_the_nets_alone(two):
+    a, b = two
+    child = os.fork()
+    if not child:
+        try:
+            a.close()
+            b.close()
+            os._exit(7)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    a.put(b.name, 1, 1, b"k", np.float32(1), FLOAT)
+    told = threading.Event()
+    b.task.take(1, 1, b"k", lambda code, got: told.set())
+    assert told.wait(10)
+    b.task.clean(1)
+
+
+# ---------------------------------------------------------------- limits
+def test_whoever_sends_more_than_is_taken_waits():
+    """The consumer sleeps: what waits for it stays within the bound and a tensor, and all of it arrives in the end."""
+    bound, each = 1 << 20, 60_000
+    net, worker = new_net(lease=60, queue_bytes=bound), Worker("tcp", lease=60)
+    worker.connect(net)
+    os.kill(worker.process.pid, signal.SIGSTOP)
+    sent, value, most = [], np.ones(each // 4, np.float32), 0
+
+    def send():
+        for k in range(400):                                # 24 MB
+            net.put(worker.name, 3, 1, b"%d" % k, value, FLOAT)
+            sent.append(k)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    last = -1
+    while len(sent) != last:                                # until nothing moves any more
+        last = len(sent)
+        time.sleep(0.3)
+        most = max(most, net.peers()[0]["queued"])
+    assert thread.is_alive() and len(sent) < 390 and bound - each < most <= bound + 2 * each
+    os.kill(worker.process.pid, signal.SIGCONT)
+    thread.join(20)
+    until(lambda: eval(worker.ask("counts"))["early_bytes"] == 400 * each)
+    net.clean(worker.name, 3)
+    worker.end()
+    net.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_strange_bytes_end_their_connection_only(net, kind):
+    address = net.listen(kind)
+    random = np.random.RandomState(3)
+    other = new_net()
+    other.connect(net.name, net.incarnation, kind, address)
+    for k in range(60):
+        s = socket.socket(socket.AF_UNIX if kind == "unix" else socket.AF_INET)
+        s.settimeout(10)
+        s.connect("\0" + address[1:] if kind == "unix" else ("127.0.0.1", int(address.rpartition(":")[2])))
+        head = np.array([random.randint(0, 100) if k % 2 else random.randint(0, 2**31)], "<u4").tobytes()
+        try:
+            s.sendall(head + random.bytes(4 + random.randint(24, 600)))
+            s.shutdown(socket.SHUT_WR)
+            while s.recv(4096):
+                continue
+        except OSError:
+            pass
+        s.close()
+    until(lambda: [p["name"] for p in net.peers()] == [other.name])
+    told = threading.Event()
+    net.task.take(1, 1, b"k", lambda code, got: told.set())
+    other.put(net.name, 1, 1, b"k", np.float32(1), FLOAT)
+    assert told.wait(10)
+    net.task.clean(1)
+    other.close()
+
+
+# ---------------------------------------------------------------- without Python
+def test_steps_go_on_while_python_holds_the_gil(net, there):
+    """A worker whose Python holds the GIL answers as ever, and sends signs of life."""
+    for k in range(200):
+        run(net, there, plans.NULL)
+    assert there.ask("hold 1.0") == "held"
+    end, times = time.monotonic() + 0.8, []
+    while time.monotonic() < end:
+        begun = time.perf_counter()
+        run(net, there, plans.NULL)
+        times.append(time.perf_counter() - begun)
+    assert len(times) > 2000 and np.median(times) < 0.001
+    assert there.process.stdout.readline() == "let go\n"
+
+
+def test_a_plan_that_turns_out_long_stops_nobody(there, net):
+    """The thread that received it runs it, and another one receives meanwhile."""
+    slow = net.run(there.name, plans.SLOW, 7, next(steps))
+    other = new_net()
+    there.connect(other)
+    begun = time.monotonic()
+    assert run(other, there, plans.NULL) == []
+    assert time.monotonic() - begun < 2.0
+    assert slow.result(60)[0] == 3_000_000
+    net.clean(there.name, 7)
+    other.close()
+
+
+def test_handles(net, there):
+    assert there.ask(f"unserve {plans.SLOW + 1000}") == "False"
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [])
+        plan = plans.plan_of(session, x + 1, {x: 0.0})
+        net.serve(1, plan)
+        assert failure(net.serve, 1, plan).code == EXISTS
+        assert net.unserve(1) and not net.unserve(1)
