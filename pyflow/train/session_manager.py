@@ -31,8 +31,8 @@ class SessionManager:
     """Makes sessions that are ready to train. TF: tf.train.SessionManager.
 
     local_init_op: run in each new session. ready_op: names of variables without values; none when
-    it is ready. ready_for_local_init_op: the same before local_init_op. recovery_wait_secs: between
-    looks while it waits. ValueError for ready_for_local_init_op without local_init_op."""
+    it is ready. ready_for_local_init_op: the same before local_init_op. recovery_wait_secs: the
+    most between looks while it waits, which begin at 0.1 s. ValueError for ready_for_local_init_op without local_init_op."""
 
     def __init__(self, local_init_op=None, ready_op=None, ready_for_local_init_op=None, graph=None,
                  recovery_wait_secs=30, local_init_run_options=None, local_init_feed_dict=None):
@@ -44,6 +44,10 @@ class SessionManager:
         self._graph = graph or graph_lib.get_default_graph()
         self._wait_secs = recovery_wait_secs
         self._local_options, self._local_feeds = local_init_run_options, local_init_feed_dict
+        self._session_options = {}              # more arguments of its sessions
+
+    def _new_session(self, master, config):
+        return Session(master, graph=self._graph, config=config, **self._session_options)
 
     def __repr__(self):
         return f"<tf.train.SessionManager of {self._graph!r}>"
@@ -109,7 +113,7 @@ class SessionManager:
         until = time.monotonic() + (float("inf") if max_wait_secs is None else max_wait_secs)
         wait = min(_FIRST_WAIT, self._wait_secs)
         while True:
-            sess = Session(master, graph=self._graph, config=config)
+            sess = self._new_session(master, config)
             done, why = self._local_init(sess)
             if done:
                 done, why = _ready(self._ready_op, sess, "Model not ready")
@@ -127,7 +131,7 @@ class SessionManager:
         if folder and path:
             raise ValueError("Can not provide both checkpoint_dir and "
                              "checkpoint_filename_with_path.")
-        sess = Session(master, graph=self._graph, config=config)
+        sess = self._new_session(master, config)
         if not saver or not (folder or path):
             return sess, False
         if path:
