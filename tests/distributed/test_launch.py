@@ -709,3 +709,70 @@ def test_a_hosted_process_that_is_stopped_for_a_lease_is_killed(hosting, script)
     os.kill(pid, signal.SIGSTOP)
     lines, status = all_of(task)
     assert status == -signal.SIGKILL and "stopped for 0." in lines[0]
+
+
+# ---------------------------------------------------------------- servers under a launcher
+
+TRAINING = """
+import sys, time
+import pyflow as tf
+from pyflow.distributed import launch
+task = launch.task()
+server = task.server()
+if task.job == "ps":
+    server.join()
+    sys.exit()
+with tf.device(tf.train.replica_device_setter(cluster=task.cluster, worker_device=task.name)):
+    w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
+    step = tf.train.get_or_create_global_step()
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.square(w - 3.0), step)
+with tf.train.MonitoredTrainingSession(server.target, task.is_chief, sys.argv[1],
+                                       save_checkpoint_steps=20) as sess:
+    done = 0
+    while done < int(sys.argv[2]):
+        _, done = sess.run([train, step])
+        time.sleep(float(sys.argv[3]))
+        print("step", done, flush=True)
+    print("w", round(float(sess.run(w)), 3), flush=True)
+server.stop_cluster()
+"""
+
+
+@pytest.fixture
+def training(tmp_path):
+    """training(steps, pause, ...) -> a cluster of a parameter server and a worker that train."""
+    clusters = []
+
+    def start(steps, pause, **options):
+        (tmp_path / "train.py").write_text(TRAINING)
+        said = []
+        words = [sys.executable, "-P", tmp_path / "train.py", tmp_path / "run", str(steps),
+                 str(pause)]
+        cluster = local.LocalCluster(words, {"ps": 1, "worker": 1}, cwd=tmp_path,
+                                     output=lambda *line: said.append(line), **options)
+        cluster.said = said
+        clusters.append(cluster)
+        return cluster.start()
+    yield start
+    for cluster in clusters:
+        cluster.stop(signal.SIGKILL)
+
+
+@pytest.mark.parametrize("unix", [True, pytest.param(False, marks=pytest.mark.long)])
+def test_servers_at_the_addresses_that_were_given(unix, training):
+    cluster = training(40, 0, unix=unix)
+    assert cluster.wait(60) == 0, cluster.said
+    assert ("worker-0", "w 3.0") in cluster.said
+    assert cluster.members().tasks["ps", 0].state == "done"     # told by stop_cluster
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("unix", [True, False])
+@pytest.mark.parametrize("victim", ["ps", "worker"])
+def test_a_job_survives_a_kill(victim, unix, training):
+    cluster = training(300, 0.01, unix=unix, restarts=1)
+    until(lambda: ("worker-0", "step 60") in cluster.said, 30)
+    cluster.kill(victim, 0)
+    assert cluster.wait(60) == 0, cluster.said[-30:]
+    assert ("worker-0", "w 3.0") in cluster.said and ("worker-0", "step 300") in cluster.said
+    assert cluster.members().tasks[victim, 0].epoch == 2
