@@ -1,0 +1,158 @@
+"""The null training step of the OSDI paper (figure 7), on one machine: pyflow and TensorFlow.
+
+    python benchmarks/null_steps.py --tf .venv-tf/bin/python [--workers 1 2 4] [--json rows.json]
+
+A parameter server and W workers, each a process; every worker fetches the model, computes next to
+nothing, and begins again, all at once.  Rows:
+
+    scalar      4 bytes of the model
+    dense       all of it, 100 MB
+    sparse 64K  32 rows of an embedding of 64 MB      the step's time should not depend on
+    sparse 1M   32 rows of one of 1 GB                how large it is
+
+Printed: the median over workers of their median step, and the ratio to TensorFlow's on as many
+workers of the same machine, asked in turn.
+"""
+import argparse
+import json
+import math
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import distributed  # noqa: E402
+
+ROWS = {"scalar": 100, "dense": 3, "sparse 64K": 100, "sparse 1M": 100}
+TABLES = {"sparse 64K": 1 << 16, "sparse 1M": 1 << 20}
+COLUMNS, TAKEN = 256, 32
+
+
+def serve(name, cluster, _):
+    tf = distributed.library(name)
+    server = tf.train.Server(cluster, job_name="ps", task_index=0)
+    print("up", flush=True)
+    time.sleep(1e6)
+    del server
+
+
+def model(tf):
+    """{row: fetch}, the initialisers."""
+    fetches = {}
+    with tf.device("/job:ps/task:0"):
+        scalar = tf.Variable(1.0, name="scalar", use_resource=False)
+        dense = tf.Variable(tf.ones([25, 1000, 1000]), name="dense", use_resource=False)
+        tables = {row: tf.Variable(tf.ones([n, COLUMNS]), name=f"table{n}", use_resource=False)
+                  for row, n in TABLES.items()}
+    fetches["scalar"] = (scalar + 1.0).op
+    fetches["dense"] = dense[0, 0, 0].op
+    for row, table in tables.items():
+        rows = tf.random_uniform([TAKEN], maxval=TABLES[row], dtype=tf.int32)
+        with tf.device("/job:ps/task:0"):
+            taken = tf.gather(table, rows)
+        fetches[row] = tf.reduce_sum(taken).op
+    return fetches, tf.global_variables_initializer()
+
+
+def work(name, cluster, task):
+    tf = distributed.library(name)
+    server = tf.train.Server(cluster, job_name="worker", task_index=task)
+    with tf.device(f"/job:worker/task:{task}"):
+        fetches, init = model(tf)
+    session = tf.Session(server.target)
+    if task == 0:
+        session.run(init)
+    print("up", flush=True)
+    for line in sys.stdin:
+        row, turns = line.rstrip("\n").rsplit(" ", 1)
+        session.run(fetches[row])
+        times = []
+        for _ in range(int(turns)):
+            start = time.perf_counter()
+            session.run(fetches[row])
+            times.append(time.perf_counter() - start)
+        print(json.dumps(statistics.median(times)), flush=True)
+
+
+class Cluster:
+    """A library's processes."""
+
+    def __init__(self, name, python, workers):
+        ports = distributed.free_ports(workers + 1)
+        cluster = {"ps": [f"localhost:{ports[0]}"],
+                   "worker": [f"localhost:{p}" for p in ports[1:]]}
+        self.all = [self._start(python, "serve", name, cluster, 0)]
+        self.workers = []
+        for task in range(workers):
+            self.workers.append(self._start(python, "work", name, cluster, task))
+        self.all += self.workers
+
+    @staticmethod
+    def _start(python, role, name, cluster, task):
+        process = subprocess.Popen(
+            [python, "-P", __file__, "--role", role, name, json.dumps(cluster), str(task)],
+            text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        process.stdout.readline()
+        return process
+
+    def time(self, row, turns):
+        for process in self.workers:
+            print(row, turns, file=process.stdin, flush=True)
+        return statistics.median(json.loads(p.stdout.readline()) for p in self.workers)
+
+    def stop(self):
+        for process in self.all:
+            process.kill()
+            process.wait()
+
+
+def measure(args):
+    times = {}
+    for workers in args.workers:
+        clusters = {"pyflow": Cluster("pyflow", sys.executable, workers)}
+        if args.tf:
+            clusters["tf"] = Cluster("tf", args.tf, workers)
+        for _ in range(args.rounds):
+            for row, turns in ROWS.items():
+                for name, cluster in clusters.items():
+                    times.setdefault(f"{row} {workers} {name}", []).append(cluster.time(row, turns))
+        for cluster in clusters.values():
+            cluster.stop()
+    return {key: statistics.median(values) for key, values in times.items()}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--role", nargs=4)
+    parser.add_argument("--tf")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json")
+    args = parser.parse_args()
+    if args.role:
+        role, name, cluster, task = args.role
+        return {"serve": serve, "work": work}[role](name, json.loads(cluster), int(task))
+    found = measure(args)
+    ratios = {}
+    for row in ROWS:
+        for workers in args.workers:
+            ours, theirs = found[f"{row} {workers} pyflow"], found.get(f"{row} {workers} tf")
+            line = f"{row:11} {workers} workers  pyflow {ours * 1e6:9.0f} us"
+            if theirs:
+                ratios[f"{row} {workers}"] = ours / theirs
+                line += f"   TensorFlow {theirs * 1e6:9.0f} us   ratio {ours / theirs:.3f}"
+            print(line)
+    if ratios:
+        mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
+        print(f"geometric mean {mean:.3f}")
+    if args.json:
+        import resultfile
+        resultfile.write(args.json, {"seconds": found, "ratios": ratios})
+
+
+if __name__ == "__main__":
+    main()
