@@ -143,12 +143,12 @@ def run_task(task, asked):
 
 def start(asked):
     """Starts all processes on this machine."""
-    from pyflow.distributed.launch import local
+    from pyflow.distributed.launch import local, supervision
     with tempfile.TemporaryDirectory() as new:
         folder = asked.folder or new
         command = [sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--folder", folder]
         cluster = local.LocalCluster(command, {"ps": asked.ps, "worker": asked.workers}, restarts=1000)
-        return local.run(cluster)
+        return supervision.run(cluster)
 
 
 def main():

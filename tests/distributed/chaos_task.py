@@ -91,6 +91,8 @@ def note(name, *values):
 
 def main():
     faulthandler.register(signal.SIGUSR2)
+    signal.signal(signal.SIGUSR1, lambda *_: print(runtime.start().report_steps(), flush=True))
+    tf.logging.set_verbosity(tf.logging.INFO)
     asked, task = digits.arguments(), launch.task()
     Phase(task.label)
     server = tf.train.Server(task.cluster, task.job, task.index, epoch=task.epoch, lease=task.lease)
