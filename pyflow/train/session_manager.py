@@ -24,6 +24,7 @@ from pyflow.session import Session
 from pyflow.train import checkpoint_state, random_streams
 
 _log = logging.getLogger("tensorflow")
+_FIRST_WAIT = 0.1                       # seconds
 
 
 class SessionManager:
@@ -107,9 +108,10 @@ class SessionManager:
     def wait_for_session(self, master, config=None, max_wait_secs=float("inf")):
         """A Session once somebody else has initialised the model.
 
+        It looks soon and often at first, then every recovery_wait_secs (TF: only those).
         DeadlineExceededError after max_wait_secs, saying what is missing."""
         until = time.monotonic() + (float("inf") if max_wait_secs is None else max_wait_secs)
-        nap = min(0.1, self._wait_secs)
+        wait = min(_FIRST_WAIT, self._wait_secs)
         while True:
             sess = self._new_session(master, config)
             done, why = self._local_init(sess)
@@ -118,12 +120,12 @@ class SessionManager:
                 if done:
                     return sess
             sess.close()
-            if time.monotonic() + nap > until:
+            if time.monotonic() + wait > until:
                 raise errors.DeadlineExceededError(
                     None, None, f"Session was not ready after waiting {max_wait_secs} secs. {why}")
             _log.info("Waiting for model to be ready: %s", why)
-            time.sleep(nap)
-            nap = min(1.5 * nap, self._wait_secs)
+            time.sleep(wait)
+            wait = min(1.5 * wait, self._wait_secs)
 
     def _restored(self, master, saver, folder, path, wait, max_wait_secs, config):
         if folder and path:
