@@ -29,7 +29,7 @@ FOLDER = os.environ["PYFLOW_CHAOS"]
 # what report_steps says of a running operation -> a phase, the first that is found
 PHASES = (("save", "SaveV2|MergeV2|ShardedFilename"), ("restore", "RestoreV2"),
           ("apply", "Apply(Adam|Momentum|GradientDescent)|_AccumulatorApply"),
-          ("send", "_net[.]Send|_Send|_Recv"), ("wait", "_StepGateNext|TakeAt"))
+          ("wait", "StepGateNext|TakeAt|AssignAdd/value"), ("send", "_net[.]Send|_Send|_Recv"))
 
 
 class Phase:
