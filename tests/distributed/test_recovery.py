@@ -2,7 +2,9 @@
 that nobody disturbed.  chaos.py does it; `make chaos` does it a hundred times."""
 import pathlib
 import sys
+import tempfile
 import threading
+import time
 
 import pytest
 
@@ -112,3 +114,24 @@ def test_asynchronous_training_goes_on_from_its_checkpoint(tmp_path):
     for server in workers + ps:
         server.stop()
     assert 80 <= len(seen) <= 84 and set(seen) == {0, 1}
+
+
+@pytest.mark.long
+def test_workers_join_and_leave_while_it_runs():
+    """Four shards under 1, 2, 4, 2, 1 processes: the bits of one."""
+    with tempfile.TemporaryDirectory() as folder:
+        training_of = chaos.Training(folder, 10**9, workers=1, shards=4)
+        with training_of.cluster as cluster:
+            assert training_of.wait_for_step(0.0), training_of.output[-20:]
+            for count in (2, 4, 2, 1):
+                began = time.monotonic()
+                cluster.scale("worker", count)
+                new = [f"worker-{n}" for n in range(1, count)]
+                while not all(training_of.sessions(label) for label in new):
+                    assert time.monotonic() < began + 30, training_of.output[-20:]
+                    time.sleep(0.01)
+                assert training_of.wait_for_step(time.monotonic() + 0.3)
+            seen = training_of.steps()
+        assert training_of.sessions("worker-0") == 1
+    wanted = chaos.reference(seen[-1][1], 1, 1, 4)
+    assert [sha for _, _, sha in seen] == [wanted[step] for _, step, _ in seen]
