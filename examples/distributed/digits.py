@@ -147,7 +147,7 @@ def start(asked):
     with tempfile.TemporaryDirectory() as new:
         folder = asked.folder or new
         command = [sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--folder", folder]
-        cluster = local.LocalCluster(command, {"ps": asked.ps, "worker": asked.workers}, restarts=1000)
+        cluster = local.LocalCluster(command, {"ps": asked.ps, "worker": asked.workers}, restarts=50)
         return supervision.run(cluster)
 
 
