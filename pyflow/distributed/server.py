@@ -73,7 +73,7 @@ class Server:
             credentials = security.Credentials.of_environment()
         kinds = links_lib.KINDS if links is None else tuple(links)
         self._kinds = () if credentials is not None else kinds
-        self._insecure, self._epoch = insecure, epoch
+        self._insecure = insecure
         self._channels = remote_worker.Channels(credentials)
         addresses = _addresses(self._server_def.cluster)
         tasks = master.Tasks(self._worker, addresses, self._connect)
