@@ -23,7 +23,7 @@ def test_random_graphs_on_three_tasks_equal_the_interpreter(fuzz):
     found, servers, _ = fuzz
     for seed in range(40):
         found.check_seed(seed)
-    assert found.errors > 2 and found.steps > 60
+    assert found.errors > 1 and found.steps > 60
     assert fuzz_graphs.left(servers) is None
 
 

@@ -7,6 +7,9 @@ private heap, as does an expensive block that is alone in it.  Finished asynchro
 
     find work: own lane -> injector -> other lanes -> parallel_for loops (parallel.pyx) -> (pool threads) posts -> sleep
 
+What is ready for a worker alone comes first, and the newest of the injector: what was touched last is still in the cache.  A loop
+without end would so keep all else waiting for ever; so each FAIR-th item is one that waits longest elsewhere.
+
 Wake chaining: who publishes wakes one sleeper, and who was woken and finds more work wakes the next; so a burst of
 items starts all threads in log time without a broadcast.  A sleeper announces itself (`idle`), then looks once more;
 a publisher publishes, then looks at `idle`: one of the two sees the other.
@@ -33,6 +36,7 @@ cdef enum:
     SPIN_LEAST_NS = 10000
     LOOKS = 16                      # between two looks at the clock
     MAX_SLOW = 16
+    FAIR = 64
     KERNEL_STACK = 1 << 20          # bytes a kernel finds at least; musl's threads have an eighth of it
 
 cdef pf_aptr default_pool
@@ -253,6 +257,7 @@ cdef public void pf_pool_begin(pf_pool* p, pf_worker* caller, pf_step* s) noexce
     caller.outer = pf_pool_here()
     set_here(caller)
     caller.lane = NULL
+    caller.turns = 0
     caller.schedule = pf_schedule_begin(p) if p.seeded else 0
     if p.n > 1:
         for i in range(p.n, PF_MAX_LANES):
@@ -289,7 +294,9 @@ cdef bint anything(pf_pool* p) noexcept nogil:
 cdef bint run_something(pf_worker* w, bint* woken) noexcept nogil:
     """One item, loop or post, if there is any."""
     cdef pf_pool* p = w.pool
-    cdef pf_item* item = pf_heap_take(&w.ready, 0) if w.ready.n else pf_pool_find(w)
+    cdef pf_item* item = pf_pool_longest_waiting(w)
+    if item == NULL:
+        item = pf_heap_take(&w.ready, 0) if w.ready.n else pf_pool_find(w)
     if item != NULL:
         if woken[0]:
             woken[0] = False
@@ -345,7 +352,9 @@ cdef void work_as_steward(pf_worker* w) noexcept nogil:
     cdef pf_pool* p = w.pool
     cdef pf_item* item
     while not pf_a32_load_rlx(&p.stop):
-        item = pf_heap_take(&w.ready, 0) if w.ready.n else pf_pool_take_injected(w)
+        item = pf_pool_longest_waiting(w)
+        if item == NULL:
+            item = pf_heap_take(&w.ready, 0) if w.ready.n else pf_pool_take_injected(w)
         if item == NULL:
             pthread_mutex_lock(&p.lock)
             item = p.inject
@@ -419,22 +428,43 @@ cdef public void pf_pool_publish(pf_worker* w, pf_item* item) noexcept nogil:
         pthread_cond_signal(&p.cond)
         pthread_mutex_unlock(&p.lock)
 
-cdef public pf_item* pf_pool_take_injected(const pf_worker* w) noexcept nogil:
+cdef pf_item* take_injected(const pf_worker* w, bint oldest) noexcept nogil:
     cdef pf_pool* p = w.pool
-    cdef pf_item* item
+    cdef pf_item* item = NULL
     cdef pf_item** at
+    cdef pf_item** found = NULL
     if pf_a32_load(&p.n_inject) == 0:
         return NULL
     pthread_mutex_lock(&p.lock)
     at = &p.inject
-    while at[0] != NULL and not is_for(at[0], w):
+    while at[0] != NULL and (found == NULL or oldest):
+        if is_for(at[0], w):
+            found = at
         at = &at[0].next
-    item = at[0]
-    if item != NULL:
-        at[0] = item.next
+    if found != NULL:
+        item = found[0]
+        found[0] = item.next
         item.next = NULL
         pf_a32_add(&p.n_inject, -1)
     pthread_mutex_unlock(&p.lock)
+    return item
+
+cdef public pf_item* pf_pool_take_injected(const pf_worker* w) noexcept nogil:
+    return take_injected(w, False)
+
+cdef public pf_item* pf_pool_longest_waiting(pf_worker* w) noexcept nogil:
+    """Mostly NULL; each FAIR-th time something that others would keep waiting, if there is any."""
+    cdef pf_item* item
+    w.turns += 1
+    if w.turns % FAIR:
+        return NULL
+    item = take_injected(w, True)
+    if item != NULL or w.ready.n == 0 or w.step != NULL:
+        return item                 # a caller's own ready items are in construction order
+    if w.turns // FAIR & 1 and w.pool.n > 1:
+        item = pf_pool_find(w)
+    if item == NULL:
+        item = pf_heap_take(&w.ready, <int32_t>(w.turns // FAIR % <uint32_t>w.ready.n))
     return item
 
 cdef public pf_item* pf_pool_take_job(pf_pool* p) noexcept nogil:

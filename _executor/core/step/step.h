@@ -417,7 +417,8 @@ typedef struct pf_worker {
   pf_lane *lane;
   pf_step *step;                    /* callers: the only step this thread works on; NULL: a pool thread */
   pf_heap ready;                    /* private */
-  int32_t id, pad;
+  int32_t id;
+  uint32_t turns;                   /* items taken so far: see pf_pool_longest_waiting */
   int64_t kernels;
   struct pf_worker *outer;          /* callers: what this thread was before (pf_pool_here) */
   uint64_t schedule;                /* callers: state of the seeded order (schedule.pyx); 0: construction order */
@@ -468,6 +469,7 @@ pf_loop *pf_pool_open_loop(pf_pool *p, pf_worker *caller);  /* one with chunks l
 int pf_pool_join(pf_pool *p, pf_worker *caller);        /* helps with a loop; 0: there is none.  caller: NULL for pool threads */
 uint64_t pf_schedule_begin(pf_pool *p);                 /* the state of the next step's order */
 pf_item *pf_schedule_next(pf_worker *w);                /* seeded pools: the next item; NULL: nothing is ready or under way */
+pf_item *pf_pool_longest_waiting(pf_worker *w);         /* before any other look for work; mostly NULL */
 pf_item *pf_pool_find(pf_worker *w);                    /* own lane, injector, other lanes; callers: own step's only */
 void pf_pool_wait(pf_worker *caller, int64_t until_ns); /* callers: until an item, a post, the end of the step, or the time;
                                                          * meanwhile it helps with the step's loops */

@@ -546,7 +546,9 @@ cdef void run_shared(pf_step* s, pf_worker* w) noexcept nogil:
         elif s.inspect != NULL and s.inspect.ordered:
             item = next_in_order(w)
         else:
-            item = pf_heap_take(&w.ready, 0) if w.ready.n else pf_pool_find(w)
+            item = pf_pool_longest_waiting(w)
+            if item == NULL:
+                item = pf_heap_take(&w.ready, 0) if w.ready.n else pf_pool_find(w)
         if item != NULL:
             pf_run_item(w, item)
             turns += 1

@@ -1,0 +1,23 @@
+"""A kernel fails on one of four tasks while the others block: the cause is raised, and all are idle."""
+import subprocess
+import sys
+
+import pytest
+
+import failing
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["process", "processes"])
+def test_the_cause_is_raised_and_every_task_is_idle(apart):
+    command = [sys.executable, failing.__file__, "--count", "20"] + ["--processes"] * apart
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    assert "20 raised the cause" in done.stdout
+
+
+@pytest.mark.long           # the 20 above find the same, nearly always
+@pytest.mark.parametrize("apart", [False, True], ids=["process", "processes"])
+def test_two_hundred_of_them(apart):
+    command = [sys.executable, failing.__file__, "--count", "200", "--seed", "1000"]
+    done = subprocess.run(command + ["--processes"] * apart, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
