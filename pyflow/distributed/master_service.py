@@ -125,6 +125,8 @@ class MasterService:
         session, own = self._session(request), self._worker
         number, compiled = session.make(request)
         reply = messages.MakeCallableResponse(callable=number, graph=compiled.graphs)
+        if request.explain:
+            reply.ways = compiled.plan.explain()
         if not isinstance(compiled.plan, master.ClusterPlan):   # all here: it can be run over a link
             compiled.served = reply.served = own.adopt(session.link.number, compiled.plan)
             reply.number = session.link.number
