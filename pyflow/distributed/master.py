@@ -637,13 +637,11 @@ class ClusterPlan:
         """Which parts it has, and how tensors go between them, as text (ways.py)."""
         if self._ways is None:
             return "\n".join(p.plan.explain() for p in self._parts)
-        kinds = {}
-        for part in self._parts:
-            if part.worker.local:
-                rows = part.worker.routes.table()
-            else:
-                rows = [(r.task, r.kind, r.address) for r in part.worker.status().route]
-            kinds.update(((part.worker.name, task), kind) for task, kind, _ in rows)
+        names = [p.worker.name for p in self._parts]
+        found = self._link.asker(look.PATIENCE).ask_all("GetStatus", messages.GetStatusRequest(),
+                                                        names)
+        kinds = {(task, route.task): route.kind for task, status in found.items()
+                 if not isinstance(status, look.Silent) for route in status.route}
         return self._ways(lambda source, to: kinds.get((source, to)))
 
     def start(self, feeds=(), timeout_ms=0, trace=None, keep=False):
