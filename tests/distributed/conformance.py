@@ -248,7 +248,7 @@ def test_a_step_that_waits_is_cancelled_and_late(cluster):
     with cluster.session(tf.get_default_graph()) as sess:
         assert z(sess) == 4
         begun = time.monotonic()
-        with pytest.raises(tf.errors.DeadlineExceededError):
+        with pytest.raises(tf.errors.DeadlineExceededError, match="dequeue"):  # says who waits for what
             sess.run(y, options=tf.RunOptions(timeout_in_ms=150))
         assert time.monotonic() - begun < 3
         assert z(sess) == 4
