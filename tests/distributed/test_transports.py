@@ -1,4 +1,5 @@
 """Links and pairs of others: how they are found, refused, chosen and shown; floats that travel as bfloat16."""
+import json
 import logging
 import os
 import subprocess
@@ -127,11 +128,30 @@ def test_a_plugin_that_is_not_used_says_why(monkeypatch):
     ({"pairs": [{"name": "n", "send": "a.S", "recv": 3}]}, "a pair is"),
     ({"pairs": [{"name": "n", "send": "a.S", "recv": "a.R", "more": ""}]}, "a pair is"),
     ({"pairs": [{"name": "../n", "send": "a.S", "recv": "a.R"}]}, "a pair's name is '../n'"),
+    ({"pairs": [{"name": "net", "send": "a.S", "recv": "a.R"}]}, "not 'net'"),
+    ({"pairs": [{"name": "n", "send": "a.S", "recv": "a.R", "source": "/jobs:a"}]}, "Unknown attribute"),
     ({"pairs": [{"name": "n", "send": "a.S", "recv": "_Recv"}]}, "'_Recv', which is not the plugin's")])
 def test_metadata_is_checked(offers, text):
     with pytest.raises((TypeError, ValueError)) as failed:
         plugins._check_offers({"ops": [{"name": "a.S"}, {"name": "a.R"}], **offers})
     assert text in str(failed.value)
+
+
+def test_bad_metadata_beside_a_library(tmp_path):
+    path = foreign.compiled("link", tmp_path)
+    about = json.loads((tmp_path / "plugin.json").read_text())
+    assert about["links"] == ["acme"] and "pairs" not in about
+    (tmp_path / "plugin.json").write_text(json.dumps({**about, "links": "acme"}))
+    with pytest.raises(plugins.PluginError, match="plugin.json beside .* is malformed: links is 'acme'"):
+        tf.load_op_library(path)
+
+
+def test_the_list_of_plugins_shows_what_they_bring(pair_plugin, capsys):
+    from pyflow.tools import devices
+    foreign.here("link")
+    devices.main([])
+    said = capsys.readouterr().out
+    assert "com.acme.pair 1.0" in said and "2 kernels, pair acme" in said and "0 kernels, link acme" in said
 
 
 # ---------------------------------------------------------------- pairs
