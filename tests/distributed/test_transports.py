@@ -362,9 +362,11 @@ def test_wheels_of_third_parties_pass_the_same_tests(tmp_path):
     wheels = sorted((tmp_path / "dist").glob("*.whl"))
     assert len(wheels) == 2
     foreign.ran([*pip, "install", "--no-deps", "--no-index", "--target", tmp_path / "site", *wheels])
-    said = foreign.ran([sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider",
+    said = foreign.ran([sys.executable, "-P", "-m", "pytest", "-rA", "-p", "no:cacheprovider",
                         foreign.HERE.parent / "conformance.py"],
                        CONFORMANCE="link=acme pair=acme", PYTHONPATH=os.pathsep.join(
                            [str(tmp_path / "site"), *filter(None, [os.environ.get("PYTHONPATH")])]),
                        PYFLOW_PLUGIN_PROBE="0")
-    assert " passed" in said and "failed" not in said
+    assert "FAILED" not in said
+    for way in ("[link_acme]", "[pair_acme]"):
+        assert sum(line.startswith("PASSED") and way in line for line in said.splitlines()) >= 13
