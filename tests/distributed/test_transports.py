@@ -239,6 +239,18 @@ def test_a_session_of_another_process_is_explained_by_its_server(pair_plugin, tw
         opened.state.close()
 
 
+def test_the_command_explains_a_graph_for_a_cluster(two, tmp_path, capsys):
+    from pyflow.tools import explain
+    exchange()
+    path = tmp_path / "graph.pb"
+    path.write_bytes(tf.get_default_graph().as_graph_def().SerializeToString())
+    for more in ([], ["--fetch", "Neg:0"]):
+        assert explain.main([str(path), "--target", two[0].target, *more]) == 0
+        assert "peer/0 -> worker/0: 1 tensor by _net.Send and _Recv over" in capsys.readouterr().out
+    assert explain.main([str(path), "--target", two[0].address, "--fetch", "none:0"]) == 2
+    assert "none" in capsys.readouterr().err
+
+
 def test_dumps_show_the_ways(two, tmp_path, monkeypatch):
     monkeypatch.setenv("PYFLOW_DUMP", str(tmp_path))
     shown(two[0])
