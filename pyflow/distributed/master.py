@@ -92,8 +92,16 @@ class Place:
 
     def open(self, session, deterministic, partitions, costs, inspect):
         """The session's Opened."""
-        executor, config = runtime.start(), session._config
+        config = session._config
         link = SessionLink(self, self._tasks, config)
+        try:
+            return self._opened(link, session, deterministic, partitions, costs, inspect)
+        except BaseException:
+            link.close()
+            raise
+
+    def _opened(self, link, session, deterministic, partitions, costs, inspect):
+        executor, config = runtime.start(), session._config
         if hasattr(session, "_lose"):
             link.on_lost = weakref.WeakMethod(session._lose)
         pools = devices_lib.Pools(config, session._threads)
