@@ -57,7 +57,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
 
 PARTS := test-system test-ops test-graphs test-others
 MORE := test-baseline test-avx2 test-cuda
-.PHONY: dist bench-dist demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests libraries kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved sanitize soak kills queue-schedules compile-all test-matrix clean
+.PHONY: dist bench-dist demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests libraries ray-tests kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved sanitize soak kills queue-schedules compile-all test-matrix clean
 
 demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
@@ -170,6 +170,15 @@ libraries: .venv/installed .venv-libraries/ready
 	$(PYTHON) -m venv --clear .venv-libraries
 	$(BIN)/python -P tests/libraries/others.py --needs >.venv-libraries/needs.txt
 	.venv-libraries/bin/python -m pip --disable-pip-version-check -q install dist/pyflow_dataflow-*.whl -r .venv-libraries/needs.txt
+	@touch $@
+
+ray-tests: .venv/installed .venv-ray/ready  # clusters of Ray's nodes, in namespaces of their own
+	.venv-ray/bin/python -m pip -q install --force-reinstall --no-deps dist/pyflow_dataflow-*.whl
+	PYTHONSAFEPATH=1 .venv-ray/bin/python -m pytest tests/distributed/test_ray.py
+
+.venv-ray/ready: .venv/installed
+	$(PYTHON) -m venv --clear .venv-ray && .venv-ray/bin/python -m pip --disable-pip-version-check -q install \
+	  "$$(ls dist/pyflow_dataflow-*.whl)[ray]" pytest psutil
 	@touch $@
 
 ui-check: .venv/installed .venv-ui/ready

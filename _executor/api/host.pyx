@@ -286,6 +286,10 @@ cdef class State:
                 n = pf_state_streams(s, to, room)
         return bytes(data[:n])
 
+    def seek(self, uint64_t position, uint64_t shard=0):
+        """What random operations draw from now on depends on their seeds, the position (below 2**32) and the shard alone."""
+        pf_state_seek(self.s, position, shard)
+
     def set_streams(self, bytes data):
         """All random streams as `streams` gave them; those it lacks begin anew.  Raises StepError."""
         cdef pf_state* s = self.s

@@ -77,7 +77,7 @@ class Link:
     def __init__(self, place, graph, config, deterministic, timeout_ms, threads):
         self.secure = place.secure
         self._place, self.graph, self._lock = place, graph, threading.Lock()
-        self._synced, self._over = self._version(), threading.Event()
+        self._synced, self._over, self._dropped = self._version(), threading.Event(), []
         request = messages.CreateSessionRequest(
             graph_def=graph.as_graph_def().SerializeToString(),
             config=config.SerializeToString() if config is not None else b"",
@@ -122,6 +122,20 @@ class Link:
         self._over.set()
         self._quietly("CloseSession", messages.CloseSessionRequest())
 
+    def abandon(self):
+        """Closes it on another thread: for finalisers, which run within anything."""
+        self._over.set()
+        threading.Thread(target=self.close, name="pyflow-close", daemon=True).start()
+
+    def drop(self, number):
+        """A callable is not needed any more: the server hears so with the next sign of life."""
+        self._dropped.append(number)
+
+    def _let_go(self):
+        numbers = [self._dropped.pop() for _ in range(len(self._dropped))]
+        if numbers:
+            self._quietly("ReleaseCallable", messages.ReleaseCallableRequest(callable=numbers))
+
     def streams(self):
         """As State.streams."""
         return self.call("SessionState", messages.SessionStateRequest()).streams
@@ -150,7 +164,12 @@ class Link:
 
 def _beat(link, place, handle, over):
     """Signs of life, as long as the session is there."""
-    while not over.wait(LEASE / 4) and link() is not None:
+    while not over.wait(LEASE / 4):
+        alive = link()
+        if alive is None:
+            return
+        alive._let_go()
+        del alive
         try:
             place.call("KeepAlive", messages.CloseSessionRequest(session=handle), 2.0)
         except runtime.executor().StepError:
@@ -271,12 +290,7 @@ class Compiled:
         return explain(failure, self.graph)
 
     def __del__(self):
-        try:
-            if not self._link._over.is_set():
-                self._link._quietly("ReleaseCallable", messages.ReleaseCallableRequest(
-                    callable=[self._number]))
-        except Exception:
-            pass                        # the interpreter is ending
+        self._link.drop(self._number)
 
 
 class _Started:

@@ -24,7 +24,7 @@ import weakref
 from pyflow.distributed import (clocks, look, messages, remote_worker, tensors, tracing, why,
                                 worker_service)
 from pyflow.distributed import worker as worker_lib
-from pyflow.framework import errors
+from pyflow.framework import errors, protos
 from pyflow.framework.device import DeviceSpec, parsed
 from pyflow.passes import partition_split, place, wire
 from pyflow.passes.options import Options as Rewrites
@@ -34,7 +34,7 @@ from pyflow.session import devices as devices_lib
 from pyflow.session import evaluate, failures, metadata, plans, runtime, targets
 
 GRACE = 5.0                     # seconds in which the other tasks of a failed step should end it
-LATE_GRACE = 1.0                # the same where the step's deadline has passed
+LATE_GRACE = 0.3                # the same where the step's deadline has passed
 BACKSTOP_MS = 5000              # beyond a step's own deadline, a worker ends its part by itself
 ASKING = 0.3                    # seconds for a task to say what it waits for, when a deadline passes
 _log = logging.getLogger("pyflow")
@@ -92,16 +92,16 @@ class Place:
 
     def open(self, session, deterministic, partitions, costs, inspect):
         """The session's Opened."""
-        config = session._config
+        config = _merged(session._config, self._tasks.own.config)
         link = SessionLink(self, self._tasks, config)
         try:
-            return self._opened(link, session, deterministic, partitions, costs, inspect)
+            return self._opened(link, session, config, deterministic, partitions, costs, inspect)
         except BaseException:
             link.close()
             raise
 
-    def _opened(self, link, session, deterministic, partitions, costs, inspect):
-        executor, config = runtime.start(), session._config
+    def _opened(self, link, session, config, deterministic, partitions, costs, inspect):
+        executor = runtime.start()
         if hasattr(session, "_lose"):
             link.on_lost = weakref.WeakMethod(session._lose)
         pools = devices_lib.Pools(config, session._threads)
@@ -126,6 +126,18 @@ class Place:
                 failed.append(f"{task}: {problem.message}")
         if failed:
             _log.warning("containers were not reset at %s", "; ".join(failed))
+
+
+def _merged(config, server):
+    """A session's ConfigProto, with what its server's own says, which counts (TF:
+    GrpcServer::Init)."""
+    if server is None or not server.ByteSize():
+        return config
+    found = protos.ConfigProto()
+    if config is not None:
+        found.CopyFrom(config)
+    found.MergeFrom(server)
+    return found
 
 
 class SessionLink:
@@ -293,6 +305,14 @@ class SessionLink:
         with self._lock:
             self._to_clean.clear()
 
+    def abandon(self):
+        """Ends the session on another thread: for finalisers, which run within anything."""
+        threading.Thread(target=self._end, name="pyflow-close", daemon=True).start()
+
+    def _end(self):
+        self.cancel("the session was closed")
+        self.close()
+
     def streams(self):
         """As State.streams, of all tasks in use."""
         found = [self.state.streams()]
@@ -305,6 +325,12 @@ class SessionLink:
         self.state.set_streams(data)
         for worker in self._others():
             self._ask(worker, streams=data, set=True)
+
+    def seek(self, position, shard, everywhere=False):
+        """As State.seek of the own task; everywhere: of all tasks in use."""
+        self.tasks.own.session_state(self.number).seek(position, shard)
+        for worker in self._others() if everywhere else ():
+            self._ask(worker, seek=True, position=position, shard=shard)
 
     def kept(self, name):
         """As State.kept, wherever it is."""
@@ -336,8 +362,7 @@ class Compiler(plans.Compiler):
         self.link = link
         self.client = worker_lib.PROCESS            # where the graph's Python functions are
         self._config, self._asked = config, {link.tasks.own.name}
-        self._own_devices = devices_lib.open_devices(runtime.executor(), config,
-                                                     link.tasks.own.task)
+        self._own_devices = link.tasks.own.devices()
         self._remote_devices, self._seen_revision = [], None
         super().__init__(graph, link.state, pool,
                          self._combined(), bool(getattr(config, "allow_soft_placement", False)),
@@ -393,8 +418,9 @@ class Compiler(plans.Compiler):
         if status.kernels_digest != self.link.tasks.own.kernels_digest():
             table = worker.kernel_table() if worker.local else KernelTable(worker.kernels())
         number = devices_lib.as_int64(status.incarnation)
+        rank = self.link.visible().index(task)          # whatever it is asked for first
         return [Device(d.name, d.priority, core_name=d.core_name, kernels=table,
-                       incarnation=number) for d in status.device]
+                       incarnation=number, rank=rank) for d in status.device]
 
     def _named(self):
         """The tasks that the graph's nodes ask for, of those the session sees."""
@@ -454,7 +480,7 @@ class Compiler(plans.Compiler):
     def _own_plan(self, compiled, graph, names):
         """A plan of this process alone; a run with a deadline is a step that others see, too."""
         self.link.remember(self.graph, compiled.origins)
-        if compiled.observed or not hasattr(compiled.plan, "trace_table"):
+        if compiled.observed or compiled.partitioned:
             return compiled
         whole = partition_split.Part(self.link.tasks.own.name, graph, range(len(graph.args)),
                                      range(len(graph.rets)))
@@ -465,6 +491,7 @@ class Compiler(plans.Compiler):
             if not timeout_ms or cancel is not None or not {*how} <= {"trace", "keep"}:
                 return plain(feeds, timeout_ms, cancel, **how)
             return timed.run(feeds, timeout_ms, **how)
+        run.timed = timed
         compiled.run = run
         return compiled
 
@@ -722,8 +749,7 @@ class ClusterStep:
                         return False
                     if self._failure is not None:
                         failed_at = failed_at or now
-                        late = self._until is not None and now > self._until
-                        self._given_up = now - failed_at > (LATE_GRACE if late else GRACE)
+                        self._given_up = now - failed_at > self._grace(now)
                     elif self._until is not None and now > self._until:
                         break
                     soon = min([t for t in (until, self._until) if t is not None and t > now],
@@ -769,18 +795,23 @@ class ClusterStep:
         return [p.plan for p in self._parts if p.plan is not None]
     def _wait_for_first(self, until):
         """On this thread, without a hand-over, until it is over or there is something to look at."""
-        awaited = self._awaited
+        awaited, failed_at = self._awaited, None
         while True:
             now = time.monotonic()
-            ends = [t for t in (until, self._until) if t is not None]
-            if self._failure is not None or any(now >= t for t in ends):
-                ends = [min([*ends, now + GRACE])]
+            if self._failure is not None:
+                failed_at = failed_at or now
+            ends = [t for t in (until, self._until if failed_at is None else
+                                failed_at + self._grace(now)) if t is not None]
             if awaited.wait(max(0.0, min([*ends, now + 1.0]) - now)):
                 self._awaited = None
                 self._ran(self._first, awaited)
                 return
             if any(time.monotonic() >= t for t in ends):
                 return
+
+    def _grace(self, now):
+        """Seconds from the failure on in which the other parts should end."""
+        return LATE_GRACE if self._until is not None and now > self._until else GRACE
 
     def result(self, timeout=None):
         """The fetches' values in order; raises what failed the step."""

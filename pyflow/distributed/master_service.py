@@ -179,8 +179,9 @@ class MasterService:
         arrays = [tensors.decode(value) for value in feed]
         trace = runtime.executor().Trace(level) if level else None
         try:
+            plan = compiled.timed if timeout_ms else compiled.plan
             with session.at_work():
-                started = compiled.plan.start(arrays, timeout_ms, trace=trace)
+                started = plan.start(arrays, timeout_ms, trace=trace)
                 _end_with(context, started)
                 results = started.result()
         except runtime.executor().StepError as failure:
@@ -246,10 +247,11 @@ def _origin_of(compiled):
 class _Callable:
     """A Compiled, and the types of what it fetches."""
 
-    __slots__ = ("plan", "origins", "graphs", "fetch_types", "served")
+    __slots__ = ("plan", "timed", "origins", "graphs", "fetch_types", "served")
 
     def __init__(self, compiled, fetch_types):
         self.plan, self.origins, self.graphs = compiled.plan, compiled.origins, compiled.graphs
+        self.timed = getattr(compiled.run, "timed", compiled.plan)      # for steps with a deadline
         self.fetch_types, self.served = fetch_types, 0
 
 

@@ -51,7 +51,8 @@ ConnectMessage: 1 number uint64; 2 run RunGraphRequest @what; 3 clean CleanupGra
     @what; 8 hello HelloMessage @what; 9 touch TouchMessage @what
 TouchMessage: 1 session *uint64
 HelloMessage: 1 task string; 2 incarnation uint64; 3 expected uint64; 4 epoch uint64
-StateRequest: 1 session uint64; 2 streams bytes; 3 set bool; 4 forget *string; 5 kept string
+StateRequest: 1 session uint64; 2 streams bytes; 3 set bool; 4 forget *string; 5 kept string; 6 seek
+    bool; 7 position uint64; 8 shard uint64
 StateResponse: 1 streams bytes; 2 kept TensorMessage; 3 found bool
 ResetRequest: 1 container *string; 2 incarnation uint64; 3 call uint64
 WaitsRequest: 1 session uint64; 2 sender *string; 3 step uint64; 4 node *string; 5 resource *string

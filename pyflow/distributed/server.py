@@ -32,6 +32,7 @@ from pyflow.train import cluster_spec
 THREADS = 2048                          # at most; made as calls come
 LEASE = 10.0                            # seconds: how long what a lost master or client left stays
 BEAT = 0.5                              # seconds between signs of life
+_SCHEMES = ("unix", "unix-abstract", "ipv4", "ipv6", "dns")
 _log = logging.getLogger("pyflow")
 
 
@@ -49,7 +50,8 @@ class Server:
     links: which links of our own it uses beside gRPC, of "unix" and "tcp"; default both, or none
         with certificates, since links do not encrypt.
 
-    Raises TypeError and ValueError for arguments that are no task of the cluster, UnknownError if
+    Raises TypeError and ValueError for arguments that say no task, InternalError and
+    InvalidArgumentError for a job and a task that the cluster lacks, UnknownError if
     the port cannot be bound, PermissionDeniedError for an address beyond loopback.
     """
 
@@ -316,9 +318,14 @@ def _own(server_def):
                 raise errors.InvalidArgumentError(
                     None, None, f"Task {server_def.task_index} was not defined in job "
                     f"\"{server_def.job_name}\"")
-            return (f"/job:{job.name}/replica:0/task:{server_def.task_index}",
-                    job.tasks[server_def.task_index])
-    raise errors.InvalidArgumentError(
+            address = job.tasks[server_def.task_index]
+            scheme, _, port = address.partition(":")[0], *address.rpartition(":")[1:]
+            if scheme not in _SCHEMES and not (port.isdecimal() and port.isascii()):
+                raise errors.InvalidArgumentError(
+                    None, None, f"Could not parse port for local server from \"{address}\": "
+                    "expected host:port")
+            return f"/job:{job.name}/replica:0/task:{server_def.task_index}", address
+    raise errors.InternalError(
         None, None, f"Job \"{server_def.job_name}\" was not defined in cluster")
 
 

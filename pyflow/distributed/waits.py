@@ -85,22 +85,22 @@ def operation(link, name):
 
 
 def _add_partners(reply, resource, link):
-    """Every operation that gets the handle of a resource of this name."""
+    """Every operation that gets the handle of a resource of this name, or has its name."""
     name = resource.rpartition("/")[2] if resource.startswith("/") else resource
     for graph, _ in link.graphs():
         for op in graph.get_operations():
-            if not _names(op, name, resource):
+            shared = op.attrs.get("shared_name")
+            if shared is None or (shared or op.name) not in (name, resource.partition("/")[2]):
                 continue
-            for output in op.outputs:
-                for reader in output.consumers():
-                    reply.partner.add(resource=resource, node=reader.name, op=reader.type,
-                                      line=str(reader.user_frame), device=reader.device or op.device,
-                                      session=link.number)
-        return                          # later graphs of a session hold the earlier ones
+            for user in _users(op):
+                reply.partner.add(resource=resource, node=user.name, op=user.type,
+                                  line=str(user.user_frame), device=user.device or op.device,
+                                  session=link.number)
 
 
-def _names(op, name, resource):
-    if not op.outputs or op.inputs:
-        return False
-    shared = op.attrs.get("shared_name")
-    return shared is not None and (shared or op.name) in (name, resource.partition("/")[2])
+def _users(op):
+    """The readers of a handle; the op itself if it makes none."""
+    if op.outputs and not op.inputs and (op.outputs[0].dtype._is_ref_dtype
+                                         or op.outputs[0].dtype.name == "resource"):
+        return [reader for output in op.outputs for reader in output.consumers()]
+    return [op]

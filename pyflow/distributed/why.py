@@ -302,13 +302,10 @@ class _Join:
     def _not_running(self, at, task, report, session, number):
         entry = report.steps.get((session, number))
         if entry is not None and entry.a == 2:
-            if report.keys.get((session, number)):
-                text = (f"{task} ended its part of step {number}, but its answer did not arrive")
-            else:
-                text = f"{task} is done with step {number}, or about to begin it"
-            self._end(at, "answer", task, text)
+            self._end(at, "answer", task, f"{task} is done with its part of step {number}, but its "
+                      "answer did not arrive")
             return
-        early = f", though tensors for it wait there" if entry is not None else ""
+        early = ", though tensors for it wait there" if entry is not None else ""
         self._end(at, "unbegun", task, f"{task} never began step {number}{early}: the request to "
                   "run it was lost, or it ended and its answer was")
 

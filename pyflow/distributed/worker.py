@@ -253,7 +253,9 @@ class Worker:
     def state_of(self, request):
         """A StateResponse to a StateRequest: random streams and kept tensors of a session."""
         state, reply = self.session_state(request.session), messages.StateResponse()
-        if request.set:
+        if request.seek:
+            state.seek(request.position, request.shard)
+        elif request.set:
             state.set_streams(request.streams)
         elif request.kept:
             kept = state.kept(request.kept)

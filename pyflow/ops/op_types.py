@@ -169,7 +169,8 @@ OP_TYPES = {
         "ResourceAccumulatorNumAccumulated ResourceAccumulatorSetGlobalStep "
         "ResourceAccumulatorTakeGradient ResourceConditionalAccumulator "
         "SparseAccumulatorApplyGradient SparseAccumulatorTakeGradient "
-        "SparseConditionalAccumulator",
+        "SparseConditionalAccumulator _AccumulatorApplyFrom _AccumulatorTakeAt "
+        "_SparseAccumulatorApplyFrom _SparseAccumulatorTakeAt",
     "queue.barrier_ops":
         "Barrier BarrierClose BarrierIncompleteSize BarrierInsertMany BarrierReadySize "
         "BarrierTakeMany",
@@ -183,6 +184,8 @@ OP_TYPES = {
         "MapClear MapIncompleteSize MapPeek MapSize MapStage MapUnstage MapUnstageNoKey "
         "OrderedMapClear OrderedMapIncompleteSize OrderedMapPeek OrderedMapSize OrderedMapStage "
         "OrderedMapUnstage OrderedMapUnstageNoKey Stage StageClear StagePeek StageSize Unstage",
+    "queue.step_gate_ops":
+        "_StepGate _StepGateBegin _StepGateNext _StepGateOpen",
     "random.candidate_sampling_ops":
         "AllCandidateSampler ComputeAccidentalHits FixedUnigramCandidateSampler "
         "LearnedUnigramCandidateSampler LogUniformCandidateSampler "

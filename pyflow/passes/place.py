@@ -75,7 +75,7 @@ def _on_one(nodes, devices, soft):
     name, known = devices.default, {""}
     for node in nodes:
         if node.device not in known:
-            if not soft and not devices.mask(node.device):
+            if not (devices.task_mask if soft else devices.mask)(node.device):
                 raise errors.InvalidArgumentError(None, node.origin, unknown_device(node, devices))
             known.add(node.device)
         node.device = name

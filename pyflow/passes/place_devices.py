@@ -35,14 +35,16 @@ ACCELERATOR = Speed(flops=1e12, bandwidth=1e11, link=1e10, latency=1e-5)   # whe
 class Device:
     """One device: full `name`, type `kind`, `ordinal`, `priority`, `speed`; `core_name` is what the
     executor calls it.  kernels: the KernelTable of its task; None: the table of its Devices.
-    incarnation: its task's, 64 random bits as an int64, which edges from it carry."""
+    incarnation: its task's, 64 random bits as an int64, which edges from it carry.  rank: its
+    task's place among all, where priorities are equal."""
 
     __slots__ = ("name", "kind", "ordinal", "priority", "speed", "core_name", "spec", "kernels",
-                 "incarnation")
+                 "incarnation", "rank")
 
-    def __init__(self, name, priority=0, speed=None, core_name=None, kernels=None, incarnation=1):
+    def __init__(self, name, priority=0, speed=None, core_name=None, kernels=None, incarnation=1,
+                 rank=0):
         self.name, self.priority, self.kernels = name, priority, kernels
-        self.incarnation = incarnation
+        self.incarnation, self.rank = incarnation, rank
         self.core_name = core_name or name
         self.spec = DeviceSpec.from_string(name)
         self.kind, self.ordinal = self.spec.device_type, self.spec.device_index
@@ -110,6 +112,10 @@ class Devices:
             found = self._masks[request] = found & self.everything
         return found
 
+    def task_mask(self, request):
+        """The devices of the task that a request names, whatever their type; all if it names none."""
+        return self.mask(parsed(request).replace(device_type=None, device_index=None).to_string())
+
     def type_mask(self, request):
         """The devices of the type that a request asks for, of any number; all if it says none."""
         kind = parsed(request).device_type
@@ -121,7 +127,8 @@ class Devices:
         found = self._best.get(mask)
         if found is None:
             among = [i for i in range(len(self.all)) if mask >> i & 1]
-            found = self._best[mask] = max(among, key=lambda i: (self.all[i].priority, -i))
+            found = self._best[mask] = max(
+                among, key=lambda i: (self.all[i].priority, -self.all[i].rank, -i))
         return found
 
     def resolve(self, request):

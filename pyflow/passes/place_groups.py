@@ -8,7 +8,8 @@ its nodes asked for and of what has kernels for them.
 Invariants
     1. A group's number is the index of its first node; `mask[group]` is never 0 after `limit`.
     2. A conflict is an InvalidArgumentError that names the two nodes and their lines; with soft
-       placement requests give way, the first node's last; kernels never do.  Who reads a variable
+       placement requests of a device of a task give way, the first node's last; kernels never do,
+       nor a task that is not there.  Who reads a variable
        or a handle gives way to the request of what holds it, soft or not.
     3. A group with a pinned node is where the pin says, or an error: soft or not, state that is
        somewhere does not move.
@@ -137,10 +138,12 @@ class Groups:
             return pin
         if not strict and not (soft and kernels):
             return self._own_mask(root, devices)
-        if not soft or not kernels or pin:
+        requests = [self.nodes[i].device for i in members if self.nodes[i].device]
+        if not soft or not kernels or pin or not all(map(devices.task_mask, requests)):
             raise self._conflict(members, devices, soft) or self._pin_conflict(root, devices, soft)
         mask = kernels
-        requests = [self.nodes[i].device for i in members if self.nodes[i].device]
+        for request in requests:
+            mask = mask & devices.task_mask(request) or mask
         for request in requests:
             mask = mask & devices.mask(request) or mask
         if mask == kernels:                     # nobody got anything: at least the type
@@ -175,7 +178,7 @@ class Groups:
         for node in nodes:
             kernels = devices.kernel_mask(node)
             wanted = devices.mask(node.device) if node.device else devices.everything
-            if not wanted:
+            if not wanted and not (soft and devices.task_mask(node.device)):
                 return _error(node, unknown_device(node, devices))
             if not wanted & kernels and not soft:
                 return _error(node, no_kernel(node, devices))

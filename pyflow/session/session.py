@@ -482,7 +482,12 @@ class BaseSession:
 
     def __del__(self):
         try:
-            self.close()
+            abandon = getattr(self._state, "abandon", None)
+            if abandon is None:
+                self.close()
+            elif not self._closed:      # this thread may be within a call to the same server
+                self._closed = True
+                abandon()
         except Exception:
             pass                                   # half-built, or the interpreter is ending
 

@@ -48,6 +48,7 @@ def _parser():
     add("--host", metavar="HOST", help="slurm, kubernetes: where all tasks are, to try a template "
         "out on one machine")
     add("--address", metavar="ADDRESS", help="ray: of the cluster; default: start one here")
+    add("--name", metavar="NAME", help="ray: launches of one name count their epochs together")
     add("-m", dest="module", action="store_true", help="SCRIPT is a module's name")
     add("script", metavar="SCRIPT", help="a Python script, or another program")
     add("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT")
@@ -66,7 +67,7 @@ def _command(args):
 
 def _jobs(args):
     """{job: number of tasks}, parameter servers first."""
-    from pyflow.distributed.launch import local, supervision
+    from pyflow.distributed.launch import supervision
     jobs = {"ps": args.ps, "chief": int(args.chief), "worker": args.workers}
     for text in args.job:
         name, _, count = text.partition("=")
@@ -86,8 +87,8 @@ def _told(args):
 
 def _local(args, command, jobs):
     from pyflow.distributed.launch import local, supervision
-    return supervision.run(local.LocalCluster(command, jobs, restarts=args.restart, unix=args.unix,
-                                        grace=args.grace, **_told(args)))
+    return supervision.run(local.LocalCluster(
+        command, jobs, restarts=args.restart, grace=args.grace, unix=args.unix, **_told(args)))
 
 
 def _slurm(args, command, jobs):
@@ -101,9 +102,9 @@ def _kubernetes(args, command, jobs):
 
 
 def _ray(args, command, jobs):
-    from pyflow.distributed.launch import ray
-    return ray.run(ray.RayCluster(command, jobs, restarts=args.restart, address=args.address,
-                                  **_told(args)))
+    from pyflow.distributed.launch import ray, supervision
+    return supervision.run(ray.RayCluster(command, jobs, restarts=args.restart, grace=args.grace,
+                                          address=args.address, name=args.name, **_told(args)))
 
 
 def _become(command, task):

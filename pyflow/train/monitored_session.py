@@ -20,6 +20,7 @@ Example:
 """
 import inspect
 import logging
+import time
 
 from pyflow.framework import errors, graph as ops, protos
 from pyflow.framework.graph import GraphKeys
@@ -157,10 +158,15 @@ class _Coordinated:
         self._grace_secs = grace_secs
         self.sess = creator.create_session()
         self.coord = coordinator.Coordinator(clean_stop_exception_types=())
-        if ops.get_collection(GraphKeys.QUEUE_RUNNERS):
-            queue_runners.start_queue_runners(sess=self.sess, coord=self.coord)
-        for hook in hooks:
-            hook.after_create_session(self.sess, self.coord)
+        try:
+            if ops.get_collection(GraphKeys.QUEUE_RUNNERS):
+                queue_runners.start_queue_runners(sess=self.sess, coord=self.coord)
+            for hook in hooks:
+                hook.after_create_session(self.sess, self.coord)
+        except _LOST:
+            self.coord.request_stop()
+            self.sess.close()
+            raise
         self._hooked = _Hooked(self.sess, hooks)
 
     def should_stop(self):
@@ -228,6 +234,7 @@ class _Monitored:
         return f"<tf.train.{type(self).__name__} {'closed' if self._closed else 'open'}>"
 
     def _create(self):
+        nap = 0.05
         while True:
             try:
                 return _Coordinated(self._creator, self._hooks, self._grace_secs)
@@ -235,6 +242,8 @@ class _Monitored:
                 if not self._recovers:
                     raise
                 _log.info("A session was lost while it was made, and is made again: %s", error)
+            time.sleep(nap)
+            nap = min(2 * nap, 1.0)
 
     def _lose(self, error):
         """The session is gone; the next use makes another one."""

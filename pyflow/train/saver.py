@@ -22,12 +22,14 @@ Threads: one thread at a time per Saver.
 import logging
 import os
 import time
+import uuid
 
 from pyflow import config
-from pyflow.framework import errors, graph as graph_lib
+from pyflow.framework import device, errors, graph as graph_lib
 from pyflow.ops.checkpoint import io_ops
 from pyflow.lib.array import identity_functions
 from pyflow.lib.control_flow import grouping
+from pyflow.lib.strings import string_functions
 from pyflow.ops.base import tensors
 from pyflow.train import (checkpoint, checkpoint_state, file_progress, restore_report,
                           saveable)
@@ -68,9 +70,41 @@ def _filename_nodes(filename):
     return identity_functions.placeholder_with_default(default, shape=(), name="Const")
 
 
-def _save_nodes(prefix, saveables, file_format):
+def _by_task(saveables):
+    """[(device of a processor, saveables)] of each task that they name, in order."""
+    found = {}
+    for item in saveables:
+        spec = device.parsed(_device_of(item) or "")
+        where = "/cpu:0" if spec.job is None else spec.replace(
+            device_type="CPU", device_index=0).to_string()
+        found.setdefault(where, []).append(item)
+    return sorted(found.items())
+
+
+def _device_of(item):
+    value = _value(item.specs[0])
+    return value.device
+
+
+def _sharded_save_nodes(prefix, shards, file_format):
+    """Each task writes what it has; one puts the files together, which then are one checkpoint."""
+    folder = string_functions.string_join([prefix, f"_temp_{uuid.uuid4().hex}/part"])
+    parts = []
+    for k, (where, saveables) in enumerate(shards):
+        with graph_lib.device(where):
+            name = io_ops.ShardedFilename(folder, k, len(shards), name="ShardedFilename")
+            parts.append(_save_nodes(name, saveables, file_format, where))
+    with graph_lib.device(shards[-1][0]):
+        with graph_lib.control_dependencies([part.op for part in parts]):
+            merge = io_ops.MergeV2Checkpoints(tensors.stack(parts), prefix, delete_old_dirs=True,
+                                              name="MergeV2Checkpoints")
+        with graph_lib.control_dependencies([merge]):
+            return identity_functions.identity(prefix, name="Identity")
+
+
+def _save_nodes(prefix, saveables, file_format, where="/cpu:0"):
     specs = [spec for s in saveables for spec in s.specs]
-    with graph_lib.device("/cpu:0"):
+    with graph_lib.device(where):
         save = io_ops.SaveV2(prefix=prefix, tensor_names=[s.name for s in specs],
                              shape_and_slices=[s.slice_spec for s in specs],
                              tensors=[_value(s) for s in specs], name="SaveV2")
@@ -128,9 +162,9 @@ def _value(spec):
     )
 
 
-def _restore_nodes(prefix, saveables, reshape, sequentially, name="restore_all"):
+def _restore_nodes(prefix, saveables, reshape, sequentially, name="restore_all", where="/cpu:0"):
     specs = [spec for s in saveables for spec in s.specs]
-    with graph_lib.device("/cpu:0"):
+    with graph_lib.device(where):
         values = io_ops.RestoreV2(prefix=prefix, tensor_names=[s.name for s in specs],
                                   shape_and_slices=[s.slice_spec for s in specs],
                                   dtypes=[s.dtype.base_dtype for s in specs], name="RestoreV2")
@@ -170,8 +204,10 @@ class Saver:
     format: "tensorflow" writes TensorFlow's V2 checkpoints; None: PYFLOW_CHECKPOINT_FORMAT, which
         is "pyflow", whose files are replaced as one. Both, and V1, are restored. Some parts of a
         partitioned variable are saved as slices of it, in TensorFlow's format.
-    strict in `restore`: False restores what fits and returns a report.  `sharded` writes one file
-    like the default; all of a process's devices share it.
+    strict in `restore`: False restores what fits and returns a report.
+    sharded: each task that the variables name writes what it has, into a folder that all of them
+        reach; without it, where they name none, and in TensorFlow's format, the session's own task
+        writes everything.
 
         >>> import tempfile
         >>> v = tf.get_variable("v", initializer=[1.0, 2.0])
@@ -253,8 +289,16 @@ class Saver:
         self._allow_slices(saveables)
         with graph_lib.name_scope(self._name, "save", [s.op for s in saveables]):
             prefix = _filename_nodes(self._filename)
-            saved = _save_nodes(prefix, saveables, self._format)
-            restored = _restore_nodes(prefix, saveables, self._reshape, self._sequentially)
+            shards = _by_task(saveables)
+            if self._sharded and self._format == "pyflow" and \
+                    (len(shards) > 1 or shards[0][0] != "/cpu:0"):
+                saved = _sharded_save_nodes(prefix, shards, self._format)
+                restored = grouping.group(*[_restore_nodes(
+                    prefix, part, self._reshape, self._sequentially, "restore_shard", where)
+                    for where, part in shards], name="restore_all")
+            else:
+                saved = _save_nodes(prefix, saveables, self._format)
+                restored = _restore_nodes(prefix, saveables, self._reshape, self._sequentially)
         return SaverDef(filename_tensor_name=prefix.name, save_tensor_name=saved.name,
                         restore_op_name=restored.name, max_to_keep=self._max_to_keep or 0,
                         sharded=self._sharded, keep_checkpoint_every_n_hours=self._keep_hours)

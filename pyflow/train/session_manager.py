@@ -24,14 +24,15 @@ from pyflow.session import Session
 from pyflow.train import checkpoint_state, random_streams
 
 _log = logging.getLogger("tensorflow")
+_FIRST_WAIT = 0.1                       # seconds
 
 
 class SessionManager:
     """Makes sessions that are ready to train. TF: tf.train.SessionManager.
 
     local_init_op: run in each new session. ready_op: names of variables without values; none when
-    it is ready. ready_for_local_init_op: the same before local_init_op. recovery_wait_secs: between
-    looks while it waits. ValueError for ready_for_local_init_op without local_init_op."""
+    it is ready. ready_for_local_init_op: the same before local_init_op. recovery_wait_secs: the
+    most between looks while it waits, which begin at 0.1 s. ValueError for ready_for_local_init_op without local_init_op."""
 
     def __init__(self, local_init_op=None, ready_op=None, ready_for_local_init_op=None, graph=None,
                  recovery_wait_secs=30, local_init_run_options=None, local_init_feed_dict=None):
@@ -43,6 +44,10 @@ class SessionManager:
         self._graph = graph or graph_lib.get_default_graph()
         self._wait_secs = recovery_wait_secs
         self._local_options, self._local_feeds = local_init_run_options, local_init_feed_dict
+        self._session_options = {}              # more arguments of its sessions
+
+    def _new_session(self, master, config):
+        return Session(master, graph=self._graph, config=config, **self._session_options)
 
     def __repr__(self):
         return f"<tf.train.SessionManager of {self._graph!r}>"
@@ -103,27 +108,30 @@ class SessionManager:
     def wait_for_session(self, master, config=None, max_wait_secs=float("inf")):
         """A Session once somebody else has initialised the model.
 
+        It looks soon and often at first, then every recovery_wait_secs (TF: only those).
         DeadlineExceededError after max_wait_secs, saying what is missing."""
         until = time.monotonic() + (float("inf") if max_wait_secs is None else max_wait_secs)
+        wait = min(_FIRST_WAIT, self._wait_secs)
         while True:
-            sess = Session(master, graph=self._graph, config=config)
+            sess = self._new_session(master, config)
             done, why = self._local_init(sess)
             if done:
                 done, why = _ready(self._ready_op, sess, "Model not ready")
                 if done:
                     return sess
             sess.close()
-            if time.monotonic() + self._wait_secs > until:
+            if time.monotonic() + wait > until:
                 raise errors.DeadlineExceededError(
                     None, None, f"Session was not ready after waiting {max_wait_secs} secs. {why}")
             _log.info("Waiting for model to be ready: %s", why)
-            time.sleep(self._wait_secs)
+            time.sleep(wait)
+            wait = min(1.5 * wait, self._wait_secs)
 
     def _restored(self, master, saver, folder, path, wait, max_wait_secs, config):
         if folder and path:
             raise ValueError("Can not provide both checkpoint_dir and "
                              "checkpoint_filename_with_path.")
-        sess = Session(master, graph=self._graph, config=config)
+        sess = self._new_session(master, config)
         if not saver or not (folder or path):
             return sess, False
         if path:

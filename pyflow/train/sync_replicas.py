@@ -1,15 +1,23 @@
 """SyncReplicasOptimizer: replicas compute gradients at once, and one step is made of their mean.
 
-    replica   apply_grad(local_step) for each variable -> waits for a token -> local_step = token
+    replica   apply_grad(local_step) for each variable -> waits for the step after -> local_step
     chief     take_grad(replicas_to_aggregate) of each -> the wrapped optimizer's step, global_step
-              += 1 -> as many tokens as replicas, each the new global step
+              += 1 -> lets the replicas through
+
+Replicas that are tasks of a cluster (their device names one, or `task` does) wait at a GATE
+(lib/queue/step_gate.py), and each gradient names its task; others, as threads of one session, and
+those that give several gradients a step, wait for TensorFlow's tokens.
 
 Invariants
   1. A gradient whose local step is before its accumulator's is dropped, without an error: of
      total_num_replicas the first replicas_to_aggregate count, the others are backups.
-  2. Replicas' accumulators and queue are the same by shared name ("W:0/grad_accum",
-     "sync_token_q"), whatever graph each builds, as far as their sessions share state.
-  3. The chief's part runs in a QueueRunner's thread, through get_chief_queue_runner or the hook.
+  2. Replicas' accumulators, gate and queue are the same by shared name ("W:0/grad_accum",
+     "sync_gate", "sync_token_q"), whatever graph each builds, as far as their sessions share state.
+  3. With a gate, a step takes each task's (or shard's) first gradient alone and sums them in the
+     order of tasks (shards): who came when changes no bit, nor does a replica that was restarted
+     and gives its gradient again.
+  4. With a gate, nothing that was computed before the chief began, or began anew, counts.
+  5. The chief's part runs in a thread, through get_chief_queue_runner or the hook.
 
 Threads: graphs are built by one; replicas' steps may run from any.  Source: TF 1.15,
 training/sync_replicas_optimizer.py; Chen et al. 2016 (arXiv:1604.00981).
@@ -20,20 +28,50 @@ Example:
     train = optimizer.minimize(loss, global_step=step)
     hooks = [optimizer.make_session_run_hook(is_chief=True)]
 """
+import contextlib
 import logging
+import threading
 
+from pyflow.framework import device as device_lib
+from pyflow.framework import dtypes
 from pyflow.framework import graph as ops
 from pyflow.framework.graph import GraphKeys, IndexedSlices
-from pyflow.lib.array import array_functions
+from pyflow.lib.array import array_functions, identity_functions
 from pyflow.lib.control_flow import grouping
-from pyflow.lib.queue import accumulators, queues
+from pyflow.lib.queue import accumulators, queues, step_gate
 from pyflow.lib.variables import state_functions, variables
+from pyflow.ops.base import tensors
 from pyflow.ops.control import control_flow_ops
 from pyflow.train import queue_runners, session_manager
 from pyflow.train.optimizer import Optimizer
 from pyflow.train.session_run_hook import SessionRunHook
 
 _log = logging.getLogger("pyflow")
+_CHIEFS = ("chief", "master")
+
+
+def _accumulator_of(grad, var):
+    """The accumulator of a variable's gradients; None where there are none."""
+    shared_name = f"{var.name}/grad_accum"
+    if grad is None:
+        return None
+    if isinstance(grad, IndexedSlices):
+        return accumulators.SparseConditionalAccumulator(grad.dtype, shape=(),
+                                                         shared_name=shared_name)
+    if not isinstance(grad, ops.Tensor):
+        raise ValueError(f"Unknown grad type! {grad!r} of {var.name}: expected a Tensor, "
+                         "IndexedSlices or None")
+    return accumulators.ConditionalAccumulator(grad.dtype, shape=var.get_shape(),
+                                               shared_name=shared_name)
+
+
+def source_of(device):
+    """The number that a replica's gradients are summed by: that of its task, -1 for a job chief or
+    master, which comes first; None where the device names no task."""
+    spec = device_lib.parsed(device or "")
+    if spec.job is None or spec.task is None:
+        return None
+    return -1 if spec.job in _CHIEFS else spec.task
 
 
 class SyncReplicasOptimizer(Optimizer):
@@ -41,20 +79,33 @@ class SyncReplicasOptimizer(Optimizer):
     TF: tf.train.SyncReplicasOptimizer."""
 
     def __init__(self, opt, replicas_to_aggregate, total_num_replicas=None, variable_averages=None,
-                 variables_to_average=None, use_locking=False, name="sync_replicas"):
+                 variables_to_average=None, use_locking=False, name="sync_replicas", task=None,
+                 shards=0):
         """opt: the optimizer that takes the steps. replicas_to_aggregate: gradients per step.
         total_num_replicas: default as many; more are backups, with fewer each replica computes
         several per step. variable_averages: an ExponentialMovingAverage, kept by the chief, of
-        variables_to_average."""
+        variables_to_average.
+
+        task: which replica this is, 0 and up; default: the task of the device that operations get
+            here, as from replica_device_setter(worker_device="/job:worker/task:1").
+        shards: a step is the mean of so many gradients, whichever replicas are there to compute
+            them: `position` says for which shard of which step each has to. ValueError unless
+            replicas_to_aggregate is the same."""
         super().__init__(use_locking, name)
         total = replicas_to_aggregate if total_num_replicas is None else total_num_replicas
         _log.info("SyncReplicas: replicas_to_aggregate=%s; total_num_replicas=%s",
                   replicas_to_aggregate, total)
+        if shards and shards != replicas_to_aggregate:
+            raise ValueError(f"a step of {shards} shards aggregates as many gradients: "
+                             f"replicas_to_aggregate is {replicas_to_aggregate}")
         self._opt, self._averages, self._averaged = opt, variable_averages, variables_to_average
         self._replicas_to_aggregate, self._total_num_replicas = replicas_to_aggregate, total
         self._tokens_per_step = max(total, replicas_to_aggregate)
+        self._task, self._shards = task, shards
         self._gradients_applied = False
         self._global_step = self._local_step = self._sync_token_queue = None
+        self._local_source = self._chief_label = self._gate = self._owner = None
+        self._update_op = self._open_op = self._generation = self._position = None
         self._chief_queue_runner = self.chief_init_op = self.local_step_init_op = None
         self.ready_for_local_init_op = None
         self._accumulator_list = []              # (accumulator, its variable's device)
@@ -74,21 +125,41 @@ class SyncReplicasOptimizer(Optimizer):
         if global_step is None:
             raise ValueError("Global step is required to check staleness")
         self._global_step = global_step
-        self._local_step = variables.Variable(
-            0, trainable=False, collections=[GraphKeys.LOCAL_VARIABLES],
-            dtype=global_step.dtype.base_dtype, name="sync_rep_local_step")
-        self.local_step_init_op = state_functions.assign(self._local_step, global_step)
+        anchor = control_flow_ops.NoOp(name="local_anchor")     # on the replica's own device
+        self._owner = source_of(anchor.device) if self._task is None else self._task
+        if self._shards and self._owner is None:
+            self._owner = 0
+        with_gate = self._shards or (self._owner is not None and
+                                     self._replicas_to_aggregate <= self._total_num_replicas)
+        with ops.colocate_with(anchor):
+            self._local_variables(with_gate)
         self.ready_for_local_init_op = variables.report_uninitialized_variables(
             variables.global_variables())
         with ops.name_scope(name, self._name):
-            given, means = self._accumulated(pairs)
-            with ops.device(global_step.device), ops.name_scope(""):
-                update = self._opt.apply_gradients(means, global_step)
-                train_op = self._tokens(given, update)
-            self.chief_init_op = grouping.group(
-                self.local_step_init_op, *self._accumulators_at_step())
+            if with_gate:
+                train_op = self._apply_at_gate(pairs)
+            else:
+                self.local_step_init_op = state_functions.assign(self._local_step, global_step)
+                given, means = self._accumulated(pairs)
+                with ops.device(global_step.device), ops.name_scope(""):
+                    update = self._opt.apply_gradients(means, global_step)
+                    train_op = self._tokens(given, update)
+                self.chief_init_op = grouping.group(
+                    self.local_step_init_op, *self._accumulators_at(global_step))
         self._gradients_applied = True
         return train_op
+
+    def _local_variables(self, with_gate):
+        """On the replica's device: its step and, with a gate, what it computes, and the chief's."""
+        def local(name, value, dtype):
+            return variables.Variable(tensors.cast(value, dtype), trainable=False, name=name,
+                                      collections=[GraphKeys.LOCAL_VARIABLES])
+        if not with_gate:
+            self._local_step = local("sync_rep_local_step", 0, self._global_step.dtype.base_dtype)
+            return
+        self._local_step = local("sync_rep_local_step", -1, dtypes.int64)
+        self._local_source = local("sync_rep_local_source", -1, dtypes.int64)
+        self._chief_label = local("sync_rep_chief_step", -1, dtypes.int64)
 
     def _accumulated(self, pairs):
         """([operation that gives a gradient], [(mean gradient, variable)])."""
@@ -96,24 +167,90 @@ class SyncReplicasOptimizer(Optimizer):
         for grad, var in pairs:
             mean = None
             with ops.device(var.device):
-                if isinstance(grad, IndexedSlices):
-                    accumulator = accumulators.SparseConditionalAccumulator(
-                        grad.dtype, shape=(), shared_name=f"{var.name}/grad_accum")
-                    given.append(accumulator.apply_indexed_slices_grad(
-                        grad, local_step=self._local_step))
-                    mean = accumulator.take_indexed_slices_grad(self._replicas_to_aggregate)
-                elif isinstance(grad, ops.Tensor):
-                    accumulator = accumulators.ConditionalAccumulator(
-                        grad.dtype, shape=var.get_shape(), shared_name=f"{var.name}/grad_accum")
-                    given.append(accumulator.apply_grad(grad, local_step=self._local_step))
-                    mean = accumulator.take_grad(self._replicas_to_aggregate)
-                elif grad is not None:
-                    raise ValueError(f"Unknown grad type! {grad!r} of {var.name}: expected a "
-                                     "Tensor, IndexedSlices or None")
-            if mean is not None:
-                self._accumulator_list.append((accumulator, var.device))
+                accumulator = _accumulator_of(grad, var)
+                if accumulator is not None:
+                    self._accumulator_list.append((accumulator, var.device))
+                    applied, mean = self._of_accumulator(accumulator, grad)
+                    given.append(applied)
             means.append((mean, var))
         return given, means
+
+    def _of_accumulator(self, accumulator, grad):
+        """(operation that gives a gradient, the mean)."""
+        needed = self._replicas_to_aggregate
+        if self._gate is not None:
+            return (accumulator._apply_from(grad, self._local_step, self._local_source),
+                    accumulator._take_at(needed, self._chief_label))
+        if isinstance(grad, IndexedSlices):
+            return (accumulator.apply_indexed_slices_grad(grad, local_step=self._local_step),
+                    accumulator.take_indexed_slices_grad(needed))
+        return (accumulator.apply_grad(grad, local_step=self._local_step),
+                accumulator.take_grad(needed))
+
+    # ------------------------------------------------------------ at a gate
+
+    def _apply_at_gate(self, pairs):
+        step = self._global_step
+        with ops.device(step.device), ops.name_scope(""):
+            self._gate = step_gate.StepGate("sync_gate", self._shards, name="sync_gate")
+        given, means = self._accumulated(pairs)
+        with ops.device(step.device), ops.name_scope(""):
+            update = self._opt.apply_gradients(means, step)
+            with ops.control_dependencies(given):
+                after = self._gate.next(self._local_step, self._local_source, self._owner)
+            self._chiefs_part(update)
+            first = self._gate.next(-1, -1, self._owner)
+        self._position = step_gate.step_of(self._local_step.value()), self._local_source.value()
+        train_op = self._set_local(*after)
+        self.local_step_init_op = self._set_local(*first).op
+        self._begin_op()
+        return train_op
+
+    def _set_local(self, label, source):
+        """The step, once this replica's next work is set."""
+        with ops.control_dependencies([state_functions.assign(self._local_step, label),
+                                       state_functions.assign(self._local_source, source)]):
+            return step_gate.step_of(label)
+
+    def _chiefs_part(self, update):
+        """The chief's step, in two operations: the update, and letting replicas through."""
+        with ops.control_dependencies([update]):
+            label = self._chief_label.assign_add(1)
+        self._update_op = label.op
+        if self._averages is not None:
+            with ops.control_dependencies([label]):
+                self._update_op = self._averages.apply(self._averaged)
+        with ops.control_dependencies([self._update_op]):
+            both = self._gate.open(label)
+        self._open_op = self._gate.open(self._chief_label)
+        self._sync_token_queue = queues.FIFOQueue(
+            -1, self._global_step.dtype.base_dtype, shapes=(), name="sync_token_q",
+            shared_name="sync_token_q")
+        self._chief_queue_runner = queue_runners.QueueRunner(self._sync_token_queue, [both])
+
+    def _begin_op(self):
+        """Makes chief_init_op: a generation begins at the global step."""
+        self._generation = identity_functions.placeholder_with_default(
+            tensors.cast(-1, dtypes.int64), shape=(), name="generation")
+        with ops.device(self._global_step.device), ops.name_scope(""):
+            label = self._gate.begin(self._global_step, self._generation)
+        ready = [state_functions.assign(self._chief_label, label)]
+        ready += self._accumulators_at(label)
+        with ops.control_dependencies(ready), ops.device(self._global_step.device):
+            opened = self._gate.open(label)
+        with ops.control_dependencies([opened]), ops.device(self._global_step.device), \
+                ops.name_scope(""):
+            first = self._gate.next(-1, -1, self._owner)
+        self.chief_init_op = self._set_local(*first).op
+
+    @property
+    def position(self):
+        """(step, source), int64 scalars: what this replica computes now. source: its task's number
+        or, with shards, the shard. None before apply_gradients, and for replicas without a
+        gate."""
+        return self._position
+
+    # ------------------------------------------------------------ tokens
 
     def _tokens(self, given, update):
         """The replica's operation; makes the queue of tokens and the chief's runner."""
@@ -131,11 +268,11 @@ class SyncReplicasOptimizer(Optimizer):
         self._chief_queue_runner = queue_runners.QueueRunner(queue, [sync])
         return train_op
 
-    def _accumulators_at_step(self):
+    def _accumulators_at(self, step):
         found = []
         for accumulator, device in self._accumulator_list:
             with ops.device(device):
-                found.append(accumulator.set_global_step(self._global_step, name="SetGlobalStep"))
+                found.append(accumulator.set_global_step(step, name="SetGlobalStep"))
         return found
 
     def get_chief_queue_runner(self):
@@ -145,7 +282,8 @@ class SyncReplicasOptimizer(Optimizer):
         return self._chief_queue_runner
 
     def get_init_tokens_op(self, num_tokens=-1):
-        """The operation that puts the first tokens into the queue, once, by the chief.
+        """The operation that puts the first tokens into the queue, once, by the chief; replicas at
+        a gate need none.
 
         num_tokens: default replicas_to_aggregate. ValueError before apply_gradients, or for fewer
         than replicas_to_aggregate - total_num_replicas, with which the first step would wait for
@@ -192,23 +330,28 @@ class SyncReplicasOptimizer(Optimizer):
 
 
 class _SyncReplicasOptimizerHook(SessionRunHook):
-    """What make_session_run_hook gives."""
+    """What make_session_run_hook gives.
+
+    generation: function() -> the least number of the generation that the chief begins, or None.
+    before_step: functions(session, global step) that the chief calls between a step's update and
+    letting the replicas through: at a gate no variable changes meanwhile."""
 
     def __init__(self, sync_optimizer, is_chief, num_tokens):
         self._optimizer, self._is_chief, self._num_tokens = sync_optimizer, is_chief, num_tokens
         self._init_op = self._tokens_op = self._runner = None
+        self.generation, self.before_step = None, []
 
     def begin(self):
         """Takes the optimizer's operations. ValueError before apply_gradients."""
-        if not self._optimizer._gradients_applied:
+        optimizer = self._optimizer
+        if not optimizer._gradients_applied:
             raise ValueError("SyncReplicasOptimizer.apply_gradient should be called before using "
                              "the hook.")
+        self._init_op = optimizer.local_step_init_op
         if self._is_chief:
-            self._init_op = self._optimizer.chief_init_op
-            self._runner = self._optimizer.get_chief_queue_runner()
-            self._tokens_op = self._optimizer.get_init_tokens_op(self._num_tokens)
-        else:
-            self._init_op = self._optimizer.local_step_init_op
+            self._init_op = optimizer.chief_init_op
+            self._runner = optimizer.get_chief_queue_runner()
+            self._tokens_op = optimizer.get_init_tokens_op(self._num_tokens)
 
     def after_create_session(self, session, coord):
         """Initialises, puts the first tokens, starts the chief's thread. RuntimeError while
@@ -219,6 +362,9 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
         if not ready:
             raise RuntimeError("Init operations did not make model ready for SyncReplicasOptimizer "
                                f"local_init. Init op: {self._init_op.name}, error: {why}")
+        if self._optimizer._gate is not None:
+            self._at_gate(session, coord)
+            return
         session.run(self._init_op)
         if self._tokens_op is not None:
             session.run(self._tokens_op)
@@ -226,6 +372,35 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
             for thread in self._runner.create_threads(session, coord=coord, daemon=True,
                                                       start=True):
                 coord._unregister_thread(thread)       # it waits for gradients to the last
+
+    def _at_gate(self, session, coord):
+        if self._is_chief:
+            least = None if self.generation is None else self.generation()
+            session.run(self._init_op,
+                        None if least is None else {self._optimizer._generation: least})
+            threading.Thread(target=self._take_steps, args=(session, coord), daemon=True,
+                             name="pyflow-sync-steps").start()
+        else:
+            session.run(self._init_op)
+
+    def _take_steps(self, session, coord):
+        """The chief's steps, until the session ends.  A failure is the coordinator's, and ends the
+        replica's own run, which may wait for a step that will not come."""
+        optimizer = self._optimizer
+        try:
+            while not coord.should_stop():
+                session.run(optimizer._update_op)
+                if self.before_step:
+                    step = int(session.run(optimizer._global_step))
+                    for call in self.before_step:
+                        call(session, step)
+                session.run(optimizer._open_op)
+        except Exception as failure:
+            if coord.should_stop():
+                return                          # the session is being closed
+            with contextlib.suppress(Exception):        # raised here if somebody was quicker
+                coord.request_stop(failure)
+            session.close()
 
 
 PUBLIC = {"train.SyncReplicasOptimizer": SyncReplicasOptimizer}

@@ -1,6 +1,7 @@
 """A task of a cluster that loses what it is told to: hang_server.py CLUSTER JOB TASK [FAULT].
 
-Faults: lose-put, its first tensor to another task; lose-answer, its first answer to a step.
+Faults: lose-put, its first tensor to another task; lose-answer, its first answer to a step.  With
+one, or with "grpc", it speaks over gRPC alone.
 """
 import json
 import sys
@@ -29,11 +30,12 @@ def lose_answer():
     worker_service.WorkerService._start = start
 
 
-FAULTS = {"lose-put": lose_put, "lose-answer": lose_answer}
+FAULTS = {"lose-put": lose_put, "lose-answer": lose_answer, "grpc": lambda: None}
 
 if __name__ == "__main__":
     for fault in sys.argv[4:]:
         FAULTS[fault]()
-    server = tf.train.Server(json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+    server = tf.train.Server(json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3]),
+                             links=() if sys.argv[4:] else None)
     print("up", flush=True)
     server.join()

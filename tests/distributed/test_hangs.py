@@ -14,8 +14,10 @@ import threading
 import time
 
 import pytest
+from chrome_flows import check_flows
 
 import pyflow as tf
+from pyflow import timeline
 from pyflow.distributed import look, why
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -90,7 +92,7 @@ class Play:
         self.graph, self.random = tf.Graph(), random.Random(seed)
         self.away = self.random.sample([("ps", 0), ("ps", 1), ("worker", 1)], 3)
         self.afterwards, self.threads, self.target = [], [], cluster.server.target
-        self.before = lambda sess: None
+        self.before, self.stopped = lambda sess: None, False
 
     @staticmethod
     def name(task):
@@ -106,7 +108,7 @@ class Play:
         self.afterwards.append(lambda: self.cluster.begin(*task))
 
     def stop(self, task):
-        process = self.cluster.processes[task]
+        process, self.stopped = self.cluster.processes[task], True
         process.send_signal(signal.SIGSTOP)
         self.afterwards.append(lambda: process.send_signal(signal.SIGCONT))
 
@@ -137,6 +139,8 @@ class Play:
                     undo()
                 asking.join()
             text = str(late.value)
+        if self.stopped:
+            time.sleep(0.3)             # it finds that others gave it up, and they that it is back
         for thread in self.threads:
             thread.join()
         first = text.partition(" ms: ")[2].split("\n")[0]
@@ -210,7 +214,7 @@ def missing_send(play):
                                    or "lonely" not in n.name]
         return parts
     play.patch.setattr(partition_split, "split", split)
-    return y, f"nothing at {play.name(source)} sends tensor lonely:0.*test_hangs.py:"
+    return y, f"nothing at {play.name(source)} sends tensor lonely.*:0.*test_hangs.py:"
 
 
 def lost_frame(play):
@@ -223,7 +227,7 @@ def lost_frame(play):
         y = x * 2
     with play.on(None):
         z = y + 1
-    return z, (f"tensor lost:0 was sent by {play.name(source)} and did not arrive at "
+    return z, (f"tensor lost.*:0 was sent by {play.name(source)} and did not arrive at "
                f"{play.name(sink)}.*test_hangs.py:")
 
 
@@ -231,18 +235,20 @@ def lost_frame_of_this_task(play):
     """The same from here."""
     from pyflow.distributed import routes
     sink = play.away[0]
+    play.restart(sink, "grpc")
     with play.on(None):
         x = tf.random_uniform([], name="mine")
     with play.on(sink):
         y = x * 2
     play.before = lambda sess: play.patch.setattr(routes._Pushed, "_push", lambda self, *put: None)
-    return y, f"tensor mine:0 was sent by .*worker.*task:0 and did not arrive at {play.name(sink)}"
+    return y, f"tensor mine.*:0 was sent by .*worker.*task:0 and did not arrive at {play.name(sink)}"
 
 
 def lost_run(play):
     """A task never hears that a step begins."""
     from pyflow.distributed import remote_worker
     source = play.away[0]
+    play.restart(source, "grpc")
     with play.on(source):
         x = tf.random_uniform([])
     with play.on(None):
@@ -264,7 +270,7 @@ def lost_answer(play):
     play.restart(source, "lose-answer")
     with play.on(source):
         x = tf.random_uniform([])
-    return x, f"{play.name(source)} .*(is done with step|answer)"
+    return x, f"{play.name(source)} is done with its part of step .* answer did not arrive"
 
 
 def empty_queue(play):
@@ -323,10 +329,10 @@ def empty_queue_far_away(play):
 
 def deadlocked_barrier(play):
     """A barrier whose other half nobody inserts."""
-    from pyflow.lib.queues import data_flow_ops
+    from pyflow.lib.queue import barriers
     at = play.away[0]
     with play.on(at):
-        barrier = data_flow_ops.Barrier((tf.float32, tf.float32), shapes=((), ()), name="gate")
+        barrier = barriers.Barrier((tf.float32, tf.float32), shapes=((), ()), name="gate")
         half = barrier.insert_many(0, ["a"], [1.0])
         barrier.insert_many(1, ["a"], [2.0])
         taken = barrier.take_many(1)
@@ -439,7 +445,7 @@ HANGS = (stopped_task, stopped_ps_behind_another, stopped_in_a_loop, missing_sen
          full_queue, too_few_elements, empty_queue_far_away, deadlocked_barrier, too_few_gradients,
          empty_staging_area, filler_waits_itself, circle, held_lock, python_function,
          endless_kernel, through_another_master)
-QUICK = (stopped_ps_behind_another, lost_frame, empty_queue)
+QUICK = (stopped_task, empty_queue)
 
 
 @pytest.mark.parametrize("hang", [pytest.param(h, id=h.__name__, marks=() if h in QUICK else
@@ -477,3 +483,30 @@ def test_a_session_that_waits_for_a_task(cluster, free_ports):
             with pytest.raises(tf.errors.DeadlineExceededError,
                                match=r"worker/replica:0/task:1 at .* no process listens"):
                 sess.run(x)
+
+
+def test_one_trace_over_processes(cluster):
+    """A step on three processes and here: one clock, arrows between tasks, the path back over all."""
+    graph = tf.Graph()
+    with graph.as_default():
+        with tf.device("/job:ps/task:0"):
+            x = tf.random_uniform([64, 64])
+        with tf.device("/job:ps/task:1"):
+            y = tf.matmul(x, x)
+        with tf.device("/job:worker/task:1"):
+            z = tf.reduce_sum(y)
+        with tf.device("/job:worker/task:0"):
+            z = z + 1
+    found = tf.RunMetadata()
+    options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+    with tf.Session(cluster.server.target, graph=graph) as sess:
+        sess.run(z)
+        sess.run(z, options=options, run_metadata=found)
+    stats = found.step_stats
+    assert len(timeline.tasks_of(stats)) == 4
+    text = timeline.Timeline(stats).generate_chrome_trace_format()
+    assert len(check_flows(json.loads(text)["traceEvents"], 3)) == 3
+    path = timeline.critical_path(stats)
+    assert [s.after.partition("/replica")[0] + s.after[-2:] for s in path if s.after] == [
+        "/job:ps:0", "/job:ps:1", "/job:worker:1"]
+    assert all(s.waited < 1_000_000 for s in path)

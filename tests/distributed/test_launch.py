@@ -16,7 +16,8 @@ import pytest
 import yaml
 
 from pyflow.distributed import launch, security
-from pyflow.distributed.launch import contract, kubernetes, local, members, processes, slurm
+from pyflow.distributed.launch import (contract, hosted, kubernetes, local, members, processes,
+                                       slurm)
 from pyflow.framework import errors
 from pyflow.train.cluster_spec import ClusterSpec
 
@@ -647,3 +648,64 @@ def test_the_jobset(tmp_path):
     spec = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
     assert spec["volumes"][0]["secret"]["defaultMode"] == 0o400
     assert jobset["spec"]["successPolicy"]["targetReplicatedJobs"] == ["worker"]
+
+
+# ---------------------------------------------------------------- a process that an actor hosts
+
+@pytest.fixture
+def hosting():
+    made = []
+
+    def make(lease=10.0):
+        made.append(hosted.HostedTask("127.0.0.1", lease))
+        return made[-1]
+    yield make
+    for task in made:
+        task.close()
+
+
+def all_of(task, seconds=5.0):
+    """(lines, status) until it has ended."""
+    lines, end = [], time.monotonic() + seconds
+    while time.monotonic() < end:
+        more, status = task.events(0.05)
+        lines += more
+        if status is not None:
+            return lines, status
+    raise TimeoutError(lines)
+
+
+def test_a_hosted_process(hosting, script, tmp_path):
+    task = hosting()
+    told = launch.Task(ClusterSpec({"worker": [task.address]}), "worker", 0, epoch=3,
+                       members=task.members_path)
+    who = members.Members(1, "j", {("worker", 0): members.Member(task.address, 3, "running")})
+    task.tell(who.to_json())
+    words = script("print(epoch, open(told['members']).read()); sys.exit(4)")
+    pid = task.start(["", *words[1:]], told.environment())
+    lines, status = all_of(task)
+    assert (lines, status) == ([f"3 {who.to_json()}"], 4) and gone(pid)
+    words = script("print('on', flush=True); time.sleep(60)")
+    pid = task.start(words, told.environment())
+    until(lambda: task.events(0.1)[0] == ["on"])
+    with pytest.raises(RuntimeError, match=f"process {pid} runs still"):
+        task.start(words, {})
+    task.send(signal.SIGTERM)
+    assert all_of(task) == ([], -signal.SIGTERM) and task.pid() is None
+    pid = task.start(words, told.environment())
+    task.close()
+    until(lambda: gone(pid) and not os.path.exists(task.folder))
+
+
+def test_a_hosted_process_that_is_stopped_for_a_lease_is_killed(hosting, script):
+    task = hosting(lease=0.2)
+    pid = task.start(script("print('on', flush=True); time.sleep(60)"), config(epoch=1))
+    until(lambda: task.events(0.1)[0] == ["on"])
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(0.1)
+    os.kill(pid, signal.SIGCONT)            # in time
+    time.sleep(0.2)
+    assert task.pid() == pid
+    os.kill(pid, signal.SIGSTOP)
+    lines, status = all_of(task)
+    assert status == -signal.SIGKILL and "stopped for 0." in lines[0]

@@ -122,7 +122,7 @@ class Pair:
                 self.v = tf.get_variable("v", [], initializer=tf.zeros_initializer())
                 never = tf.FIFOQueue(1, tf.float32).dequeue()
                 self.add = self.v.assign_add(1.0)
-                there = tf.constant(2.0) * 3
+                there = self.v.read_value() * 3
             with tf.device("/job:a/task:0"):
                 self.blocked = never + 1
                 self.alive = there + 1

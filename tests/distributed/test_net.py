@@ -204,6 +204,15 @@ def test_a_blocked_step_is_cancelled_and_has_a_deadline(net, there):
     assert error.code == NOT_FOUND and "is over" in error.message and error.derived
 
 
+def test_what_is_over_is_cleaned_with_the_next_step(net, there):
+    for k in range(100):
+        number = next(steps)
+        net.run(there.name, plans.NULL, 71, number).result(10)
+        assert net.clean(there.name, 71, number, soon=True)
+    assert failure(net.run(there.name, plans.NULL, 71, number).result, 10).code == NOT_FOUND
+    until(lambda: eval(there.ask("counts"))["open"] == 0)
+
+
 def test_a_step_dropped_is_cancelled(net, there):
     net.run(there.name, plans.WAIT, 7, next(steps))
     until(lambda: net.peers()[0]["remotes"] == 0)
@@ -361,8 +370,8 @@ def test_announced_tensors_arrive_in_chunks():
     for k, value in enumerate(values):
         np.testing.assert_array_equal(told[k][1], value)
     until(lambda: a.peers()[0]["announced"] == 0)
-    a.put(b.name, 5, 2, b"too large", np.zeros(1_500_000, np.float32), FLOAT)
     b.task.take(5, 2, b"too large", lambda code, got: told.__setitem__("large", code))
+    a.put(b.name, 5, 2, b"too large", np.zeros(1_500_000, np.float32), FLOAT)
     until(lambda: "large" in told)
     assert told["large"] == EXHAUSTED
     until(lambda: a.peers()[0]["announced"] == 0)

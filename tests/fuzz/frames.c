@@ -207,6 +207,7 @@ static void play(pf_net *n, uint8_t *bytes) {
   pf_remote_unref(r);
   pf_peer_unref(p);
   pf_task_clean_session(n->task, 7);
+  pf_task_sweep(n->task, -1);           /* of sessions that no frame had */
 }
 
 static void drop(void *owner) { (void)owner; }

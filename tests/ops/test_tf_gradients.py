@@ -21,9 +21,11 @@ MORE = {"error": set("GRUBlockCell IRFFT3D LSTMBlockCell Lu MaxPoolGradGradV2 "
 # SparseSparse* raise TypeError there; While has one once it is lowered, as imports do, and none as a
 # call.  None at all would train on without a word.
 LESS = {"EagerPyFunc", "SparseSparseMaximum", "SparseSparseMinimum", "StatelessWhile", "While"}
-OURS = {"_CheckpointEntries", "_DynamicQuantizeLSTM", "_FusedElementwise", "_FusedLayerNorm",
-        "_FusedMoments", "_GRU", "_MatMulInteger", "_RestoreIterator", "_SaveIterator",
-        "_TreeEnsemble", "_TreeEnsembleClassifier"}
+OURS = {"_AccumulatorApplyFrom", "_AccumulatorTakeAt", "_CheckpointEntries", "_DynamicQuantizeLSTM",
+        "_FusedElementwise", "_FusedLayerNorm", "_FusedMoments", "_GRU", "_MatMulInteger",
+        "_RestoreIterator", "_SaveIterator", "_SparseAccumulatorApplyFrom",
+        "_SparseAccumulatorTakeAt", "_StepGate", "_StepGateBegin", "_StepGateNext",
+        "_StepGateOpen", "_TreeEnsemble", "_TreeEnsembleClassifier"}
 
 
 def kind_of(name):

@@ -13,9 +13,11 @@ from pyflow.framework.tensor_shape import TensorShape
 
 RECORD = json.loads((pathlib.Path(__file__).parent / "tf_opdefs.json").read_text())
 # Ops TF 2.21 does not have under this name; ours alone.
-OURS = {"_CheckpointEntries", "_DynamicQuantizeLSTM", "_FusedElementwise", "_FusedLayerNorm",
-        "_FusedMoments", "_GRU", "_MatMulInteger", "_RestoreIterator", "_SaveIterator",
-        "_TreeEnsemble", "_TreeEnsembleClassifier"}
+OURS = {"_AccumulatorApplyFrom", "_AccumulatorTakeAt", "_CheckpointEntries", "_DynamicQuantizeLSTM",
+        "_FusedElementwise", "_FusedLayerNorm", "_FusedMoments", "_GRU", "_MatMulInteger",
+        "_RestoreIterator", "_SaveIterator", "_SparseAccumulatorApplyFrom",
+        "_SparseAccumulatorTakeAt", "_StepGate", "_StepGateBegin", "_StepGateNext",
+        "_StepGateOpen", "_TreeEnsemble", "_TreeEnsembleClassifier"}
 
 
 def plain(value):

@@ -144,6 +144,7 @@ pf_status pf_state_keep(pf_state *s, pf_tensor *take, pf_str name, pf_error *err
 pf_tensor *pf_state_kept(pf_state *s, pf_str name); /* new reference; NULL: none of that name */
 pf_status pf_state_forget(pf_state *s, pf_str name);        /* PF_NOT_FOUND: none of that name */
 int64_t pf_state_streams(pf_state *s, char *to, int64_t room);  /* where all streams are: bytes needed, written if they fit */
+void pf_state_seek(pf_state *s, uint64_t position, uint64_t shard);
 pf_status pf_state_set_streams(pf_state *s, const char *data, int64_t n, int32_t (*known)(void *arg, pf_str name), void *arg,
                                pf_error *err);  /* what pf_state_streams wrote; streams it lacks begin anew; all or nothing */
 

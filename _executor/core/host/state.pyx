@@ -27,6 +27,7 @@ from host_h cimport *
 cdef enum:
     BUCKETS = 256       # of a container; lookups happen once per plan
     STREAM = 3          # an entry's kind beside PF_OBJ_VARIABLE and PF_OBJ_RESOURCE
+    POSITION_BITS = 32  # of a stream's counter, for the numbers of one position
 
 cdef struct Stream:     # one node's random numbers
     uint64_t seed, seed2, key, high, next
@@ -39,6 +40,7 @@ cdef struct Entry:
     pf_object* object   # NULL while `maker` makes it
     const void* maker
     Stream stream
+    uint64_t sought     # a stream's: the last pf_state_seek that it followed
 
 cdef struct Container:
     pthread_mutex_t lock
@@ -46,6 +48,7 @@ cdef struct Container:
     Entry* table[256]
     char* name
     pf_container* next
+    uint64_t sought, position, shard    # pf_state_seek: how often, and where to
     bint closed
 
 cdef struct State:
@@ -701,11 +704,27 @@ cdef public void pf_state_rng(pf_state* s, pf_str name, uint64_t seed, uint64_t 
         r = &e.stream
     if e == NULL or r.seed != seed or r.seed2 != seed2:
         seed_stream(r, seed, seed2)
+    if e != NULL and e.sought != c.sought:
+        e.sought = c.sought
+        r.next = c.position << POSITION_BITS
+        if seed or seed2:
+            r.high = seed2 + c.shard * <uint64_t>0x9E3779B97F4A7C15
     key[0] = r.key
     key[1] = 0
     counter[0] = r.next
     counter[1] = r.high
     r.next += n
+    pthread_mutex_unlock(&c.lock)
+
+
+cdef public void pf_state_seek(pf_state* s, uint64_t position, uint64_t shard) noexcept nogil:
+    """All streams are at this position from now on, as though each step had drawn 2**32 blocks:
+    what is drawn next depends on the seeds, position (below 2**32) and shard alone."""
+    cdef Container* c = &(<State*>s).own
+    pthread_mutex_lock(&c.lock)
+    c.sought += 1
+    c.position = position
+    c.shard = shard
     pthread_mutex_unlock(&c.lock)
 
 
@@ -802,6 +821,7 @@ cdef Entry* exchange_streams(Container* c, Entry* fresh) noexcept nogil:
     while fresh != NULL:
         e = fresh
         fresh = e.next
+        e.sought = c.sought
         e.next = c.table[e.hash % BUCKETS]
         c.table[e.hash % BUCKETS] = e
     return old

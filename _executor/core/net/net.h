@@ -81,7 +81,7 @@ int32_t pf_remote_wait(pf_remote *r, int64_t until_ns);                     /* 1
 void pf_remote_cancel(pf_remote *r, pf_status code, const char *message);   /* the step there fails; the answer comes as ever */
 void pf_remote_unref(pf_remote *r);
 pf_status pf_net_cancel(pf_net *n, const char *peer, pf_step_key key, const pf_error *why);
-pf_status pf_net_clean(pf_net *n, const char *peer, pf_step_key key, int32_t all);
+pf_status pf_net_clean(pf_net *n, const char *peer, pf_step_key key, int32_t all, int32_t soon);     /* soon: with the next frame */
 
 /* ---------------------------------------------------------------- tensors (transfers.c) */
 /* To the rendezvous of the peer's step.  PF_OK: on its way, or in the queue; PF_PENDING: sent(arg, status) follows; sent NULL: waits

@@ -97,7 +97,8 @@ struct pf_peer {
   pf_held *held, *held_last;
   int64_t tensor_bytes, announced;      /* in the queue; behind announcements */
   uint64_t transfer_ids;
-  int32_t want_out, direct, armed, post_failed, registered_out, n_arenas;
+  int32_t want_out, direct, armed, post_failed, n_riding, n_arenas;
+  uint8_t riding[16 * PF_NET_HEAD];     /* frames without a body that go with the next one */
   pf_own_arena *arenas;
   int64_t arena_bytes, arena_used;
 
@@ -155,6 +156,7 @@ void pf_peer_lose(pf_peer *p, const pf_error *why);     /* once; later reasons a
 __attribute__((format(printf, 3, 4))) void pf_peer_losef(pf_peer *p, pf_status code, const char *fmt, ...);
 void pf_peer_send(pf_peer *p, pf_net_out *take);        /* a frame; its heap memory is the peer's from now on */
 void pf_peer_send_as(pf_peer *p, pf_net_out *take, int32_t counted);    /* counted: among the tensors that wait */
+void pf_peer_send_soon(pf_peer *p, const pf_net_head *h);       /* with the next frame, or after a fifth of the lease */
 void pf_peer_readable(pf_peer *p);                      /* receives what is there, and acts on it */
 void pf_peer_writable(pf_peer *p);
 int32_t pf_peer_poll(pf_peer *p, pf_a32 *until_set, int64_t until_ns);  /* receives on this thread; 0: another one does */

@@ -188,49 +188,64 @@ void pf_peer_writable(pf_peer *p) {
   pf_send_held(p, held);
 }
 
-/* What of the frame was not taken at once. */
-static void queue_rest(pf_peer *p, pf_net_out *o, int64_t taken, int32_t counted) {   /* out held */
+/* What of these bytes was not taken at once; `own`, where there is one, is the memory that they lie in. */
+static void queue_rest(pf_peer *p, const uint8_t *bytes, int64_t n, uint8_t *own, int32_t counted) {   /* out held */
   pf_out *node = calloc(1, sizeof *node);
-  if (node && !o->own) {
-    node->own = malloc((size_t)(o->n - taken));
-    if (node->own) memcpy(node->own, o->p + taken, (size_t)(o->n - taken));
-    node->p = node->own;
-  } else if (node) {
-    node->own = o->own;
-    node->p = o->p + taken;
-    o->own = NULL;
+  if (node && !own && (own = malloc((size_t)n))) {
+    memcpy(own, bytes, (size_t)n);
+    bytes = own;
   }
-  if (!node || !node->own) {                    /* half a frame is out: the peer would misread the rest */
-    free(node);
+  if (!node || !own) {                          /* half a frame is out: the peer would misread the rest */
+    free(node), free(own);
     p->post_failed = 1;
     p->link->close(p->conn);
     return;
   }
-  node->n = o->n - taken;
-  node->counted = counted;
-  if (counted) p->tensor_bytes += node->n;
+  node->own = own, node->p = bytes, node->n = n, node->counted = counted;
+  if (counted) p->tensor_bytes += n;
   append(p, node);
-  p->want_out = 1;
+}
+
+/* Behind what waits, or at once; what rides goes ahead. */
+static void send_held(pf_peer *p, pf_net_out *o, int32_t counted) {    /* out held */
+  int64_t taken = 0, riding = p->n_riding;
+  if (!p->first) {
+    pf_span spans[2] = {{p->riding, riding}, {o->p, o->n}};
+    taken = p->link->post(p->conn, riding ? spans : spans + 1, riding ? 2 : 1);
+    if (taken < 0) {
+      p->post_failed = 1;
+      return;
+    }
+    pf_a64_add_rlx(&p->bytes_out, taken);
+  }
+  if (taken < riding) queue_rest(p, p->riding + taken, riding - taken, NULL, 0);
+  p->n_riding = 0;
+  taken = taken > riding ? taken - riding : 0;
+  if (taken < o->n) {
+    queue_rest(p, o->p + taken, o->n - taken, o->own, counted);
+    o->own = NULL;
+  }
+  p->want_out = p->first != NULL && !p->post_failed;
   rearm(p);
 }
 
 void pf_peer_send_as(pf_peer *p, pf_net_out *o, int32_t counted) {
-  int64_t taken = 0;
-  if (o->failed || pf_peer_is(p, PF_PEER_LOST)) {
-    free(o->own);
-    if (o->failed) pf_peer_losef(p, PF_RESOURCE_EXHAUSTED, "out of memory for a frame, or one of more than 4 GB");
-    return;
-  }
+  if (o->failed) pf_peer_losef(p, PF_RESOURCE_EXHAUSTED, "out of memory for a frame, or one of more than 4 GB");
   pthread_mutex_lock(&p->out);
-  if (!p->first && !p->post_failed) {
-    pf_span s = {o->p, o->n};
-    taken = p->link->post(p->conn, &s, 1);
-    if (taken < 0) p->post_failed = 1, taken = 0;
-    else pf_a64_add_rlx(&p->bytes_out, taken);
-  }
-  if (taken < o->n && !p->post_failed) queue_rest(p, o, taken, counted);
+  if (!o->failed && !p->post_failed) send_held(p, o, counted);
   pthread_mutex_unlock(&p->out);
   free(o->own);
+}
+
+void pf_peer_send_soon(pf_peer *p, const pf_net_head *h) {
+  pf_net_out rest = {0};
+  pthread_mutex_lock(&p->out);
+  if (p->n_riding + PF_NET_HEAD > (int32_t)sizeof p->riding && !p->post_failed) send_held(p, &rest, 0);
+  if (!p->post_failed) {
+    pf_net_head_to(p->riding + p->n_riding, *h);
+    p->n_riding += PF_NET_HEAD;
+  }
+  pthread_mutex_unlock(&p->out);
 }
 
 void pf_peer_send(pf_peer *p, pf_net_out *take) { pf_peer_send_as(p, take, 0); }
@@ -355,13 +370,14 @@ void pf_peer_ping(pf_peer *p, int32_t flags, int64_t heard) {
 }
 
 static pf_status pinged(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
-  int64_t theirs = (int64_t)pf_get64(b), ours = (int64_t)pf_get64(b), now = pf_now_ns(), rtt = now - ours, best;
-  if (b->bad) return PF_DATA_LOSS;
+  int64_t theirs = (int64_t)pf_get64(b), ours = (int64_t)pf_get64(b), now = pf_now_ns(), best;
+  if (b->bad || theirs < 0 || ours < 0) return PF_DATA_LOSS;
+  int64_t rtt = now - ours;
   if (!(h->flags & PF_NET_REPLY)) {
     pf_peer_ping(p, PF_NET_REPLY, theirs);
     return PF_OK;
   }
-  if (rtt < 0 || ours <= 0) return PF_OK;
+  if (rtt < 0 || ours == 0) return PF_OK;
   best = pf_a64_load_rlx(&p->rtt_ns);
   if (best == 0 || rtt <= best + best / 8) {    /* the least of late: its clock is the surest */
     pf_a64_store_rlx(&p->rtt_ns, rtt);

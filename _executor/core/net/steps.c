@@ -426,14 +426,18 @@ pf_status pf_net_cancel(pf_net *n, const char *peer, pf_step_key key, const pf_e
   return PF_OK;
 }
 
-pf_status pf_net_clean(pf_net *n, const char *peer, pf_step_key key, int32_t all) {
-  uint8_t memory[64];
-  pf_net_out o = {.p = memory, .room = sizeof memory};
+pf_status pf_net_clean(pf_net *n, const char *peer, pf_step_key key, int32_t all, int32_t soon) {
+  uint8_t memory[PF_NET_HEAD];
+  pf_net_head h = {0, PF_NET_CLEAN, all ? PF_NET_ALL : 0, key.session, key.step, n->o.epoch};
   pf_peer *p = pf_net_peer(n, peer);
   if (!p) return PF_UNAVAILABLE;
-  pf_put_head(&o, PF_NET_CLEAN, all ? PF_NET_ALL : 0, key, n->o.epoch);
-  pf_put_end(&o);
-  pf_peer_send(p, &o);
+  if (soon) {
+    pf_peer_send_soon(p, &h);
+  } else {
+    pf_net_out o = {.p = memory, .n = PF_NET_HEAD, .room = PF_NET_HEAD};
+    pf_net_head_to(memory, h);
+    pf_peer_send(p, &o);
+  }
   pf_peer_unref(p);
   return PF_OK;
 }

@@ -29,29 +29,44 @@ cdef pf_str object_name(const pf_object* o, char* text, int32_t room) noexcept n
     found.len = min(snprintf(text, room, b"%s/%s", container, name), room - 1)
     return found
 
-cdef pf_str resource_of(pf_call* c, char* text, int32_t room) noexcept nogil:
-    """Of the first handle among the inputs: a kernel that runs keeps those until the call ends."""
-    cdef pf_str none
-    cdef pf_tensor* t
-    cdef int32_t k
-    none.data = NULL
-    none.len = 0
-    if c.info == NULL or c.ins == NULL:
-        return none
-    for k in range(c.ctx.n_in):
-        if c.info.in_type[k] != PF_RESOURCE and c.info.in_type[k] < 100:
-            continue
-        if pf_alive(c.ins[k]):
-            t = pf_tensor_of(c.ins[k])
-            if t.flags & PF_T_HANDLE and t.m.dl_tensor.data != NULL:
-                return object_name(<pf_object*>t.m.dl_tensor.data, text, room)
-    return none
-
 cdef pf_str no_text() noexcept nogil:
     cdef pf_str none
     none.data = NULL
     none.len = 0
     return none
+
+cdef bint is_handle(const pf_node_info* n, int32_t input) noexcept nogil:
+    """A resource, or a reference as the ops of old take it."""
+    cdef int32_t a
+    if n.call == NULL:
+        return False
+    if n.call.in_type[input] == PF_RESOURCE:
+        return True
+    if n.def_ == NULL:
+        return False
+    for a in range(min(n.call.n_in_args, n.def_.n_in)):
+        if n.call.in_start[a] <= input < n.call.in_start[a + 1]:
+            return n.def_.ins[a].is_ref != 0
+    return False
+
+cdef pf_str resource_of(pf_call* c, char* text, int32_t room) noexcept nogil:
+    """Of the first handle among the inputs: a kernel that runs keeps those until the call ends.  A node without one is the
+    resource of its own shared name, if it has that."""
+    cdef pf_str found
+    cdef pf_tensor* t
+    cdef int32_t k
+    if c.info != NULL and c.ins != NULL:
+        for k in range(c.ctx.n_in):
+            if is_handle(c.node, k) and pf_alive(c.ins[k]):
+                t = pf_tensor_of(c.ins[k])
+                if t.flags & PF_T_HANDLE and t.m.dl_tensor.data != NULL:
+                    return object_name(<pf_object*>t.m.dl_tensor.data, text, room)
+    if c.node.shared_name.len <= 0:
+        return no_text()
+    found.data = text
+    found.len = min(snprintf(text, room, b"%.*s/%.*s", <int>min(c.node.container.len, <int64_t>150), c.node.container.data,
+                             <int>min(c.node.shared_name.len, <int64_t>200), c.node.shared_name.data), room - 1)
+    return found
 
 cdef void add_calls(pf_glance* g, pf_glance_row row, pf_step* s, int64_t now) noexcept nogil:
     cdef char text[400]
@@ -85,11 +100,11 @@ cdef bint others_wait_for(const pf_node_info* n) noexcept nogil:
     cdef int32_t k
     if n.op.len >= 5 and memcmp(n.op.data + n.op.len - 5, b".Send", 5) == 0:
         return True
-    if n.kernel != NULL and n.kernel.kernel.flags & <uint32_t>PF_KERNEL_ASYNC:
+    if n.kernel != NULL and n.kernel.kernel.flags & <uint32_t>(PF_KERNEL_ASYNC | PF_KERNEL_BLOCKING):
         return True
     if n.call != NULL:
         for k in range(n.call.n_in):
-            if n.call.in_type[k] == PF_RESOURCE or n.call.in_type[k] == PF_VARIANT or n.call.in_type[k] >= 100:
+            if n.call.in_type[k] == PF_VARIANT or is_handle(n, k):
                 return True
     return False
 

@@ -5,6 +5,7 @@ It decides nothing; whoever supervises starts it, reads what happens, and starts
 Invariants
 1. Its address is reserved before its process starts, for as long as it is hosted.
 2. The process, and what it started, ends when its host does (processes.py).
+3. A process that is stopped (SIGSTOP, a frozen cgroup does not show) for a lease is killed.
 
 Threads: one of its own starts processes and reads them; calls come from any.
 Callers: ray.py's actors; tests.
@@ -25,20 +26,22 @@ import time
 
 from pyflow.distributed.launch import processes
 from pyflow.distributed.launch.calls import Calls
+from pyflow.distributed.launch.contract import LEASE
 
 HELD = 100_000                  # lines that wait to be read; more are dropped, and that is said
 
 
 class HostedTask:
-    """host: an address of this machine under which the others reach it."""
+    """host: an address of this machine under which the others reach it. lease: seconds."""
 
-    def __init__(self, host):
+    def __init__(self, host, lease=LEASE):
         self._reserved = processes.reserve_port(host)
         self.address = f"{f'[{host}]' if ':' in host else host}:{processes.port_of(self._reserved)}"
         self.folder = tempfile.mkdtemp(prefix="pyflow-")
         self._lines, self._status, self._dropped = collections.deque(), None, 0
         self._news, self._over = threading.Condition(), threading.Event()
         self._calls, self._process = Calls(self._over), None
+        self._lease, self._stopped_since = lease, None
         threading.Thread(target=self._run, name="pyflow task", daemon=True).start()
 
     @property
@@ -77,11 +80,6 @@ class HostedTask:
     def send(self, number):
         """A signal to the process and what it started."""
         self._calls.ask(lambda: self._process and self._process.send(number))
-
-    def is_stopped(self):
-        """True if the process is there and frozen (a signal stopped it)."""
-        pid = self.pid()
-        return pid is not None and is_stopped(pid)
 
     def close(self):
         """Kills the process, and gives everything back."""
@@ -127,6 +125,7 @@ class HostedTask:
         if lines is None and process.output in self._selector.get_map():
             self._selector.unregister(process.output)
         if not has_ended:
+            self._look_whether_stopped()
             return
         for descriptor in (process.output, process.ended):
             if descriptor is not None and descriptor in self._selector.get_map():
@@ -135,6 +134,17 @@ class HostedTask:
         with self._news:
             self._status = process.status
             self._news.notify_all()
+
+    def _look_whether_stopped(self):
+        now = time.monotonic()
+        if not is_stopped(self._process.pid):
+            self._stopped_since = None
+        elif self._stopped_since is None:
+            self._stopped_since = now
+        elif now - self._stopped_since > self._lease:
+            self._keep([f"(stopped for {now - self._stopped_since:.1f} s: it is killed)"])
+            self._stopped_since = now
+            self._process.send(signal.SIGKILL)
 
     def _keep(self, lines):
         with self._news:
@@ -163,15 +173,3 @@ def kill_group(pid, number=signal.SIGKILL):
     except OSError:
         return False
     return True
-
-
-def wait_gone(pid, seconds=5.0):
-    """True once no process has this number any more."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return True
-        time.sleep(0.01)
-    return False

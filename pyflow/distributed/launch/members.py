@@ -52,15 +52,19 @@ class Members(NamedTuple):
                 jobs.setdefault(job, {})[index] = member.address
         return ClusterSpec(jobs)
 
+    def to_json(self):
+        """The file's text."""
+        jobs = {}
+        for (job, index), member in sorted(self.tasks.items()):
+            jobs.setdefault(job, {})[str(index)] = member._asdict()
+        return json.dumps({"generation": self.generation, "job": self.job_id, "tasks": jobs})
+
 
 def write(path, members):
     """Replaces the file."""
-    jobs = {}
-    for (job, index), member in sorted(members.tasks.items()):
-        jobs.setdefault(job, {})[str(index)] = member._asdict()
     temporary = f"{path}.tmp-{os.getpid()}"
     with open(temporary, "w", encoding="utf-8") as f:
-        json.dump({"generation": members.generation, "job": members.job_id, "tasks": jobs}, f)
+        f.write(members.to_json())
     os.replace(temporary, path)
 
 

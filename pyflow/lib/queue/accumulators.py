@@ -61,6 +61,21 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
         return accumulator_ops.AccumulatorApplyGradient(self._accumulator_ref, step, grad,
                                                         name=name)
 
+    def _apply_from(self, grad, local_step, source):
+        """The operation that keeps the first gradient of a source for the accumulator's step."""
+        grad = graph.convert_to_tensor(grad, dtype=self._dtype)
+        grad.get_shape().assert_is_compatible_with(self._shape)
+        return accumulator_ops._AccumulatorApplyFrom(self._accumulator_ref, local_step, source,
+                                                     grad)
+
+    def _take_at(self, num_required, step):
+        """As take_grad, of gradients summed in the order of sources; AbortedError at another
+        step."""
+        out = accumulator_ops._AccumulatorTakeAt(self._accumulator_ref, num_required, step,
+                                                 dtype=self._dtype)
+        out.set_shape(self._shape)
+        return out
+
     def take_grad(self, num_required, name=None):
         """The mean of the gradients, once at least `num_required` have come; waits for them.
         InvalidArgumentError unless num_required is positive."""
@@ -104,9 +119,27 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         return accumulator_ops.SparseAccumulatorTakeGradient(
             self._accumulator_ref, num_required, dtype=self._dtype, name=name)
 
+    def _apply_from(self, grad, local_step, source):
+        """The operation that keeps the first IndexedSlices of a source for the accumulator's step,
+        rows of one index summed."""
+        shape = [] if grad.dense_shape is None else grad.dense_shape
+        return accumulator_ops._SparseAccumulatorApplyFrom(
+            self._accumulator_ref, local_step, source, tensors.cast(grad.indices, dtypes.int64),
+            graph.convert_to_tensor(grad.values, dtype=self._dtype),
+            tensors.cast(graph.convert_to_tensor(shape), dtypes.int64),
+            has_known_shape=grad.dense_shape is not None)
+
+    def _take_at(self, num_required, step):
+        """As take_indexed_slices_grad, of gradients summed in the order of sources; AbortedError at
+        another step."""
+        return self._slices(*accumulator_ops._SparseAccumulatorTakeAt(
+            self._accumulator_ref, num_required, step, dtype=self._dtype))
+
     def take_indexed_slices_grad(self, num_required, name=None):
         """The mean as IndexedSlices."""
-        indices, values, shape = self.take_grad(num_required, name)
+        return self._slices(*self.take_grad(num_required, name))
+
+    def _slices(self, indices, values, shape):
         values.set_shape(TensorShape([None]).concatenate(self._shape[1:])
                          if self._shape.ndims else values.shape)
         return graph.IndexedSlices(values, indices, shape)

@@ -6,6 +6,9 @@ Invariants
   2. The dense ops are there with references and, Resource..., with resources; the sparse ones with
      references alone, as in TensorFlow.
 
+  3. Those that begin with _ are pyflow's: gradients that name their source, and are summed in its
+     order; the step that is meant to be taken.
+
 No samples and no reference, on purpose: state has no NumPy counterpart; tests/queues runs them.
 """
 from pyflow.framework.dtypes import NUMBERS
@@ -84,4 +87,23 @@ SparseAccumulatorApplyGradient = _block(
 SparseAccumulatorTakeGradient = _block(
     "SparseAccumulatorTakeGradient", "The mean of each row over the gradients that had it.",
     _taken_sparse, inputs=REFERENCE + ", num_required: int32", typed=True,
+    outputs="indices: int64, values: dtype, shape: int64")
+_AccumulatorApplyFrom = _block(
+    "_AccumulatorApplyFrom", "Keeps the first gradient of a source for the accumulator's step; "
+    "taken, they are summed in the order of sources.", _nothing, typed=True,
+    inputs=REFERENCE + ", local_step: int64, source: int64, gradient: dtype")
+_SparseAccumulatorApplyFrom = _block(
+    "_SparseAccumulatorApplyFrom", "Keeps the first gradient of a source for the accumulator's "
+    "step; taken, they are summed in the order of sources.", _nothing,
+    attrs="has_known_shape: bool", typed=True,
+    inputs=REFERENCE + ", local_step: int64, source: int64, gradient_indices: int64, "
+                       "gradient_values: dtype, gradient_shape: int64")
+_AccumulatorTakeAt = _block(
+    "_AccumulatorTakeAt", "As AccumulatorTakeGradient; AbortedError when the accumulator is at "
+    "another step.", _unknown, inputs=REFERENCE + ", num_required: int32, step: int64",
+    outputs="average: dtype", typed=True)
+_SparseAccumulatorTakeAt = _block(
+    "_SparseAccumulatorTakeAt", "As SparseAccumulatorTakeGradient; AbortedError when the "
+    "accumulator is at another step.", _taken_sparse, typed=True,
+    inputs=REFERENCE + ", num_required: int32, step: int64",
     outputs="indices: int64, values: dtype, shape: int64")

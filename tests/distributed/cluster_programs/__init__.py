@@ -76,6 +76,25 @@ class Cluster:
             server.stop()
 
 
+class ProcessCluster:
+    """Servers of one process each; the client's is none of them."""
+
+    def __init__(self, tf, **jobs):
+        self.spec = spec_of(**jobs)
+        self.servers = {}
+        try:
+            for job in jobs:
+                for k in range(jobs[job]):
+                    self.servers[job, k] = Process(tf, self.spec, job, k)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self):
+        for server in self.servers.values():
+            server.kill()
+
+
 def plain(value):
     """A value as JSON has it; of large arrays their shape and sum."""
     if isinstance(value, dict):

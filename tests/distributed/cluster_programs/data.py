@@ -283,8 +283,8 @@ def without_a_shared_name(tf, x):
     x.note("variables", two.run([tf.is_variable_initialized(v), w.is_initialized(), raw]))
     one.run(put)
     x.note("grown", [one.run(size), two.run(size)])
-    data = tf.data.Dataset.range(3)
     with tf.device(PS0):
+        data = tf.data.Dataset.range(3)
         iterator = tf.data.make_initializable_iterator(data)
         element = iterator.get_next()
     one.run(iterator.initializer)

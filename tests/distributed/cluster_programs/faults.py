@@ -3,7 +3,7 @@ import time
 
 import numpy as np
 
-from cluster_programs import program, spec_of
+from cluster_programs import device_names, program, spec_of
 
 WORKER0, WORKER1 = "/job:worker/task:0", "/job:worker/task:1"
 PS0, PS1 = "/job:ps/task:0", "/job:ps/task:1"
@@ -202,6 +202,11 @@ def processes(tf, x):
     x.note("trained", first.run([w, b]))
     x.error("error", lambda: second.run(tf.gather(w, 5, name="outside")))
     x.note("a step lists", len([d for d in second.list_devices() if d.device_type == "CPU"]))
+    meta = tf.RunMetadata()
+    second.run(y, {a: [[1, 1]]}, options=tf.RunOptions(
+        trace_level=tf.RunOptions.FULL_TRACE, output_partition_graphs=True), run_metadata=meta)
+    x.note("traced", device_names({d.device for d in meta.step_stats.dev_stats}))
+    x.note("partitions", len(meta.partition_graphs))
     f = second.make_callable(loss, [a])
     x.note("callable", f([[0, 1]]))
     handle = first.partial_run_setup([y, loss], [a])

@@ -6,12 +6,22 @@
  *   2. Taking the mean makes the accumulator empty and its step one more.
  *   3. A sparse mean divides each row by the number of gradients that had it; rows are merged as TF
  *      merges them, both lists of indices taken to be in increasing order.
+ *   4. Gradients that name their source (_AccumulatorApplyFrom and its like) are kept apart, each
+ *      source's first of a step alone, and summed in the order of sources when they are taken: the
+ *      sum's bits do not depend on who came when, nor on what came twice.  Those of another step
+ *      than the accumulator's, earlier or later, are dropped.
  * Threads: `lock` (waiting.h) guards all fields but those set when it is made.
  *
  * Source: TF 1.15 ConditionalAccumulatorBase, SparseConditionalAccumulator.
  */
 #include "queue/waiting.h"
 
+typedef struct held held;
+struct held {                           /* a gradient of a source, kept until it is taken */
+  held *next;
+  int64_t source, rows, dims[PF_MAX_DIMS];
+  DLTensor value, index;                /* their data follow this struct */
+};
 typedef struct {
   pf_waited base;
   int32_t dtype, sparse, sum, ndim;     /* ndim -1: of any shape */
@@ -21,6 +31,7 @@ typedef struct {
   int32_t rank;
   char *total;                          /* pf_numel(shape) elements */
   int64_t *index, *times, n;            /* sparse: the rows, and how many gradients had each */
+  held *held;                           /* of sources, in their order; then there is no total */
 } accumulator;
 typedef struct {
   pf_str container, shared_name, reduction_type;
@@ -28,10 +39,15 @@ typedef struct {
   int32_t dtype, sparse;
 } make_state;
 
+static void drop_held(accumulator *a) {
+  for (held *h = a->held, *next; h; h = next) next = h->next, free(h);
+  a->held = NULL;
+}
 static void forget(accumulator *a) {
   free(a->total);
   free(a->index);
   free(a->times);
+  drop_held(a);
   a->total = NULL, a->index = a->times = NULL;
   a->n = a->count = 0;
 }
@@ -213,39 +229,134 @@ static pf_status add_sparse(pf_ctx *c, accumulator *a, const DLTensor *index, co
   a->count++;
   return PF_OK;
 }
-static pf_status apply_any(pf_ctx *c, int32_t sparse, int32_t known) {
+/* ---------------------------------------------------------------- of sources */
+typedef struct { int64_t index, at; } row;
+static int row_order(const void *a, const void *b) {
+  const row *x = a, *y = b;
+  if (x->index != y->index) return x->index < y->index ? -1 : 1;
+  return x->at < y->at ? -1 : x->at > y->at;
+}
+/* Rows in increasing order, those of one index summed in the order in which they came. */
+static void copy_rows(held *h, row *rows, int32_t dtype, const DLTensor *index, const DLTensor *g) {
+  int64_t n = index->shape[0], size = pf_product(g->shape, 1, g->ndim),
+      bytes = size * pf_type_size(dtype), *to = h->index.data;
+  char *values = h->value.data;
+  const char *from = PF_DATA(const char, g);
+  for (int64_t i = 0; i < n; i++) rows[i] = (row){PF_DATA(const int64_t, index)[i], i};
+  qsort(rows, (size_t)n, sizeof *rows, row_order);
+  h->rows = 0;
+  for (int64_t i = 0; i < n; i++) {
+    const char *v = from + rows[i].at * bytes;
+    if (h->rows && to[h->rows - 1] == rows[i].index)
+      add_to(dtype, values + (h->rows - 1) * bytes, v, size);
+    else {
+      memcpy(values + h->rows * bytes, v, (size_t)bytes);
+      to[h->rows++] = rows[i].index;
+    }
+  }
+  h->dims[0] = h->rows;
+}
+static held *held_new(int64_t source, int32_t dtype, const DLTensor *index, const DLTensor *g) {
+  int64_t bytes = pf_numel(g) * pf_type_size(dtype), n = index ? index->shape[0] : 0;
+  held *h = malloc(sizeof *h + (size_t)bytes + (size_t)n * 8);
+  row *rows = h && index ? malloc((size_t)n * sizeof *rows + 1) : NULL;
+  if (!h || (index && !rows)) return free(h), NULL;
+  *h = (held){.source = source, .value = *g};
+  memcpy(h->dims, g->shape, (size_t)g->ndim * sizeof *h->dims);
+  if (index) h->index = *index;
+  h->index.data = h + 1, h->index.shape = &h->rows;
+  h->value.data = (char *)(h + 1) + n * 8, h->value.shape = h->dims;
+  h->value.byte_offset = h->index.byte_offset = 0;
+  h->value.strides = h->index.strides = NULL;
+  if (index) copy_rows(h, rows, dtype, index, g);
+  else memcpy(h->value.data, PF_DATA(const char, g), (size_t)bytes);
+  free(rows);
+  return h;
+}
+/* with the lock: keeps a gradient whose step is the accumulator's, the source's first */
+static pf_status hold(pf_ctx *c, accumulator *a, int64_t source, const DLTensor *index,
+                      const DLTensor *g) {
+  held **at = &a->held;
+  if (a->count && !a->held)
+    return PF_INVALID(c, "this accumulator has gradients that name no source: either all name "
+                      "theirs, or none");
+  while (*at && (*at)->source < source) at = &(*at)->next;
+  if (*at && (*at)->source == source) return PF_OK;
+  if (!index && !fits(a->held ? a->held->value.shape : a->dims,
+                      a->held ? a->held->value.ndim : a->ndim, g)) {
+    pf_text want = a->held ? PF_SHAPE(&a->held->value) : pf_shape_text(a->dims, a->ndim);
+    return PF_INVALID(c, "Shape mismatch: expected %s, got %s", want.s, PF_SHAPE(g).s);
+  }
+  held *h = held_new(source, a->dtype, index, g);
+  if (!h) return no_memory(c);
+  h->next = *at, *at = h;
+  a->count++;
+  memcpy(a->shape, g->shape, (size_t)g->ndim * sizeof *a->shape);
+  a->rank = g->ndim;
+  return PF_OK;
+}
+/* what was taken: its gradients summed in the order of their sources */
+static pf_status sum_held(pf_ctx *c, accumulator *a) {
+  pf_status st = PF_OK;
+  a->count = 0;
+  for (held *h = a->held; h && !st; h = h->next)
+    st = a->sparse ? add_sparse(c, a, &h->index, &h->value) : add_dense(c, a, &h->value);
+  drop_held(a);
+  return st;
+}
+
+enum { ANY_SOURCE = 0, OF_SOURCE = 1 }; /* OF_SOURCE: an input `source` comes after local_step */
+static pf_status apply_any(pf_ctx *c, int32_t sparse, int32_t known, int32_t of_source) {
   accumulator *a;
+  int32_t at = 2 + of_source;           /* the gradient's first input */
+  int64_t source = 0;
   PF_TRY(accumulator_of(c, &a, sparse));
-  PF_TRY(check_dtype(c, a, c->in_type[sparse ? 3 : 2]));
+  PF_TRY(check_dtype(c, a, c->in_type[sparse ? at + 1 : at]));
   if (c->in[1]->ndim) return PF_INVALID(c, "Argument local_step must be scalar, but had bad shape "
                                         "%s", PF_SHAPE(c->in[1]).s);
+  if (of_source) PF_TRY(pf_in_scalar(c, 2, "Argument source", &source));
   int64_t step = pf_in_index(c, 1, 0);
+  const DLTensor *g = c->in[sparse ? at + 1 : at], *index = sparse ? c->in[at] : NULL;
   pf_attempt *over = NULL;
   pf_status st = PF_OK;
   pthread_mutex_lock(&a->base.lock);
-  if (step >= a->step) {
-    if (sparse) st = check_sparse(c, a, c->in[2], c->in[3], c->in[4], known);
-    if (!st) st = sparse ? add_sparse(c, a, c->in[2], c->in[3]) : add_dense(c, a, c->in[2]);
+  if (of_source ? step == a->step : step >= a->step) {
+    if (sparse) st = check_sparse(c, a, index, g, c->in[at + 2], known);
+    if (!st && of_source) st = hold(c, a, source, index, g);
+    else if (!st && a->held)
+      st = PF_INVALID(c, "this accumulator has gradients that name their source, and this one "
+                      "names none: either all do, or none");
+    else if (!st) st = sparse ? add_sparse(c, a, index, g) : add_dense(c, a, g);
   }
   pf_waited_settle(&a->base, &over);
   pthread_mutex_unlock(&a->base.lock);
   pf_attempts_end(over);
   return st;
 }
-static pf_status apply_dense(pf_ctx *c, const void *s) { return (void)s, apply_any(c, 0, 0); }
+static pf_status apply_dense(pf_ctx *c, const void *s) {
+  return (void)s, apply_any(c, 0, 0, ANY_SOURCE);
+}
 static pf_status apply_sparse(pf_ctx *c, const void *known) {
-  return apply_any(c, 1, *(const int32_t *)known);
+  return apply_any(c, 1, *(const int32_t *)known, ANY_SOURCE);
+}
+static pf_status apply_dense_from(pf_ctx *c, const void *s) {
+  return (void)s, apply_any(c, 0, 0, OF_SOURCE);
+}
+static pf_status apply_sparse_from(pf_ctx *c, const void *known) {
+  return apply_any(c, 1, *(const int32_t *)known, OF_SOURCE);
 }
 
 /* ---------------------------------------------------------------- taking */
-/* got: the sum, moved */
-typedef struct { pf_attempt base; int64_t wanted; accumulator got; } take_attempt;
+/* at: the step that is taken, or ANY_STEP; got: the sum, moved */
+typedef struct { pf_attempt base; int64_t wanted, at; accumulator got; } take_attempt;
+#define ANY_STEP INT64_MIN
 static int take_run(pf_attempt *base) {
   take_attempt *t = (take_attempt *)base;
   accumulator *a = (accumulator *)base->on;
+  if (t->at != ANY_STEP && t->at != a->step) return base->status = PF_ABORTED, PF_OVER;
   if (a->count < t->wanted) return PF_WAITS;
   t->got = *a;
-  a->total = NULL, a->index = a->times = NULL;
+  a->total = NULL, a->index = a->times = NULL, a->held = NULL;
   a->n = a->count = 0;
   a->step++;
   return PF_OVER;
@@ -260,8 +371,12 @@ static pf_status deliver_shape(pf_ctx *c, const accumulator *a) {
 }
 static pf_status take_deliver(pf_ctx *c, pf_attempt *base) {
   accumulator *a = &((take_attempt *)base)->got;
+  if (base->status == PF_ABORTED && base->taken != PF_RESET)
+    return pf_fail(c, PF_ABORTED, "the accumulator is at another step than this operation takes: "
+                   "another chief took its place, or the training went back to a checkpoint");
   if (base->status) return pf_fail(c, base->status, "the accumulator was reset, or its session "
                                    "closed");
+  if (a->held) PF_TRY(sum_held(c, a));
   int64_t size = pf_type_size(a->dtype), row;
   if (a->sparse) a->shape[0] = a->n;
   row = pf_product(a->shape, 1, a->rank);
@@ -279,24 +394,27 @@ static pf_status take_deliver(pf_ctx *c, pf_attempt *base) {
 }
 static void take_clear(pf_attempt *base) {
   take_attempt *t = (take_attempt *)base;
-  free(t->got.total), free(t->got.index), free(t->got.times);
+  forget(&t->got);
 }
 static const pf_attempt_kind take_kind = {sizeof(take_attempt), PF_TAKES,
                                           "TakeGrad operation was cancelled",
                                           take_run, NULL, take_deliver, take_clear};
-static pf_status take_any(pf_ctx *c, int32_t sparse) {
+static pf_status take_any(pf_ctx *c, int32_t sparse, int32_t at_step) {
   accumulator *a;
   PF_TRY(accumulator_of(c, &a, sparse));
   PF_TRY(check_dtype(c, a, c->out_type[sparse]));
-  take_attempt t = {.base.kind = &take_kind};
+  take_attempt t = {.base.kind = &take_kind, .at = ANY_STEP};
   PF_TRY(pf_in_scalar(c, 1, "Argument num_required", &t.wanted));
   if (t.wanted <= 0) return PF_INVALID(c,
                                        "Argument num_required must be positive, but was %" PRId64,
                                            t.wanted);
+  if (at_step) PF_TRY(pf_in_scalar(c, 2, "Argument step", &t.at));
   return pf_attempt_start(c, &a->base, &t.base);
 }
-static pf_status take_dense(pf_ctx *c, const void *s) { return (void)s, take_any(c, 0); }
-static pf_status take_sparse(pf_ctx *c, const void *s) { return (void)s, take_any(c, 1); }
+static pf_status take_dense(pf_ctx *c, const void *s) { return (void)s, take_any(c, 0, 0); }
+static pf_status take_sparse(pf_ctx *c, const void *s) { return (void)s, take_any(c, 1, 0); }
+static pf_status take_dense_at(pf_ctx *c, const void *s) { return (void)s, take_any(c, 0, 1); }
+static pf_status take_sparse_at(pf_ctx *c, const void *s) { return (void)s, take_any(c, 1, 1); }
 
 static pf_status count(pf_ctx *c, const void *s) {
   accumulator *a;
@@ -315,9 +433,13 @@ static pf_status set_step(pf_ctx *c, const void *s) {
   (void)s;
   PF_TRY(accumulator_of(c, &a, -1));
   PF_TRY(pf_in_scalar(c, 1, "Argument new_global_step", &step));
+  pf_attempt *over = NULL;
   pthread_mutex_lock(&a->base.lock);
+  if (a->held && a->step != step) drop_held(a), a->count = 0;
   a->step = step;
+  pf_waited_settle(&a->base, &over);
   pthread_mutex_unlock(&a->base.lock);
+  pf_attempts_end(over);
   return PF_OK;
 }
 
@@ -335,6 +457,12 @@ const pf_kernel *const accumulator_kernels[] = {
   PF_CPU_FLAGS("ResourceAccumulatorApplyGradient", TYPES, 0, .compute = apply_dense),
   PF_CPU_FLAGS("SparseAccumulatorApplyGradient", TYPES, 0, .compute = apply_sparse, .state_size = 8,
                .attrs = PF_ATTRS(PF_REF(pf_attr, "has_known_shape", PF_ATTR_BOOL, 0))),
+  PF_CPU_FLAGS("_AccumulatorApplyFrom", TYPES, 0, .compute = apply_dense_from),
+  PF_CPU_FLAGS("_SparseAccumulatorApplyFrom", TYPES, 0, .compute = apply_sparse_from,
+               .state_size = 8,
+               .attrs = PF_ATTRS(PF_REF(pf_attr, "has_known_shape", PF_ATTR_BOOL, 0))),
+  PF_CPU_FLAGS("_AccumulatorTakeAt", TYPES, PF_KERNEL_ASYNC, .compute = take_dense_at),
+  PF_CPU_FLAGS("_SparseAccumulatorTakeAt", TYPES, PF_KERNEL_ASYNC, .compute = take_sparse_at),
   PF_CPU_FLAGS("AccumulatorTakeGradient", TYPES, PF_KERNEL_ASYNC, .compute = take_dense),
   PF_CPU_FLAGS("ResourceAccumulatorTakeGradient", TYPES, PF_KERNEL_ASYNC, .compute = take_dense),
   PF_CPU_FLAGS("SparseAccumulatorTakeGradient", TYPES, PF_KERNEL_ASYNC, .compute = take_sparse),

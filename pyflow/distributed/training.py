@@ -1,0 +1,244 @@
+"""Training between-graph, with recovery: sessions whose steps are the same however often a process
+dies.
+
+    chief    begins a generation -> restores the newest committed checkpoint -> takes the steps,
+             and commits each save_steps-th before anybody computes the next
+    worker   waits until the model is there -> computes what the gate gives it, step by step
+    all      input and random numbers are functions of (seed, step, source): nothing else is kept
+
+Invariants
+1. Of a synchronous training the variables at step N are those of any other run of N steps, bit by
+   bit, whatever was killed meanwhile; without backup workers.
+2. A checkpoint is of a step's boundary, and counts once it is committed (commits.py).
+3. The loss of a worker costs the others neither session nor plans; the loss of a parameter server or
+   of the chief takes the training back to the newest committed checkpoint.
+
+Threads: the one that trains, and the chief's of steps (train/sync_replicas.py).
+Callers: programs; examples/distributed/digits.py.
+
+    with training_session(server, is_chief, sync=optimizer, checkpoint_dir="run", last_step=1000,
+                          feed=lambda step, source: {x: batch(step, source)}) as sess:
+        while not sess.should_stop():
+            sess.run(train_op)
+"""
+import hashlib
+import logging
+import os
+import re
+import shutil
+
+import numpy as np
+
+from pyflow.distributed import commits
+from pyflow.framework import graph as ops
+from pyflow.train import checkpoint, training_util
+from pyflow.train import hooks as hook_lib
+from pyflow.train import monitored_session as monitored
+from pyflow.train import session_manager
+from pyflow.train.scaffold import Scaffold
+from pyflow.train.session_run_hook import SessionRunArgs, SessionRunHook
+
+_log = logging.getLogger("pyflow.distributed")
+
+
+def training_session(server, is_chief, sync=None, feed=None, checkpoint_dir=None, save_steps=100,
+                     last_step=None, epoch=0, job="", keep=5, scaffold=None, hooks=(),
+                     chief_only_hooks=(), on_step=(), config=None, deterministic=False,
+                     max_wait_secs=7200):
+    """A MonitoredSession that trains at a server of this process.
+
+    server: the tf.train.Server. is_chief: whether this task initialises, restores and saves.
+    sync: the SyncReplicasOptimizer, after apply_gradients; None trains asynchronously.
+    feed: function(step, source) -> feed_dict of this replica's run; source is its task's number or,
+        with shards, the shard. What it gives must depend on these alone, as must all random
+        numbers: those of operations with seeds do. Without sync: (global step, task).
+    checkpoint_dir: a folder all chiefs reach; committed checkpoints of every save_steps-th step and
+        of last_step are kept there, the newest `keep`. None: nothing survives.
+    epoch, job: of `launch.task()`, against a process that was replaced and goes on.
+    on_step: functions(session, step) that a synchronous training's chief calls at each step's
+        boundary, after the checkpoint if there is one: no variable changes meanwhile.
+    last_step: at this global step it stops. deterministic: as of tf.Session.
+    The others: as of tf.train.MonitoredTrainingSession.
+
+    Raises ValueError where is_chief and checkpoint_dir's folder cannot be made."""
+    scaffold = scaffold or Scaffold()
+    made, options = [_Position(sync, feed, server)], {"deterministic": deterministic}
+    if last_step is not None:
+        made.append(hook_lib.StopAtStepHook(last_step=last_step))
+    if not is_chief:
+        if sync is not None:
+            made.append(sync.make_session_run_hook(False, num_tokens=0))
+        creator = _Worker(scaffold, server.target, config, max_wait_secs, options)
+        return monitored.MonitoredSession(creator, [*made, *hooks])
+    store = None
+    if checkpoint_dir is not None:
+        os.makedirs(checkpoint_dir, exist_ok=True)
+        store = commits.CheckpointFolder(checkpoint_dir, epoch=epoch, job=job, keep=keep)
+    creator = _Chief(scaffold, server.target, config, store, options)
+    saving = _Commits(creator, store, save_steps, last_step, sync is not None)
+    made.append(saving)
+    if sync is not None:
+        hook = sync.make_session_run_hook(True, num_tokens=0)
+        hook.generation = creator.generation
+        hook.before_step += [saving.at_step, *on_step]
+        made.append(hook)
+    return monitored.MonitoredSession(creator, [*made, *chief_only_hooks, *hooks])
+
+
+def digest(prefix):
+    """The sha256 (hex) of all variables of a checkpoint: names, types, shapes, bytes."""
+    reader, found = checkpoint.CheckpointReader(prefix), hashlib.sha256()
+    for name in sorted(reader.get_variable_to_shape_map()):
+        value = np.asarray(reader.get_tensor(name))
+        found.update(f"{name}:{value.dtype.str}:{value.shape};".encode())
+        found.update(np.ascontiguousarray(value).tobytes())
+    return found.hexdigest()
+
+
+# ---------------------------------------------------------------- sessions
+
+class _Chief(monitored.ChiefSessionCreator):
+    """Sessions restored from the newest committed checkpoint, else initialised, always alike."""
+
+    def __init__(self, scaffold, master, config, store, options):
+        super().__init__(scaffold, master, config)
+        self._store, self._options, self.resumed = store, options, None
+
+    def create_session(self):
+        """The Session."""
+        scaffold = self._scaffold.finalize()
+        if self._store is not None:
+            self.resumed = self._store.begin()
+        prefix = None if self.resumed is None else self.resumed.prefix
+        return self._session_manager().prepare_session(
+            self._master, saver=scaffold.saver, checkpoint_filename_with_path=prefix,
+            config=self._config, init_fn=None if prefix else self._initialise)
+
+    def _initialise(self, sess):
+        """The same values whenever it is done: random streams begin anew, everywhere."""
+        scaffold = self._scaffold
+        init = sess.make_callable(scaffold.init_op, list(scaffold.init_feed_dict or ()))
+        sess._state.seek(0, 0, everywhere=True)
+        init(*(scaffold.init_feed_dict or {}).values())
+        if scaffold.init_fn is not None:
+            scaffold.init_fn(sess)
+
+    def generation(self):
+        """The least number of the generation that begins: the folder's epoch."""
+        return None if self._store is None else self._store.epoch
+
+    def _session_manager(self):
+        return _manager(self, self._options)
+
+
+class _Worker(monitored.WorkerSessionCreator):
+    """Sessions that wait for the chief's model."""
+
+    def __init__(self, scaffold, master, config, max_wait_secs, options):
+        super().__init__(scaffold, master, config, max_wait_secs)
+        self._options = options
+
+    def _session_manager(self):
+        return _manager(self, self._options)
+
+
+def _manager(creator, options):
+    if creator._manager is None:
+        scaffold = creator._scaffold
+        creator._manager = session_manager.SessionManager(
+            local_init_op=scaffold.local_init_op, ready_op=scaffold.ready_op,
+            ready_for_local_init_op=scaffold.ready_for_local_init_op,
+            graph=ops.get_default_graph(), recovery_wait_secs=1,
+            local_init_feed_dict=scaffold.local_init_feed_dict)
+        creator._manager._session_options = options
+    return creator._manager
+
+
+# ---------------------------------------------------------------- hooks
+
+class _Position(SessionRunHook):
+    """Before each run: random streams and feeds of what this replica computes now."""
+
+    def __init__(self, sync, feed, server):
+        self._sync, self._feed, self._server = sync, feed, server
+
+    def begin(self):
+        """Finds the tensors of the position."""
+        self._at = None if self._sync is None else self._sync.position
+        if self._sync is not None and self._at is None:
+            raise ValueError("training_session: this SyncReplicasOptimizer's replicas wait for "
+                             "tokens, not at a gate, and cannot be recovered exactly: put them on "
+                             "devices of tasks (replica_device_setter), or give task=, and "
+                             "aggregate at most one gradient of each")
+        if self._at is None:
+            self._step = training_util.get_global_step()
+
+    def before_run(self, run_context):
+        if self._at is not None:
+            step, source = (int(n) for n in run_context.session.run(self._at))
+            run_context.session._state.seek(step, source + 1)
+        elif self._feed is None:
+            return None
+        else:
+            step = int(run_context.session.run(self._step))
+            source = self._server.server_def.task_index
+        return None if self._feed is None else SessionRunArgs(None, self._feed(step, source))
+
+
+class _Commits(SessionRunHook):
+    """The chief's checkpoints."""
+
+    def __init__(self, creator, store, save_steps, last_step, is_sync):
+        self._creator, self._store, self._every = creator, store, save_steps
+        self._last, self._is_sync, self._saved = last_step, is_sync, None
+
+    def begin(self):
+        """Finds the global step."""
+        self._step = training_util.get_global_step()
+
+    def after_create_session(self, session, coord):
+        """What begins without a checkpoint gets one, so that it begins once."""
+        self._saved = None
+        if self._creator.resumed is not None:
+            self._saved = self._creator.resumed.step
+        elif self._store is not None:
+            self._save(session, int(session.run(self._step)))
+
+    def at_step(self, session, step):
+        """At a step's boundary."""
+        if self._store is not None and (step % self._every == 0 or step == self._last):
+            self._save(session, step)
+
+    def before_run(self, run_context):
+        return None if self._is_sync or self._store is None else SessionRunArgs(self._step)
+
+    def after_run(self, run_context, run_values):
+        if self._is_sync or self._store is None:
+            return
+        step = int(run_values.results)
+        if step // self._every > self._saved // self._every:
+            self._save(run_context.session, int(run_context.session.run(self._step)))
+
+    def end(self, session):
+        if self._store is not None and not self._is_sync:
+            step = int(session.run(self._step))
+            if step != self._saved:
+                self._save(session, step)
+
+    def _save(self, session, step):
+        self._creator._scaffold.saver.save(session, self._store.prefix(step),
+                                           write_meta_graph=False, write_state=False)
+        self._store.commit(step)
+        self._saved = step
+        _remove_unfinished(self._store)
+
+
+def _remove_unfinished(store):
+    """Folders of shards whose checkpoint was not finished, because somebody died."""
+    pattern = re.compile(re.escape(store.name) + r"-[0-9]+\.e[0-9]+_temp_[0-9a-f]+")
+    for name in os.listdir(store.folder):
+        if pattern.fullmatch(name):
+            shutil.rmtree(os.path.join(store.folder, name), ignore_errors=True)
+
+
+PUBLIC = {}

@@ -1,0 +1,106 @@
+"""What chaos.py starts: the task of examples/distributed/digits.py, with what a harness looks at.
+
+In the folder of PYFLOW_CHAOS:  steps        a line per step of the chief: seconds, step, sha256 of
+                                             all variables
+                                TASK.session a line per session of a worker: seconds, process id
+                                phase.TASK   64 bytes: what the process does now (mapped, so that
+                                             it is there after a kill)
+"""
+import faulthandler
+import hashlib
+import mmap
+import os
+import pathlib
+import re
+import signal
+import sys
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "examples" / "distributed"))
+import digits  # noqa: E402 - an example
+
+import pyflow as tf  # noqa: E402
+from pyflow.distributed import launch  # noqa: E402
+from pyflow.session import runtime  # noqa: E402
+
+FOLDER = os.environ["PYFLOW_CHAOS"]
+# what report_steps says of a running operation -> a phase, the first that is found
+PHASES = (("save", "SaveV2|MergeV2|ShardedFilename"), ("restore", "RestoreV2"),
+          ("apply", "Apply(Adam|Momentum|GradientDescent)|_AccumulatorApply"),
+          ("send", "_net[.]Send|_Send|_Recv"), ("wait", "_StepGateNext|TakeAt"))
+
+
+class Phase:
+    """The process's, written by who knows it, and by a thread that looks."""
+
+    def __init__(self, label):
+        path = os.path.join(FOLDER, f"phase.{label}")
+        with open(path, "wb") as f:
+            f.write(b"start".ljust(64))
+        with open(path, "r+b") as f:
+            self._map = mmap.mmap(f.fileno(), 64)
+        threading.Thread(target=self._look, daemon=True).start()
+
+    def set(self, text):
+        """What it does from now on."""
+        self._map[:] = text.encode().ljust(64)
+
+    def _look(self):
+        executor = runtime.start()
+        while True:
+            time.sleep(0.002)
+            self.set(_classified(executor.report_steps()))
+
+
+def _classified(report):
+    """The phase of what runs now, of all steps of the process."""
+    at_work = " ".join(re.findall("(?:running|not completed): (.*)", report))
+    for phase, pattern in PHASES:
+        if re.search(pattern, at_work):
+            return phase
+    return "compute" if at_work else "idle"
+
+
+class Sessions(tf.train.SessionRunHook):
+    """Notes each new session."""
+
+    def __init__(self, label):
+        self.label = label
+
+    def after_create_session(self, session, coord):
+        note(f"{self.label}.session", os.getpid())
+
+
+class Values:
+    """Notes the sha256 of all variables at each step's boundary."""
+
+    def __call__(self, session, step):
+        variables = sorted(session.graph.get_collection("variables"), key=lambda v: v.name)
+        found = hashlib.sha256()
+        for variable, value in zip(variables, session.run(variables)):
+            found.update(variable.name.encode() + value.tobytes())
+        note("steps", step, found.hexdigest())
+
+
+def note(name, *values):
+    with open(os.path.join(FOLDER, name), "a", encoding="ascii") as f:
+        f.write(" ".join(map(str, (time.monotonic(), *values))) + "\n")
+
+
+def main():
+    faulthandler.register(signal.SIGUSR2)
+    asked, task = digits.arguments(), launch.task()
+    Phase(task.label)
+    server = tf.train.Server(task.cluster, task.job, task.index, epoch=task.epoch, lease=task.lease)
+    if task.job == "ps":
+        return server.join()
+    data, _ = digits.datasets.digits(digits.SEED)
+    digits.train(task, asked, server, data, hooks=[Sessions(task.label)],
+                 on_step=[Values()])
+    server.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""A cluster seen from outside: status, top, stop; traces of all tasks in one."""
+import json
+import threading
+import time
+
+import numpy as np
+import pytest
+from chrome_flows import check_flows
+
+import pyflow as tf
+from pyflow import timeline
+from pyflow.distributed import clocks, look, messages, probe
+from pyflow.framework import protos
+from pyflow.tools import command
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    workers, ps = tf.test.create_local_cluster(2, 1)
+    yield workers, ps
+    for server in workers + ps:
+        server.stop()
+
+
+def pyflow(capsys, *args):
+    """(exit status, what it printed) of `python -m pyflow ARGS`."""
+    status = command.main([str(a) for a in args])
+    said = capsys.readouterr()
+    return status, said.out + said.err
+
+
+def test_status_knows_all_tasks_from_one(cluster, capsys):
+    workers, ps = cluster
+    graph = tf.Graph()
+    with graph.as_default(), tf.device("/job:worker/task:1"):
+        x = tf.random_uniform([]) + 1
+    with tf.Session(workers[0].target, graph=graph) as sess:
+        sess.run(x)
+        status, text = pyflow(capsys, "cluster", "status", ps[0].address, "--json")
+    assert status == 0
+    rows = {row["task"]: row for row in json.loads(text)}
+    assert list(rows) == [f"/job:{t}" for t in ("ps/replica:0/task:0", "worker/replica:0/task:0",
+                                                "worker/replica:0/task:1")]
+    first, second = rows["/job:worker/replica:0/task:0"], rows["/job:worker/replica:0/task:1"]
+    assert first["sessions"] == second["sessions"] == 1 and second["graphs"] == 1
+    assert second["incarnation"] == f"{workers[1].status().incarnation:016x}"
+    assert second["version"] == tf.pyflow_version and second["steps_done"] >= 1
+    assert second["devices"][0]["name"] == "/job:worker/replica:0/task:1/device:CPU:0"
+    assert "pyflow.cpu" in [p["id"] for p in second["plugins"]]
+    times = {t["name"]: t["seconds"] for t in second["timeouts"]}
+    assert times["lease"] == second["lease"] == 10 and times["connection"] == 2.5
+    status, text = pyflow(capsys, "cluster", "status", workers[0].address)
+    assert status == 0 and "worker/1" in text and "ping answer" in text
+
+
+def test_top_counts_steps(cluster, capsys):
+    workers, ps = cluster
+    graph = tf.Graph()
+    with graph.as_default(), tf.device("/job:ps/task:0"):
+        x = tf.random_uniform([]) + 1
+    over = threading.Event()
+
+    def work():
+        with tf.Session(workers[0].target, graph=graph) as sess:
+            while not over.is_set():
+                sess.run(x)
+    thread = threading.Thread(target=work)
+    thread.start()
+    status, text = pyflow(capsys, "cluster", "top", ps[0].address, "--interval", 0.2, "--count", 2)
+    over.set()
+    thread.join()
+    rows = [line.split() for line in text.splitlines() if line.startswith("ps/0")]
+    assert status == 0 and len(rows) == 2
+    assert int(rows[1][-1]) > int(rows[0][-1]) and float(rows[1][-2]) > 0
+
+
+def test_who_is_away_is_named(free_ports, capsys):
+    ports = free_ports(2)
+    spec = {"worker": [f"localhost:{p}" for p in ports]}
+    with tf.train.Server(spec, "worker", 0) as server:
+        status, text = pyflow(capsys, "cluster", "status", server.address)
+    assert status == 1
+    assert f"worker/1 at localhost:{ports[1]} does not answer: no process listens" in text
+    status, text = pyflow(capsys, "cluster", "status", f"localhost:{ports[0]}")
+    assert status == 2 and "no process listens" in text
+
+
+def test_stop_ends_join(free_ports, capsys):
+    spec = {"worker": [f"localhost:{p}" for p in free_ports(3)]}
+    servers = [tf.train.Server(spec, "worker", k) for k in range(3)]
+    joins = [threading.Thread(target=server.join) for server in servers]
+    for thread in joins:
+        thread.start()
+    status, text = pyflow(capsys, "cluster", "stop", servers[1].address)
+    assert status == 0 and text.count(" stops") == 3
+    for thread in joins:
+        thread.join(5)
+        assert not thread.is_alive()
+    servers[2] = tf.train.Server(spec, "worker", 2)     # its port is free
+    again = tf.train.Server(spec, "worker", 0)
+    servers[2].stop_cluster()
+    again.join()
+
+
+def test_a_server_that_starts_is_found_at_once(free_ports):
+    """READY is pushed: whoever waits does not wait for its next attempt to connect."""
+    late = []
+    for _ in range(2):
+        spec = {"worker": [f"localhost:{p}" for p in free_ports(2)]}
+        graph = tf.Graph()
+        with graph.as_default(), tf.device("/job:worker/task:1"):
+            x = tf.constant(1.0) + tf.random_uniform([])
+        ended = []
+        with tf.train.Server(spec, "worker", 0) as server:
+            link = server._place
+            waiting = threading.Thread(target=lambda: ended.append(wait_for(link)))
+
+            def wait_for(place):
+                worker = place._tasks.get("/job:worker/replica:0/task:1")
+                worker.status(20)
+                return time.monotonic()
+            waiting.start()
+            time.sleep(0.45)
+            with tf.train.Server(spec, "worker", 1):
+                began = time.monotonic()
+                waiting.join(10)
+                late.append(ended[0] - began)
+                with tf.Session(server.target, graph=graph) as sess:
+                    assert 1 <= sess.run(x) < 2
+    assert min(late) < 0.05, late
+
+
+def test_reasons_for_silence(free_ports):
+    import socket
+    [port] = free_ports(1)
+    assert "no process listens" in probe.reason(f"localhost:{port}", 0.2)
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        text = probe.reason(f"127.0.0.1:{mute.getsockname()[1]}", 0.2)
+        assert "does not take connections" in text
+    assert "no HOST:PORT" in probe.reason("nonsense")
+    assert "cannot be resolved" in probe.reason("no-such-host.invalid:1", 0.2)
+
+
+# ---------------------------------------------------------------- traces
+
+def model():
+    graph = tf.Graph()
+    with graph.as_default():
+        with tf.device("/job:ps/task:0"):
+            x = tf.random_uniform([32, 32], name="x")
+        with tf.device("/job:worker/task:1"):
+            y = tf.matmul(x, x, name="y")
+        with tf.device("/job:worker/task:0"):
+            z = tf.reduce_sum(y, name="z")
+    return graph, z
+
+
+def test_one_trace_of_all_tasks(cluster):
+    graph, z = model()
+    found = tf.RunMetadata()
+    options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+    with tf.Session(cluster[0][0].target, graph=graph) as sess:
+        sess.run(z)
+        before = time.time_ns() // 1000
+        sess.run(z, options=options, run_metadata=found)
+        after = time.time_ns() // 1000
+    stats = found.step_stats
+    assert timeline.tasks_of(stats) == [f"/job:{t}" for t in (
+        "ps/replica:0/task:0", "worker/replica:0/task:0", "worker/replica:0/task:1")]
+    for device in stats.dev_stats:
+        for node in device.node_stats:
+            assert before - 1000 <= node.all_start_micros <= after + 1000
+    events = json.loads(timeline.Timeline(stats).generate_chrome_trace_format())["traceEvents"]
+    check_flows(events, 2)
+    processes = [e["args"]["name"] for e in events if e["name"] == "process_name"]
+    assert sorted(processes) == timeline.tasks_of(stats)
+    path = timeline.critical_path(stats)
+    assert [s.op for s in path if "end" in s.op or "ecv" in s.op][:4] == [
+        "_net.Send", "_Recv", "_net.Send", "_Recv"]
+    assert [s.after for s in path if s.after] == ["/job:ps/replica:0/task:0",
+                                                  "/job:worker/replica:0/task:1"]
+    assert path[-1].task == "/job:worker/replica:0/task:0"
+    assert "waited for /job:ps/replica:0/task:0" in timeline.critical_text(stats)
+
+
+def test_steps_of_a_running_cluster(cluster, capsys, tmp_path):
+    graph, z = model()
+    over = threading.Event()
+
+    def work():
+        with tf.Session(cluster[0][0].target, graph=graph) as sess:
+            while not over.wait(0.01):
+                sess.run(z)
+    thread = threading.Thread(target=work)
+    thread.start()
+    time.sleep(0.3)
+    out = tmp_path / "trace.json"
+    status, text = pyflow(capsys, "cluster", "trace", cluster[1][0].address, "--steps", 5, "--out",
+                          out)
+    over.set()
+    thread.join()
+    assert status == 0 and "critical path" in text
+    events = json.loads(out.read_text())["traceEvents"]
+    steps = {e["args"]["step"] for e in events if e["ph"] == "X"}
+    assert len(steps) >= 3
+    check_flows(events, 2 * (len(steps) - 2))
+
+
+def test_times_of_another_clock_are_moved():
+    class Other:
+        def ask(self):
+            time.sleep(0.001)
+            return messages.ClockResponse(wall_ns=time.time_ns() + 5_000_000_000, boot="another")
+    offset, half = clocks.offset_ns(Other().ask)
+    assert abs(offset - 5_000_000_000) <= half + 2_000_000
+    message = protos.RunMetadata()
+    node = message.step_stats.dev_stats.add(device="d").node_stats.add(
+        node_name="n", all_start_micros=7_000_000, scheduled_micros=6_999_990)
+    del node
+    moved = protos.RunMetadata.FromString(clocks.shifted(message.SerializeToString(), -offset))
+    moved = moved.step_stats.dev_stats[0].node_stats[0]
+    np.testing.assert_allclose(moved.all_start_micros, 2_000_000, atol=10_000)
+    assert moved.all_start_micros - moved.scheduled_micros == 10
+    assert clocks.offset_ns(clocks.now) == (0, 0)
+
+
+def test_look_says_what_is_wrong(free_ports):
+    with pytest.raises(look.Unreachable, match="no process listens"):
+        look.Cluster(f"localhost:{free_ports(1)[0]}", patience=0.3)
