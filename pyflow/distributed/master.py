@@ -93,8 +93,16 @@ class Place:
 
     def open(self, session, deterministic, partitions, costs, inspect):
         """The session's Opened."""
-        executor, config = runtime.start(), _merged(session._config, self._tasks.own.config)
+        config = _merged(session._config, self._tasks.own.config)
         link = SessionLink(self, self._tasks, config)
+        try:
+            return self._opened(link, session, config, deterministic, partitions, costs, inspect)
+        except BaseException:
+            link.close()
+            raise
+
+    def _opened(self, link, session, config, deterministic, partitions, costs, inspect):
+        executor = runtime.start()
         if hasattr(session, "_lose"):
             link.on_lost = weakref.WeakMethod(session._lose)
         pools = devices_lib.Pools(config, session._threads)

@@ -228,8 +228,8 @@ class Server:
         if here is not None:
             return here
         return remote_worker.RemoteWorker(task, address, self._channels,
-                                          (self._worker.name, self._worker.incarnation),
-                                          self._worker.links)
+                                          (self._worker.name, self._worker.incarnation,
+                                           self._worker.epoch), self._worker.links)
 
     # ------------------------------------------------------------ what it is
 
