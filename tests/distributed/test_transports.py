@@ -97,6 +97,7 @@ def test_bad_links_are_refused_and_the_good_one_is_there(tmp_path, caplog):
         assert text in said
     assert said.count("kind of a link is 1 to 15") == 4 and said.count(str(path)) == 9
     assert _executor.links()["fine1"] == (True, True) and "LOUD" not in _executor.links()
+    assert links.chosen(["fine1", "unix"], secure=True) == ("fine1",), "with certificates"
     loaded = next(p for p in plugins.load_all() if p.id == "com.example.bad")
     assert loaded.links == ["fine1"] and loaded.problem is None
 
@@ -361,6 +362,17 @@ def test_bfloat16_through_loops_branches_and_variables(apart):
         found = sess.run([y, z], {x: 1.2345})
         assert found[0] == expected and found[1] == 2 * near(1 + 2**-9)
         assert sess.run(v) == np.float32(1 + 2**-9), "a fetch is as it is"
+
+
+@pytest.mark.long       # test_conformance.py has loops and branches, too
+def test_random_graphs_over_the_foreign_pair(pair_plugin, tmp_path):
+    """Three servers, all that goes between them by acme.Send and acme.Recv: as the naive interpreter."""
+    import fuzz_graphs
+    pairs.register_pair("mine", "acme.Send", "acme.Recv")
+    try:
+        assert fuzz_graphs.main(str(tmp_path), 3, 150, None, 1, None, False, None, 1) == 0
+    finally:
+        pairs.forget_pair("mine")
 
 
 # ---------------------------------------------------------------- wheels
