@@ -270,6 +270,10 @@ class SessionLink:
                     worker.clean(self.number, steps)
             if worker is not self.tasks.own:
                 worker.touch([self.number])
+
+    def deregister_dropped(self):
+        """Tells workers of plans that are not needed any more; one that does not answer forgets
+        them with the session."""
         with self._lock:
             dropped, self._dropped = self._dropped, []
         for worker, graph in dropped:
