@@ -198,7 +198,8 @@ class Compiler:
             reply = self.link.call("MakeCallable", request)
         except runtime.executor().StepError as failure:
             raise explain(failure, self.link.graph) from None
-        return Compiled(self.link, reply, [t.dtype.base_dtype.as_datatype_enum for t in feeds])
+        return Compiled(self.link, reply, [t.dtype.base_dtype.as_datatype_enum for t in feeds],
+                        request)
 
     def partial_run(self, mapper, feeds):
         """A run in stages, as partial_run.PartialRun."""
@@ -230,8 +231,8 @@ def own_links():
         if _own is None or _own.process != worker.PROCESS:
             number = int.from_bytes(worker.PROCESS[:4], "little") >> 1
             task = runtime.executor().Task(f"/job:client/replica:0/task:{number}")
-            _own = links.Links(types.SimpleNamespace(task=task, name=task.name), links.KINDS,
-                               listen=False)
+            _own = links.Links(types.SimpleNamespace(task=task, name=task.name),
+                               links.chosen(), listen=False)
             _own.process = worker.PROCESS
         return _own
 
@@ -243,7 +244,8 @@ class Compiled:
 
     observed, partitioned = False, True
 
-    def __init__(self, link, reply, types):
+    def __init__(self, link, reply, types, request):
+        self._request = request
         self._served, self._peer, self._session = reply.served, reply.here.task, reply.number
         self._linked = False
         if reply.served and not link.secure:
@@ -288,6 +290,19 @@ class Compiled:
     def explain(self, failure):
         """The tf.errors exception of a StepError."""
         return explain(failure, self.graph)
+
+    def ways(self):
+        """As ClusterPlan.explain: the server says."""
+        request = messages.MakeCallableRequest()
+        request.CopyFrom(self._request)
+        request.explain = True
+        try:
+            reply = self._link.call("MakeCallable", request)
+        except runtime.executor().StepError as failure:
+            raise explain(failure, self._link.graph) from None
+        self._link._quietly("ReleaseCallable",
+                            messages.ReleaseCallableRequest(callable=[reply.callable]))
+        return reply.ways
 
     def __del__(self):
         self._link.drop(self._number)

@@ -137,6 +137,8 @@ class MasterService:
         own = self._worker
         number, compiled = session.make(request)
         reply = messages.MakeCallableResponse(callable=number, graph=compiled.graphs)
+        if request.explain:
+            reply.ways = compiled.plan.explain()
         if not isinstance(compiled.plan, master.ClusterPlan):   # all here: it can be run over a link
             compiled.served = reply.served = own.adopt(session.link.number, compiled.plan)
             reply.number = session.link.number

@@ -28,7 +28,8 @@ GetStatusResponse: 1 task string; 2 incarnation uint64; 3 device *DeviceMessage;
     steps_open int64; 10 steps_early int64; 11 early_bytes int64; 12 sessions int64; 13 graphs
     int64; 14 version string; 15 clock_ns int64; 16 steps_done int64; 17 address string; 18 pid
     int64; 19 lease double; 20 link *string; 21 cluster_def bytes; 22 host string;
-    23 timeout *TimeoutMessage; 24 route *RouteMessage; 25 steps_running int64
+    23 timeout *TimeoutMessage; 24 route *RouteMessage; 25 steps_running int64; 26
+    boot string
 TimeoutMessage: 1 name string; 2 seconds double; 3 what string
 SessionRequest: 1 session uint64; 2 isolate bool; 3 master string; 4 route *RouteMessage; 5 config
     bytes; 6 lease double; 7 incarnation uint64; 8 epoch uint64; 9 master_incarnation uint64
@@ -76,10 +77,10 @@ CreateSessionRequest: 1 graph_def bytes; 2 config bytes; 3 origin *bytes; 4 dete
 CreateSessionResponse: 1 session string; 2 version uint64
 ExtendSessionRequest: 1 session string; 2 graph_def bytes; 3 origin *bytes; 4 version uint64
 MakeCallableRequest: 1 session string; 2 feed *string; 3 fetch *string; 4 target *string; 5 version
-    uint64; 6 joined *JoinedMessage; 7 call uint64
+    uint64; 6 joined *JoinedMessage; 7 explain bool; 8 call uint64
 JoinedMessage: 1 tensor string; 2 reads string
 MakeCallableResponse: 1 callable uint64; 2 graph *bytes; 3 here RouteMessage; 4 served uint64; 5
-    number uint64
+    number uint64; 6 ways string
 RunCallableRequest: 1 session string; 2 callable uint64; 3 feed *TensorMessage; 4 timeout_ms int64;
     5 trace int32; 6 call uint64
 RunCallableResponse: 1 fetch *TensorMessage; 2 step_stats bytes

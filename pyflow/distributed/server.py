@@ -47,11 +47,12 @@ class Server:
         security.Credentials, or the folder they are in: mutual TLS with every peer.
     lease: seconds after which the steps and sessions of a client or master that is not heard of any
         more are ended.  epoch: the fencing number of this start of the task.
-    links: which links of our own it uses beside gRPC, of "unix" and "tcp"; default both, or none
-        with certificates, since links do not encrypt.
+    links: which links it uses beside gRPC, the best first: "unix", "tcp", and the kinds that plugins
+        offer; default: what PYFLOW_LINKS says, else unix and tcp.  With certificates those that do
+        not encrypt, which are ours, are left out.
 
-    Raises TypeError and ValueError for arguments that say no task, InternalError and
-    InvalidArgumentError for a job and a task that the cluster lacks, UnknownError if
+    Raises TypeError and ValueError for arguments that say no task, and for links that there are not,
+    InternalError and InvalidArgumentError for a job and a task that the cluster lacks, UnknownError if
     the port cannot be bound, PermissionDeniedError for an address beyond loopback.
     """
 
@@ -71,8 +72,7 @@ class Server:
             credentials = security.Credentials.load(credentials)
         elif credentials is None:
             credentials = security.Credentials.of_environment()
-        kinds = links_lib.KINDS if links is None else tuple(links)
-        self._kinds = () if credentials is not None else kinds
+        self._kinds = links_lib.chosen(links, secure=credentials is not None)
         self._insecure, self._epoch = insecure, epoch
         self._channels = remote_worker.Channels(credentials)
         addresses = _addresses(self._server_def.cluster)
@@ -102,7 +102,8 @@ class Server:
             self._pool.shutdown(wait=False)
             raise errors.UnknownError(
                 None, None, f"Could not start gRPC server: {problem.message}") from None
-        self._address = f"{address.rpartition(':')[0]}:{bound}"
+        self._address = (address if address.startswith("unix:") else
+                         f"{address.rpartition(':')[0]}:{bound}")
         self._worker.address = self._address
         self._tasks.addresses[self._worker.name] = self._address
 
@@ -126,8 +127,9 @@ class Server:
                 return
             self._started = True
             host = self._address.rpartition(":")[0]
+            here = host == "localhost" or self._address.startswith("unix:")
             self._worker.links = links_lib.Links(
-                self._worker, self._kinds, "127.0.0.1" if host == "localhost" else host,
+                self._worker, self._kinds, "127.0.0.1" if here else host,
                 self._insecure, epoch=self._epoch, lost=self._lost)
             self._worker.routes = routes.Routes(self._worker, self._channels)
             routes.join(self._worker)

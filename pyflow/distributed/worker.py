@@ -129,7 +129,7 @@ class Worker:
             graphs=graphs, clock_ns=time.time_ns(), steps_done=counts["ended"],
             address=self.address, pid=os.getpid(), lease=self.lease, host=socket.gethostname(),
             version=pyflow.pyflow_version, cluster_def=self.cluster_def,
-            steps_running=running,
+            steps_running=running, boot=clocks.boot(),
             link=self.links.offers if self.links is not None else ())
         for name, seconds, what in self.timeouts:
             found.timeout.add(name=name, seconds=seconds, what=what)
