@@ -26,6 +26,7 @@ from pyflow.session import runtime
 STATUS_SECONDS = 10.0                   # for a server that listens to answer
 OFFSET_SECONDS = 30.0                   # clocks drift: then their offset is measured anew
 OUTGOING = 64 << 20                     # bytes of tensors that wait to be sent to one peer
+DEREGISTER_SECONDS = 2.0                # what is not forgotten now goes with its session
 START_SECONDS = 30.0                    # for one to be there at all, its process just started
 
 
@@ -347,8 +348,8 @@ class RemoteWorker:
 
     def deregister(self, number, graphs):
         """As Worker.deregister."""
-        self._call("DeregisterGraph", messages.DeregisterGraphRequest(session=number,
-                                                                      graph=graphs))
+        self._call("DeregisterGraph", messages.DeregisterGraphRequest(
+            session=number, graph=graphs), DEREGISTER_SECONDS)
 
     def state_of(self, request):
         """A StateResponse to a StateRequest."""
