@@ -34,7 +34,7 @@ class Channels:
     """One channel per address.  credentials: security.Credentials, or None."""
 
     def __init__(self, credentials=None, lease=2.5):
-        self._credentials, self._lease = credentials, lease
+        self.credentials, self._lease = credentials, lease
         self._lock, self._channels = threading.Lock(), {}
 
     def get(self, address):
@@ -46,7 +46,7 @@ class Channels:
             return found
 
     def _open(self, address):
-        return security.open_channel(address, self._credentials, rpc.options(self._lease))
+        return security.open_channel(address, self.credentials, rpc.options(self._lease))
 
     def forget(self, address):
         """Closes the channel to an address: the next `get` opens another."""
@@ -57,7 +57,7 @@ class Channels:
 
     def another(self):
         """Channels of their own, with the same credentials."""
-        return Channels(self._credentials, self._lease)
+        return Channels(self.credentials, self._lease)
 
     def close(self):
         """Closes all of them."""
@@ -293,7 +293,7 @@ class RemoteWorker:
     def _explained(self, failure, timeout):
         if failure.code == errors.DEADLINE_EXCEEDED:
             failure.message = (f"{self.name} at {self.address} did not answer for {timeout:g} s: "
-                               f"{probe.reason(self.address)}")
+                               f"{probe.reason(self.address, credentials=self._channels.credentials)}")
         return failure
 
     def clock(self):
