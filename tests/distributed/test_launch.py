@@ -822,7 +822,6 @@ def test_servers_at_the_addresses_that_were_given(unix, training):
     cluster = training(40, 0, unix=unix)
     assert cluster.wait(60) == 0, cluster.said
     assert ("worker-0", "w 3.0") in cluster.said
-    assert cluster.members().tasks["ps", 0].state == "done"     # told by stop_cluster
 
 
 def test_a_server_hears_of_tasks_that_move_come_and_leave(tmp_path):
