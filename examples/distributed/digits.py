@@ -121,7 +121,7 @@ def train(task, asked, server, data, hooks=(), on_step=()):
     with training.training_session(
             server, task.is_chief, optimizer if is_sync else None, feed, checkpoint_dir=asked.folder,
             save_steps=asked.save_steps, last_step=asked.steps, epoch=task.epoch, job=task.job_id,
-            hooks=[Report(loss, task.label, asked.steps), *hooks], on_step=on_step) as sess:
+            deterministic=is_sync, hooks=[Report(loss, task.label, asked.steps), *hooks], on_step=on_step) as sess:
         while not sess.should_stop():
             sess.run(train_op)
 
@@ -143,12 +143,12 @@ def run_task(task, asked):
 
 def start(asked):
     """Starts all processes on this machine."""
-    from pyflow.distributed.launch import local
+    from pyflow.distributed.launch import local, supervision
     with tempfile.TemporaryDirectory() as new:
         folder = asked.folder or new
         command = [sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--folder", folder]
-        cluster = local.LocalCluster(command, {"ps": asked.ps, "worker": asked.workers}, restarts=1000)
-        return local.run(cluster)
+        cluster = local.LocalCluster(command, {"ps": asked.ps, "worker": asked.workers}, restarts=50)
+        return supervision.run(cluster)
 
 
 def main():

@@ -96,9 +96,9 @@ def kill(training, kinds, rng):
     victims = sorted({victim(kind, training, rng) for kind in kinds})
     phases = [training.phase(f"{job}-{index}") for job, index in victims]
     before = {n: training.sessions(f"worker-{n}") for n in range(training.workers)}
-    at = time.monotonic()
     for job, index in victims:
         training.cluster.kill(job, index)
+    at = time.monotonic() + 0.01            # a step that was being noted is none after the kill
     found = training.wait_for_step(at)
     survivors = [n for n in before if ("worker", n) not in victims]
     return {"kinds": list(kinds), "phases": phases, "at": at,
@@ -118,7 +118,7 @@ def run(plan, seed=0, workers=2, ps=1, shards=0, say=print):
                 kills.append(kill(training, kinds, rng))
                 if kills[-1]["seconds"] is None:
                     training.ask()
-                    say("no step after a kill:\n" + "\n".join(training.output[-60:]))
+                    say("no step after a kill:\n" + "\n".join(training.output[-400:]))
                     break
                 say(f"{number + 1:4d}  {'+'.join(kinds):12s} {'+'.join(kills[-1]['phases']):16s} "
                     f"next step after {kills[-1]['seconds']:.2f} s")

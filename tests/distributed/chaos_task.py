@@ -29,7 +29,7 @@ FOLDER = os.environ["PYFLOW_CHAOS"]
 # what report_steps says of a running operation -> a phase, the first that is found
 PHASES = (("save", "SaveV2|MergeV2|ShardedFilename"), ("restore", "RestoreV2"),
           ("apply", "Apply(Adam|Momentum|GradientDescent)|_AccumulatorApply"),
-          ("send", "_net[.]Send|_Send|_Recv"), ("wait", "_StepGateNext|TakeAt"))
+          ("wait", "StepGateNext|TakeAt|AssignAdd/value"), ("send", "_net[.]Send|_Send|_Recv"))
 
 
 class Phase:
@@ -91,6 +91,8 @@ def note(name, *values):
 
 def main():
     faulthandler.register(signal.SIGUSR2)
+    signal.signal(signal.SIGUSR1, lambda *_: print(runtime.start().report_steps(), flush=True))
+    tf.logging.set_verbosity(tf.logging.INFO)
     asked, task = digits.arguments(), launch.task()
     Phase(task.label)
     server = tf.train.Server(task.cluster, task.job, task.index, epoch=task.epoch, lease=task.lease)

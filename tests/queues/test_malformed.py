@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pyflow as tf
-from pyflow.ops.queue import accumulator_ops, barrier_ops, queue_ops, staging_ops
+from pyflow.ops.queue import accumulator_ops, barrier_ops, queue_ops, staging_ops, step_gate_ops
 
 TYPES = (tf.float32, tf.int32, tf.int64, tf.string, tf.bool, tf.float16)
 SHAPES = ([], [0], [1], [2], [3, 2], [2, 2], [2, 0, 3])
@@ -110,12 +110,39 @@ def accumulators(calls):
                       calls.value(tf.int64, []), calls.value(tf.int64, [2]),
                       calls.value(other, [2, 2]), calls.value(tf.int64, [2]),
                       has_known_shape=rng.random() < 0.5)
+        mine = [accumulator_ops.ConditionalAccumulator(dtype=dtype, shape=shape, shared_name="m"),
+                accumulator_ops.SparseConditionalAccumulator(dtype=dtype, shape=shape,
+                                                             shared_name="n")]
+        for handle in (*mine, dense, sparse):
+            calls.run(accumulator_ops._AccumulatorApplyFrom, handle, calls.value(tf.int64, []),
+                      calls.value(tf.int64), calls.value(other))
+            calls.run(accumulator_ops._SparseAccumulatorApplyFrom, handle,
+                      calls.value(tf.int64, []), calls.value(tf.int64, []),
+                      calls.value(tf.int64, [2]), calls.value(other, [2, 2]),
+                      calls.value(tf.int64, [2]), has_known_shape=rng.random() < 0.5)
+            calls.run(accumulator_ops._AccumulatorTakeAt, handle, calls.index(),
+                      calls.value(tf.int64), dtype=other)
+            calls.run(accumulator_ops._SparseAccumulatorTakeAt, handle, calls.index(),
+                      calls.value(tf.int64), dtype=other)
         calls.run(accumulator_ops.AccumulatorTakeGradient, dense, calls.index(), dtype=other)
         calls.run(accumulator_ops.SparseAccumulatorTakeGradient, sparse, calls.index(), dtype=other)
         calls.run(accumulator_ops.AccumulatorSetGlobalStep, dense, calls.value(tf.int64))
         calls.run(accumulator_ops.AccumulatorNumAccumulated, sparse)
     calls.run(queue_ops.QueueSize, dense)
     calls.run(accumulator_ops.AccumulatorNumAccumulated, barrier_ops.Barrier(component_types=[dtype]))
+
+
+def gates(calls):
+    rng = calls.rng
+    handle = step_gate_ops._StepGate(shards=rng.choice((-1, 0, 1, 3, 1 << 40)))
+    wrong = barrier_ops.Barrier(component_types=[tf.int32])
+    for _ in range(6):
+        for gate in (handle, handle, wrong):
+            calls.run(step_gate_ops._StepGateBegin, gate, calls.value(tf.int64),
+                      calls.value(tf.int64))
+            calls.run(step_gate_ops._StepGateOpen, gate, calls.value(tf.int64))
+            calls.run(step_gate_ops._StepGateNext, gate, calls.value(tf.int64),
+                      calls.value(tf.int64), calls.value(tf.int64))
 
 
 def staging(calls):
@@ -145,7 +172,7 @@ def staging(calls):
     calls.run(op("Size"), dtypes=types, **area)         # an area, not a map
 
 
-@pytest.mark.parametrize("kind", [queues, barriers, accumulators, staging])
+@pytest.mark.parametrize("kind", [queues, barriers, accumulators, gates, staging])
 def test_bad_calls_are_errors(kind):
     calls = Calls(5)
     for _ in range(5):

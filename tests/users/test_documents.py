@@ -404,6 +404,8 @@ CHECKED = {
         "trains for seconds; tests/onnx/test_fine_tune.py runs it", check_script),
     r"python examples/(cifar10|word2vec|char_rnn|attention|dqn|vae)\.py.*": (
         "trains for a minute or more; tests/examples/test_examples.py runs it small", check_script),
+    r"python examples/distributed/digits\.py.*": (
+        "trains for a minute; tests/distributed/test_digits.py runs it small", check_script),
     r"python -m pyflow verify-resume .*": (
         "kills a training for minutes; tests/train/test_verify_resume.py runs it",
         lambda words: os.stat(ROOT / "pyflow/tools/verify_resume.py")),

@@ -444,7 +444,8 @@ static pf_status set_step(pf_ctx *c, const void *s) {
 }
 
 #define TYPES "dtype=float|double|half|bfloat16"
-#define MAKE(op_, init_) PF_CPU_FLAGS(op_, TYPES, 0, .init = init_, .compute = open_accumulator, \
+#define SAME PF_KERNEL_DETERMINISTIC    /* sums in the order of sources */
+#define MAKE(op_, init_) PF_CPU_FLAGS(op_, TYPES, SAME, .init = init_, .compute = open_accumulator, \
   .state_size = sizeof(make_state), .attrs = PF_ATTRS( \
     PF_ATTR(make_state, PF_ATTR_STRING, container), PF_ATTR(make_state, PF_ATTR_STRING, \
                                                             shared_name), \
@@ -457,16 +458,16 @@ const pf_kernel *const accumulator_kernels[] = {
   PF_CPU_FLAGS("ResourceAccumulatorApplyGradient", TYPES, 0, .compute = apply_dense),
   PF_CPU_FLAGS("SparseAccumulatorApplyGradient", TYPES, 0, .compute = apply_sparse, .state_size = 8,
                .attrs = PF_ATTRS(PF_REF(pf_attr, "has_known_shape", PF_ATTR_BOOL, 0))),
-  PF_CPU_FLAGS("_AccumulatorApplyFrom", TYPES, 0, .compute = apply_dense_from),
-  PF_CPU_FLAGS("_SparseAccumulatorApplyFrom", TYPES, 0, .compute = apply_sparse_from,
+  PF_CPU_FLAGS("_AccumulatorApplyFrom", TYPES, SAME, .compute = apply_dense_from),
+  PF_CPU_FLAGS("_SparseAccumulatorApplyFrom", TYPES, SAME, .compute = apply_sparse_from,
                .state_size = 8,
                .attrs = PF_ATTRS(PF_REF(pf_attr, "has_known_shape", PF_ATTR_BOOL, 0))),
-  PF_CPU_FLAGS("_AccumulatorTakeAt", TYPES, PF_KERNEL_ASYNC, .compute = take_dense_at),
-  PF_CPU_FLAGS("_SparseAccumulatorTakeAt", TYPES, PF_KERNEL_ASYNC, .compute = take_sparse_at),
+  PF_CPU_FLAGS("_AccumulatorTakeAt", TYPES, SAME | PF_KERNEL_ASYNC, .compute = take_dense_at),
+  PF_CPU_FLAGS("_SparseAccumulatorTakeAt", TYPES, SAME | PF_KERNEL_ASYNC, .compute = take_sparse_at),
   PF_CPU_FLAGS("AccumulatorTakeGradient", TYPES, PF_KERNEL_ASYNC, .compute = take_dense),
   PF_CPU_FLAGS("ResourceAccumulatorTakeGradient", TYPES, PF_KERNEL_ASYNC, .compute = take_dense),
   PF_CPU_FLAGS("SparseAccumulatorTakeGradient", TYPES, PF_KERNEL_ASYNC, .compute = take_sparse),
   PF_CPU_FLAGS("AccumulatorNumAccumulated", NULL, 0, .compute = count),
   PF_CPU_FLAGS("ResourceAccumulatorNumAccumulated", NULL, 0, .compute = count),
-  PF_CPU_FLAGS("AccumulatorSetGlobalStep", NULL, 0, .compute = set_step),
-  PF_CPU_FLAGS("ResourceAccumulatorSetGlobalStep", NULL, 0, .compute = set_step), NULL};
+  PF_CPU_FLAGS("AccumulatorSetGlobalStep", NULL, SAME, .compute = set_step),
+  PF_CPU_FLAGS("ResourceAccumulatorSetGlobalStep", NULL, SAME, .compute = set_step), NULL};

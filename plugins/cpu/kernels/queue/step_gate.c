@@ -229,12 +229,14 @@ static pf_status next_work(pf_ctx *c, const void *s) {
   return st;
 }
 
+/* Who computes which shard depends on timing, the sums of what was computed do not. */
+#define SAME PF_KERNEL_DETERMINISTIC
 const pf_kernel *const step_gate_kernels[] = {
-  PF_CPU_FLAGS("_StepGate", NULL, 0, .init = init_gate, .compute = make_gate,
+  PF_CPU_FLAGS("_StepGate", NULL, SAME, .init = init_gate, .compute = make_gate,
                .state_size = sizeof(make_state),
                .attrs = PF_ATTRS(PF_ATTR(make_state, PF_ATTR_STRING, container),
                                  PF_ATTR(make_state, PF_ATTR_STRING, shared_name),
                                  PF_ATTR(make_state, PF_ATTR_INT, shards))),
-  PF_CPU_FLAGS("_StepGateBegin", NULL, 0, .compute = begin),
-  PF_CPU_FLAGS("_StepGateOpen", NULL, 0, .compute = open_gate),
-  PF_CPU_FLAGS("_StepGateNext", NULL, PF_KERNEL_ASYNC, .compute = next_work), NULL};
+  PF_CPU_FLAGS("_StepGateBegin", NULL, SAME, .compute = begin),
+  PF_CPU_FLAGS("_StepGateOpen", NULL, SAME, .compute = open_gate),
+  PF_CPU_FLAGS("_StepGateNext", NULL, SAME | PF_KERNEL_ASYNC, .compute = next_work), NULL};

@@ -1,0 +1,137 @@
+"""A synchronous training whose processes are killed: every step's variables equal those of a run
+that nobody disturbed.  chaos.py does it; `make chaos` does it a hundred times."""
+import pathlib
+import sys
+import tempfile
+import threading
+import time
+
+import pytest
+
+import pyflow as tf
+from pyflow.distributed import training
+
+HERE = pathlib.Path(__file__).parent
+sys.path.insert(0, str(HERE))
+import between_graph  # noqa: E402 - beside this file
+import chaos  # noqa: E402
+
+
+def assert_holds(report):
+    assert chaos.holds(report), chaos.shown(report)
+    assert report["compared"] > len(report["kills"])
+    alone = [kill for kill in report["kills"] if kill["kinds"] == ["worker"]]
+    assert not any(kill["new_sessions"] for kill in alone), "the survivors keep their sessions"
+
+
+def test_a_worker_a_parameter_server_and_the_chief_are_killed():
+    assert_holds(chaos.run([("worker",), ("ps",), ("chief",)], say=lambda line: None))
+
+
+@pytest.mark.long
+def test_five_of_each_are_killed_and_two_at_once():
+    plan = [(kind,) for kind in chaos.KINDS for _ in range(5)]
+    assert_holds(chaos.run([*plan, ("worker", "chief"), ("ps", "chief")], seed=1,
+                           say=lambda line: None))
+
+
+def trained(folder, steps, first=True, draws=None):
+    """The digest of the checkpoint at `steps`: one worker and a parameter server in this process,
+    with random numbers in each step."""
+    workers, ps, spec = between_graph.local_cluster(tf, 1, 1)
+    with tf.Graph().as_default():
+        tf.set_random_seed(3)
+        with tf.device(tf.train.replica_device_setter(
+                cluster=spec, worker_device="/job:worker/task:0")):
+            step = tf.train.get_or_create_global_step()
+            w = tf.get_variable("w", [4])                  # a random first value
+            x = tf.placeholder(tf.float32, [4])
+            noise = tf.random_normal([4])
+            loss = tf.reduce_sum(tf.square(w - x) * tf.nn.dropout(noise, 0.5))
+            made = tf.train.SyncReplicasOptimizer(tf.train.AdamOptimizer(0.1), 1)
+            train = made.minimize(loss, global_step=step)
+        with training.training_session(
+                workers[0], True, made, lambda step, source: {x: [step, source, 1, 2]},
+                checkpoint_dir=str(folder), save_steps=3, last_step=steps) as sess:
+            while not sess.should_stop():
+                value, _ = sess.run([noise, train])
+                if draws is not None:
+                    draws.append(value.tolist())
+    for server in workers + ps:
+        server.stop()
+    from pyflow.distributed import commits
+    newest = commits.CheckpointFolder(str(folder)).newest()
+    assert newest.step == steps
+    return training.digest(newest.prefix)
+
+
+def test_random_numbers_are_those_of_the_step(tmp_path):
+    whole, first, rest = [], [], []
+    wanted = trained(tmp_path / "whole", 10, draws=whole)
+    trained(tmp_path / "parts", 5, draws=first)
+    assert trained(tmp_path / "parts", 10, draws=rest) == wanted
+    assert first + rest == whole and len(set(map(str, whole))) == 10
+
+
+def test_replicas_with_tokens_cannot_be_recovered_exactly():
+    workers, ps, spec = between_graph.local_cluster(tf, 1, 1)
+    with tf.Graph().as_default():
+        step, w = tf.train.get_or_create_global_step(), tf.get_variable("w", [])
+        made = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(0.1), 1)
+        made.minimize(w * w, global_step=step)
+        with pytest.raises(ValueError, match="wait for tokens"):
+            training.training_session(workers[0], True, made)
+    for server in workers + ps:
+        server.stop()
+
+
+def test_asynchronous_training_goes_on_from_its_checkpoint(tmp_path):
+    workers, ps, spec = between_graph.local_cluster(tf, 2, 1)
+    seen, both = [], threading.Barrier(2)
+
+    def work(worker, until):
+        with tf.Graph().as_default():
+            with tf.device(tf.train.replica_device_setter(
+                    cluster=spec, worker_device=f"/job:worker/task:{worker}")):
+                step = tf.train.get_or_create_global_step()
+                w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
+                x = tf.placeholder(tf.float32, [])
+                train = tf.train.GradientDescentOptimizer(0.1).minimize(
+                    tf.square(w - x), global_step=step)
+            with training.training_session(
+                    workers[worker], worker == 0, feed=lambda step, source: {x: 3.0},
+                    checkpoint_dir=str(tmp_path), save_steps=10, last_step=until) as sess:
+                both.wait(20)
+                while not sess.should_stop():
+                    sess.run(train)
+                    seen.append(worker)
+    for until in (40, 80):
+        threads = [threading.Thread(target=work, args=(k, until)) for k in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    for server in workers + ps:
+        server.stop()
+    assert 80 <= len(seen) <= 84 and set(seen) == {0, 1}
+
+
+@pytest.mark.long
+def test_workers_join_and_leave_while_it_runs():
+    """Four shards under 1, 2, 4, 2, 1 processes: the bits of one."""
+    with tempfile.TemporaryDirectory() as folder:
+        training_of = chaos.Training(folder, 10**9, workers=1, shards=4)
+        with training_of.cluster as cluster:
+            assert training_of.wait_for_step(0.0), training_of.output[-20:]
+            for count in (2, 4, 2, 1):
+                began = time.monotonic()
+                cluster.scale("worker", count)
+                new = [f"worker-{n}" for n in range(1, count)]
+                while not all(training_of.sessions(label) for label in new):
+                    assert time.monotonic() < began + 30, training_of.output[-20:]
+                    time.sleep(0.01)
+                assert training_of.wait_for_step(time.monotonic() + 0.3)
+            seen = training_of.steps()
+        assert training_of.sessions("worker-0") == 1
+    wanted = chaos.reference(seen[-1][1], 1, 1, 4)
+    assert [sha for _, _, sha in seen] == [wanted[step] for _, step, _ in seen]
