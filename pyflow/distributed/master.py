@@ -71,6 +71,18 @@ class Tasks:
                 del self._found[task]
                 worker.close()
 
+    def move(self, addresses):
+        """The cluster's tasks and where they listen, from now on, the own one apart. Of those that
+        are gone or elsewhere, sessions that use them hear UNAVAILABLE; new ones ask anew."""
+        with self._lock:
+            addresses = {**addresses, self.own.name: self.addresses[self.own.name]}
+            moved = [t for t in self._found
+                     if t != self.own.name and addresses.get(t) != self.addresses.get(t)]
+            gone, self.addresses = [self._found.pop(t) for t in moved], addresses
+        for worker in gone:
+            if not worker.local:
+                worker.close()
+
     def woken(self, task):
         """It has just begun to listen: who waits for it asks again at once."""
         with self._lock:

@@ -280,12 +280,13 @@ class RemoteWorker:
                     return self._call("GetStatus", messages.GetStatusRequest(),
                                       max(0.01, until - time.monotonic()), wait_for_ready=True)
                 except ValueError:              # `wake` closed the channel before the call began
-                    if self._closed:
-                        raise
+                    pass
                 except runtime.executor().StepError as failure:
-                    again = failure.code == errors.CANCELLED and not self._closed
-                    if not again or time.monotonic() >= until:
+                    if failure.code != errors.CANCELLED or time.monotonic() >= until:
                         raise self._explained(failure, timeout) from None
+                if self._closed:
+                    raise runtime.executor().StepError(
+                        errors.UNAVAILABLE, f"{self.name} is no longer at {self.address}")
         finally:
             with self._lock:
                 self._waiting -= 1
@@ -429,8 +430,9 @@ class RemoteWorker:
             return self._stream
 
     def close(self):
-        """Ends the stream."""
+        """Ends the stream; who waits for it to be there hears UNAVAILABLE."""
         self._closed = True
+        self.wake()
         with self._lock:
             stream, self._stream = self._stream, None
         if stream is not None:
