@@ -191,8 +191,9 @@ cdef class Net:
     """The connections of a task.  Thread-safe.
 
     lease: seconds of silence after which a peer is lost.  queue_bytes: tensors that may wait to be sent to a peer, arena_bytes: memory
-    shared with one (each way; 0: none), incoming_bytes: of announced tensors under way from one.  epoch: fencing number; peers of a
-    lower one are refused.  lost(name, incarnation, code, message): called, on a thread of its own, when an open connection is lost.
+    shared with one (each way; 0: none), incoming_bytes: of announced tensors under way from one.  epoch: this task's fencing
+    number; a peer is refused that has a lower one than was seen of it.  lost(name, incarnation, code, message): called, on a thread of
+    its own, when an open connection is lost.
     """
     cdef pf_net* n
     cdef readonly Task task

@@ -1,7 +1,7 @@
 """The next steps of all tasks of a cluster as one trace: recorded by each, joined here.
 
-    steps, notes = record(cluster, 10, seconds=5)       # cluster: a look.Cluster
-    write(steps, file)                                  # JSON trace events, for Perfetto
+    recording, notes = record(cluster, 10, seconds=5)   # cluster: a look.Cluster
+    write(recording, file)                              # JSON trace events, for Perfetto
 
 Invariants
 1. Times are of this process's clock: each task's are moved by its offset (clocks.py).
@@ -9,15 +9,25 @@ Invariants
 
 Threads: the caller's.
 """
+import contextlib
 import json
 import time
 from typing import NamedTuple
 
 from pyflow import timeline
 from pyflow.distributed import clocks, look, messages
+from pyflow.distributed import switches as switches_lib
 from pyflow.framework import protos
 
 POLL = 0.05
+
+
+class Recording(NamedTuple):
+    """What was recorded.  switches: a Switches, or None."""
+
+    steps: list
+    tasks: list
+    switches: object
 
 
 class Step(NamedTuple):
@@ -28,9 +38,11 @@ class Step(NamedTuple):
     stats: object
 
 
-def record(cluster, steps, seconds):
-    """([Step] in order of time, [sentences]) of the next steps; at most `seconds` are waited for
-    them.  A step of a task that was on its way when recording began is in part."""
+def record(cluster, steps, seconds, switches=False):
+    """(Recording, [sentences]) of the next steps; at most `seconds` are waited for them.  A step of
+    a task that was on its way when recording began is in part.
+
+    switches: thread switches of the tasks of this machine, too, where the system permits it."""
     asker, notes = cluster.asker, []
     offsets = {}
     for task in cluster.tasks:
@@ -38,14 +50,16 @@ def record(cluster, steps, seconds):
             offsets[task] = clocks.offset_ns(lambda: _clock(asker, task))[0]
         except LookupError as silent:
             notes.append(str(silent))
-    begun = asker.ask_all("Tracing", messages.TracingRequest(steps=steps), list(offsets))
-    before, until = _done(cluster, offsets), time.monotonic() + seconds
-    while time.monotonic() < until:
-        time.sleep(POLL)
-        now = _done(cluster, offsets)
-        if any(now[t] - before.get(t, 0) >= steps for t in now):
-            break
-    ended = asker.ask_all("Tracing", messages.TracingRequest(stop=True), list(begun))
+    with contextlib.ExitStack() as stack:
+        system = _switches(cluster, stack, notes) if switches else None
+        asker.ask_all("Tracing", messages.TracingRequest(steps=steps), list(offsets))
+        before, until = _done(cluster, offsets), time.monotonic() + seconds
+        while time.monotonic() < until:
+            time.sleep(POLL)
+            now = _done(cluster, offsets)
+            if any(now[t] - before.get(t, 0) >= steps for t in now):
+                break
+        ended = asker.ask_all("Tracing", messages.TracingRequest(stop=True), list(offsets))
     found = {}
     for task, reply in ended.items():
         if isinstance(reply, look.Silent):
@@ -57,7 +71,21 @@ def record(cluster, steps, seconds):
             _add(found.setdefault((traced.session, traced.step), protos.StepStats()),
                  traced.step_stats, offsets[task])
     made = [Step(*key, stats) for key, stats in found.items()]
-    return sorted(made, key=lambda s: span(s)[0]), notes
+    return Recording(sorted(made, key=lambda s: span(s)[0]), cluster.tasks, system), notes
+
+
+def _switches(cluster, stack, notes):
+    """The Switches of the tasks of this machine, begun; None, with a note, where it cannot be."""
+    boot, pids = clocks.boot(), {}
+    for task, status in cluster.statuses().items():
+        if not isinstance(status, look.Silent) and boot and \
+                getattr(cluster.asker.ask(task, "Clock", messages.Empty()), "boot", "") == boot:
+            pids[task] = status.pid
+    try:
+        return stack.enter_context(switches_lib.Switches(pids))
+    except OSError as problem:
+        notes.append(f"thread switches are left out: {problem}")
+        return None
 
 
 def _clock(asker, task):
@@ -92,9 +120,9 @@ def length(step):
     return end - begin
 
 
-def write(steps, file):
+def write(recording, file):
     """One file of JSON trace events."""
-    tasks = sorted({t for s in steps for t in timeline.tasks_of(s.stats)})
+    steps, tasks = recording.steps, sorted(recording.tasks)
     zero = min([span(s)[0] for s in steps], default=0)
     events, named, next_id = [], set(), 1
     for step in steps:
@@ -115,4 +143,6 @@ def write(steps, file):
             if event["ph"] == "X":
                 event["args"]["step"] = step.step
             events.append(event)
+    if recording.switches is not None and steps:
+        events += recording.switches.events(zero, {t: k for k, t in enumerate(tasks)})
     json.dump({"displayTimeUnit": "ms", "traceEvents": events}, file)

@@ -44,16 +44,16 @@ def error_message(failure, task="", origin=None):
     name -> the name of the operation it serves."""
     if isinstance(failure, Failure):
         return failure.message
+    if isinstance(failure, errors.OpError):
+        op = failure.op
+        return messages.ErrorMessage(
+            code=failure.error_code, message=failure.message, node=op.name if op is not None else
+            "", op=op.type if op is not None else "", task=task, explained=True)
     code = getattr(failure, "code", None)
     if code is None:                    # neither of ours
         code = failure_code(failure)
         return messages.ErrorMessage(code=code, message=f"{type(failure).__name__}: {failure}",
                                      task=task)
-    if isinstance(code, errors.OpError) or hasattr(failure, "error_code"):
-        op = failure.op
-        return messages.ErrorMessage(
-            code=failure.error_code, message=failure.message, node=op.name if op is not None else
-            "", op=op.type if op is not None else "", task=task, explained=True)
     node = failure.node
     if origin is not None and node:
         node = origin(node) or node

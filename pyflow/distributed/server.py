@@ -102,7 +102,8 @@ class Server:
             self._pool.shutdown(wait=False)
             raise errors.UnknownError(
                 None, None, f"Could not start gRPC server: {problem.message}") from None
-        self._address = f"{address.rpartition(':')[0]}:{bound}"
+        self._address = (address if address.startswith("unix:") else
+                         f"{address.rpartition(':')[0]}:{bound}")
         self._worker.address = self._address
         self._tasks.addresses[self._worker.name] = self._address
 
@@ -126,9 +127,10 @@ class Server:
                 return
             self._started = True
             host = self._address.rpartition(":")[0]
+            here = host == "localhost" or self._address.startswith("unix:")
             self._worker.links = links_lib.Links(
-                self._worker, self._kinds, "127.0.0.1" if host == "localhost" else host,
-                self._insecure)         # links fence by incarnation: epochs are each task's own
+                self._worker, self._kinds, "127.0.0.1" if here else host,
+                self._insecure, epoch=self._epoch)
             self._worker.routes = routes.Routes(self._worker, self._channels)
             routes.join(self._worker)
             self._grpc.start()

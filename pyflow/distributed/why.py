@@ -8,7 +8,8 @@ that runs, a circle of steps that wait for each other.
 
 Invariants
 1. Only what was answered is said: a task that is silent is the end of every chain that leads to it.
-2. The order is by kind of culprit (`_RANKS`), then by how many steps wait for it, then by age.
+2. The order is by kind of culprit (`_RANKS`); then those come first that a client waits for, then
+   those that most steps wait for, then by age.
 
 Threads: pure functions of the answers; `explain` and `of_cluster` ask.
 
@@ -229,10 +230,13 @@ class _Join:
             reached[end], seconds[end] = set(roots), max(
                 [self.rows[r].seconds for r in roots if r in self.rows] or [0.0])
         culprits = [Culprit(*self.ends[end], len(reached[end]), seconds[end]) for end in reached]
+        asked = {self.ends[end] for end, from_ in reached.items()
+                 if any(root[0] == "client" for root in from_)}
         culprits += [Culprit("silent", task, self._silent_text(task), 0, 0.0)
                      for task in self.silent if ("silent", task) not in reached
                      and self.focus is None]
-        culprits.sort(key=lambda c: (_RANKS.index(c.kind), -c.steps, -c.seconds, c.text))
+        culprits.sort(key=lambda c: (_RANKS.index(c.kind), c[:3] not in asked, -c.steps, -c.seconds,
+                                     c.text))
         return Why(culprits, self._table(culprits, reached))
 
     # ------------------------------------------------------------ who waits

@@ -1,4 +1,5 @@
 """python -m pyflow cluster make-certificates FOLDER [--hosts HOST ...]
+python -m pyflow cluster scale JOB=N ... [--launcher PID]
 python -m pyflow cluster status|top|why|trace|stop ADDRESS    (cluster_look.py)
 
 Certificates with which the tasks of a cluster prove themselves to each other, made by openssl: an
@@ -6,7 +7,9 @@ authority, FOLDER/ca.pem with its key ca.key, and a certificate for all hosts in
 where hosts are given as TASK=HOST,HOST, one a task in FOLDER/TASK. Each task reads its folder
 through PYFLOW_CERTIFICATES.
 
-Exit status: 0 made; 2 a wrong option, no openssl, or a folder that cannot be written.
+scale has a cluster that `python -m pyflow launch` runs on this machine have N tasks in a job.
+
+Exit status: 0 done; 1 no launcher, or several; 2 a wrong option, no openssl, or a folder that cannot be written.
 """
 import argparse
 import sys
@@ -28,6 +31,11 @@ def _parser():
                       "the tasks are reached; default: this machine's loopback")
     make.add_argument("--days", type=int, default=365, help="how long they are valid (365)")
     make.set_defaults(call=_make_certificates)
+    scale = commands.add_parser("scale", help="how many tasks a job of a launched cluster has")
+    scale.add_argument("jobs", nargs="+", metavar="JOB=N")
+    scale.add_argument("--launcher", type=int, metavar="PID", help="which launcher, if there are "
+                       "several")
+    scale.set_defaults(call=_scale)
     from pyflow.tools import cluster_look
     cluster_look.add_to(commands)
     return parser
@@ -44,6 +52,33 @@ def _make_certificates(args):
     for folder in made:
         print(f"{folder}: ca.pem task.pem task.key")
     print(f"{args.folder}/ca.key signs more of them: keep it off the machines of the cluster")
+    return 0
+
+
+def _scale(args):
+    from pyflow.distributed.launch import control
+    try:
+        wanted = {job: int(count) for job, _, count in (w.partition("=") for w in args.jobs)}
+    except ValueError:
+        print(f"python -m pyflow cluster scale: {' '.join(args.jobs)}: expected JOB=N",
+              file=sys.stderr)
+        return 2
+    there = {control.ask(path, {})["pid"]: path for path in control.found()}
+    if args.launcher is not None:
+        there = {pid: path for pid, path in there.items() if pid == args.launcher}
+    if len(there) != 1:
+        pids = ", ".join(map(str, there))
+        print("python -m pyflow cluster scale: " + (
+            f"launchers {pids} run here: say which by --launcher PID" if there else
+            "no such launcher of yours runs here"), file=sys.stderr)
+        return 1
+    try:
+        reply = control.ask(*there.values(), {"scale": wanted})
+    except (OSError, ValueError) as e:
+        print(f"python -m pyflow cluster scale: {e}", file=sys.stderr)
+        return 2
+    for job, tasks in reply["members"]["tasks"].items():
+        print(job, " ".join(f"{index}:{task['state']}" for index, task in tasks.items()))
     return 0
 
 

@@ -46,6 +46,8 @@ def add_to(commands):
     found.add_argument("--seconds", type=float, default=10.0, metavar="S", help="at most (10)")
     found.add_argument("--out", default="cluster_trace.json", metavar="FILE", help="JSON trace "
                        "events (cluster_trace.json)")
+    found.add_argument("--switches", action="store_true", help="thread switches, too, of the tasks "
+                       "of this machine; needs root and tracefs")
     command("stop", _stop, "tells every task that the job is over")
 
 
@@ -112,9 +114,10 @@ def _why(cluster, args):
 def _trace(cluster, args):
     from pyflow import timeline
     from pyflow.distributed import merged_trace
-    steps, notes = merged_trace.record(cluster, max(1, args.steps), args.seconds)
+    recording, notes = merged_trace.record(cluster, max(1, args.steps), args.seconds, args.switches)
+    steps = recording.steps
     with open(args.out, "w", encoding="utf-8") as file:
-        merged_trace.write(steps, file)
+        merged_trace.write(recording, file)
     for note in notes:
         print(note, file=sys.stderr)
     print(f"{args.out}: {len(steps)} steps of {len(cluster.tasks)} tasks")

@@ -26,7 +26,7 @@ COMMANDS = {
     "verify-resume": "kills a training script and compares its end with an undisturbed one's",
     "trace": "top costs and the critical path of a trace or a RunMetadata",
     "launch": "starts a script as the tasks of a cluster: --workers 2 --ps 1 SCRIPT [ARGUMENT ...]",
-    "cluster": "of a cluster: make-certificates FOLDER",
+    "cluster": "of a cluster: status, top, why, trace, stop ADDRESS; scale; make-certificates",
     "bench": "times one-op steps, chains and matrix products here",
 }
 

@@ -202,7 +202,8 @@ class SyncReplicasOptimizer(Optimizer):
             first = self._gate.next(-1, -1, self._owner)
         self._position = step_gate.step_of(self._local_step.value()), self._local_source.value()
         train_op = self._set_local(*after)
-        self.local_step_init_op = self._set_local(*first).op
+        self.local_step_init_op = grouping.group(       # all of a replica's local variables
+            self._set_local(*first), self._chief_label.initializer)
         self._begin_op()
         return train_op
 

@@ -18,7 +18,7 @@ from chrome_flows import check_flows
 
 import pyflow as tf
 from pyflow import timeline
-from pyflow.distributed import look, why
+from pyflow.distributed import look, probe, why
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DEADLINE = 900                          # milliseconds
@@ -110,6 +110,8 @@ class Play:
     def stop(self, task):
         process, self.stopped = self.cluster.processes[task], True
         process.send_signal(signal.SIGSTOP)
+        while probe.state_of(process.pid) != "T":
+            time.sleep(0.001)
         self.afterwards.append(lambda: process.send_signal(signal.SIGCONT))
 
     def aside(self, run):
@@ -415,7 +417,7 @@ def python_function(play):
         x = tf.py_func(lambda: (gate.wait(5), 1.0)[1], [], tf.float64, name="calls_python")
     with play.on(at):
         y = x * 2
-    threading.Timer(2.0, gate.set).start()
+    play.afterwards.append(gate.set)
     return y, "worker/replica:0/task:0 .*PyFunc 'calls_python' made at .*test_hangs.py:"
 
 
@@ -451,7 +453,8 @@ QUICK = (stopped_task, empty_queue)
 @pytest.mark.parametrize("hang", [pytest.param(h, id=h.__name__, marks=() if h in QUICK else
                                                [pytest.mark.long]) for h in HANGS])
 def test_the_culprit_stands_first(cluster, hang, monkeypatch):
-    Play(cluster, hang.__name__, monkeypatch).perform(hang)
+    seed = os.environ.get("HANGS_SEED", "0")
+    Play(cluster, f"{hang.__name__} {seed}", monkeypatch).perform(hang)
 
 
 @pytest.mark.long

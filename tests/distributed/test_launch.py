@@ -4,10 +4,12 @@ import json
 import os
 import pathlib
 import random
+import select
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import grpc
@@ -16,8 +18,8 @@ import pytest
 import yaml
 
 from pyflow.distributed import launch, security
-from pyflow.distributed.launch import (contract, hosted, kubernetes, local, members, processes,
-                                       slurm)
+from pyflow.distributed.launch import (contract, control, hosted, kubernetes, local, members,
+                                       processes, slurm, supervision)
 from pyflow.framework import errors
 from pyflow.train.cluster_spec import ClusterSpec
 
@@ -334,6 +336,62 @@ def test_scaling(started):
     assert [cluster.pid("ps", 0), cluster.pid("worker", 0)] == pids
     with pytest.raises(ValueError, match="no job 'gpu', it has ps, worker"):
         cluster.scale("gpu", 1)
+
+
+def test_scaling_by_the_command(started, capsys):
+    from pyflow.tools import command
+    ours = ["--launcher", str(os.getpid())]
+    assert command.main(["cluster", "scale", "worker=2", *ours]) == 1
+    assert "no such launcher of yours runs here" in capsys.readouterr().err
+    cluster = started("time.sleep(60)", {"ps": 1, "worker": 1})
+    assert command.main(["cluster", "scale", "worker=3", *ours]) == 0
+    said = capsys.readouterr().out
+    assert said == "ps 0:running\nworker 0:running 1:restarting 2:restarting\n"
+    cluster.wait_for(lambda m: len(m.tasks) == 4 and m.tasks["worker", 2].state == "running")
+    for words, status, error in (
+            (["worker", *ours], 2, "expected JOB=N"), (["worker=1001", *ours], 2, "worker=1001"),
+            (["gpu=1", *ours], 2, "no job 'gpu', it has ps, worker"),
+            (["worker=2", "--launcher", "1"], 1, "no such launcher")):
+        assert command.main(["cluster", "scale", *words]) == status
+        assert error in capsys.readouterr().err
+    assert len(cluster.members().tasks) == 4
+
+
+@pytest.mark.parametrize("data", [b"", b"\n", b"{\n", b"3\n", b"[]\n", b"[" * 70000, b"\xff\n",
+                                  b'{"scale": 3}\n', b'{"scale": {"worker": "2"}}\n',
+                                  b'{"scale": {"worker": null}}\n'])
+def test_what_a_launcher_is_told_is_checked(data, hosting_control):
+    path, asked = hosting_control
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.connect(path)
+        sock.sendall(data)
+        sock.shutdown(socket.SHUT_WR)
+        assert "error" in json.loads(sock.recv(65536))
+    assert control.ask(path, {"scale": {"worker": 2}}) == {"pid": 1}
+    assert asked == [("worker", 2)]
+
+
+@pytest.fixture
+def hosting_control(tmp_path):
+    """A control socket that a thread serves; its path, and what it was told."""
+    asked, over = [], threading.Event()
+
+    def answer(request):
+        for job, count in request.get("scale", {}).items():
+            asked.append((job, supervision.checked_jobs({job: count})[job]))
+        return {"pid": 1}
+    end = control.Control(tmp_path, answer)
+
+    def serve():
+        while not over.is_set():
+            if select.select([end], [], [], 0.02)[0]:
+                end.serve()
+    thread = threading.Thread(target=serve)
+    thread.start()
+    yield str(tmp_path / control.NAME), asked
+    over.set()
+    thread.join()
+    end.close()
 
 
 @pytest.mark.parametrize("unix", [False, True])
@@ -709,3 +767,70 @@ def test_a_hosted_process_that_is_stopped_for_a_lease_is_killed(hosting, script)
     os.kill(pid, signal.SIGSTOP)
     lines, status = all_of(task)
     assert status == -signal.SIGKILL and "stopped for 0." in lines[0]
+
+
+# ---------------------------------------------------------------- servers under a launcher
+
+TRAINING = """
+import sys, time
+import pyflow as tf
+from pyflow.distributed import launch
+task = launch.task()
+server = task.server()
+if task.job == "ps":
+    server.join()
+    sys.exit()
+with tf.device(tf.train.replica_device_setter(cluster=task.cluster, worker_device=task.name)):
+    w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
+    step = tf.train.get_or_create_global_step()
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.square(w - 3.0), step)
+with tf.train.MonitoredTrainingSession(server.target, task.is_chief, sys.argv[1],
+                                       save_checkpoint_steps=20) as sess:
+    done = 0
+    while done < int(sys.argv[2]):
+        _, done = sess.run([train, step])
+        time.sleep(float(sys.argv[3]))
+        print("step", done, flush=True)
+    print("w", round(float(sess.run(w)), 3), flush=True)
+server.stop_cluster()
+"""
+
+
+@pytest.fixture
+def training(tmp_path):
+    """training(steps, pause, ...) -> a cluster of a parameter server and a worker that train."""
+    clusters = []
+
+    def start(steps, pause, **options):
+        (tmp_path / "train.py").write_text(TRAINING)
+        said = []
+        words = [sys.executable, "-P", tmp_path / "train.py", tmp_path / "run", str(steps),
+                 str(pause)]
+        cluster = local.LocalCluster(words, {"ps": 1, "worker": 1}, cwd=tmp_path,
+                                     output=lambda *line: said.append(line), **options)
+        cluster.said = said
+        clusters.append(cluster)
+        return cluster.start()
+    yield start
+    for cluster in clusters:
+        cluster.stop(signal.SIGKILL)
+
+
+@pytest.mark.parametrize("unix", [True, pytest.param(False, marks=pytest.mark.long)])
+def test_servers_at_the_addresses_that_were_given(unix, training):
+    cluster = training(40, 0, unix=unix)
+    assert cluster.wait(60) == 0, cluster.said
+    assert ("worker-0", "w 3.0") in cluster.said
+    assert cluster.members().tasks["ps", 0].state == "done"     # told by stop_cluster
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("unix", [True, False])
+@pytest.mark.parametrize("victim", ["ps", "worker"])
+def test_a_job_survives_a_kill(victim, unix, training):
+    cluster = training(300, 0.01, unix=unix, restarts=1)
+    until(lambda: ("worker-0", "step 60") in cluster.said, 30)
+    cluster.kill(victim, 0)
+    assert cluster.wait(60) == 0, cluster.said[-30:]
+    assert ("worker-0", "w 3.0") in cluster.said and ("worker-0", "step 300") in cluster.said
+    assert cluster.members().tasks[victim, 0].epoch == 2

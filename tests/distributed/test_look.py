@@ -1,5 +1,8 @@
 """A cluster seen from outside: status, top, stop; traces of all tasks in one."""
 import json
+import subprocess
+import sys
+import tempfile
 import threading
 import time
 
@@ -9,7 +12,7 @@ from chrome_flows import check_flows
 
 import pyflow as tf
 from pyflow import timeline
-from pyflow.distributed import clocks, look, messages, probe
+from pyflow.distributed import clocks, look, messages, probe, switches
 from pyflow.framework import protos
 from pyflow.tools import command
 
@@ -206,6 +209,65 @@ def test_steps_of_a_running_cluster(cluster, capsys, tmp_path):
     steps = {e["args"]["step"] for e in events if e["ph"] == "X"}
     assert len(steps) >= 3
     check_flows(events, 2 * (len(steps) - 2))
+
+
+SWITCHES = """
+          python-31    [001] d..2. 100.000100: sched_switch: prev_comm=python prev_pid=31 \
+prev_prio=120 prev_state=R ==> next_comm=a b next_pid=7 next_prio=120
+             a b-7     [001] d..2. 100.000250: sched_switch: prev_comm=a b prev_pid=7 \
+prev_prio=120 prev_state=S ==> next_comm=python next_pid=31 next_prio=120
+          python-31    [001] d..2. 100.000400: sched_switch: prev_comm=python prev_pid=31 \
+prev_prio=120 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120
+"""
+
+
+def test_thread_switches_are_read():
+    events = switches.events_of(SWITCHES, {31: ("/job:a", "python")}, {"/job:a": 4}, 100e6)
+    assert [(e["name"], e["ts"], e["dur"], e["pid"]) for e in events if e["ph"] == "X"] == [
+        ("ready", 100, 150, 4), ("CPU 1", 250, 150, 4)]
+    assert [e["args"]["name"] for e in events if e["ph"] == "M"] == ["python 31"]
+
+
+SWITCHED = """
+import json, sys, threading, pyflow as tf
+from pyflow.tools import command
+server = tf.train.Server.create_local_server()
+graph = tf.Graph()
+with graph.as_default(), tf.device("/job:localhost/task:0"):
+    x = tf.reduce_sum(tf.random_uniform([100, 100]))
+over = threading.Event()
+def work():
+    with tf.Session(server.target, graph=graph) as sess:
+        while not over.wait(0.01):
+            sess.run(x, options=tf.RunOptions(timeout_in_ms=5000))
+thread = threading.Thread(target=work)
+thread.start()
+print(command.main(["cluster", "trace", server.address, "--switches", "--out", sys.argv[1]]))
+over.set()
+thread.join()
+"""
+
+
+@pytest.mark.long
+def test_thread_switches_of_the_system(tmp_path):
+    """In a namespace of mounts of its own, where this may be."""
+    mount = ["unshare", "-m", "sh", "-c",
+             f'mount -t tracefs nodev {tmp_path} && mkdir {tmp_path}/instances/pyflow-test && rmdir '
+             f'{tmp_path}/instances/pyflow-test && exec "$@"', "sh"]
+    try:
+        subprocess.run([*mount, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as problem:
+        pytest.skip(f"tracefs cannot be mounted here: {problem}")
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([*mount, sys.executable, "-P", "-c", SWITCHED, f"{folder}/t.json"],
+                              capture_output=True, text=True)
+        assert done.returncode == 0 and "left out: " not in done.stderr, done.stdout + done.stderr
+        with open(f"{folder}/t.json") as file:
+            events = json.load(file)["traceEvents"]
+    assert {e["name"] for e in events if e.get("cat") == "switch"} & {"CPU 0", "CPU 1"}
+    kernels = [e["ts"] for e in events if e.get("cat") == "Op"]
+    ran = [e["ts"] for e in events if e.get("cat") == "switch"]
+    assert min(ran) < max(kernels) and max(ran) > min(kernels)         # one clock
 
 
 def test_times_of_another_clock_are_moved():

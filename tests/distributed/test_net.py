@@ -283,14 +283,19 @@ def test_who_is_not_meant_is_refused(net, worker):
     assert run(net, worker, plans.NULL) == []
 
 
-def test_lower_epochs_are_refused():
-    old, new = new_net(epoch=4), new_net(epoch=5)
-    address = new.listen("unix")
-    error = failure(old.connect, new.name, new.incarnation, "unix", address)
-    assert error.code == ABORTED and "of epoch 4, which is over: here it is 5" in error.message
-    error = failure(new.connect, old.name, old.incarnation, "unix", old.listen("unix"))
-    assert error.code == ABORTED and "is of epoch 4" in error.message
-    for net in (old, new):
+def test_a_task_of_a_lower_epoch_than_was_seen_of_it_is_refused():
+    """Epochs are a task's own: others may have higher ones."""
+    peer, old, new = new_net(epoch=9), new_net(epoch=4), new_net(epoch=5)
+    one, again = (_executor.Net(_executor.Task("/job:again/replica:0/task:0"), epoch=epoch) for epoch in (2, 1))
+    address = peer.listen("unix")
+    for net in (old, new, one):
+        net.connect(peer.name, peer.incarnation, "unix", address)
+    error = failure(again.connect, peer.name, peer.incarnation, "unix", address)
+    assert error.code == ABORTED and f"{again.name} is of epoch 1, which is over: 2 has been here" in error.message
+    error = failure(peer.connect, again.name, again.incarnation, "unix", again.listen("unix"))
+    assert error.code == ABORTED and "is of epoch 1" in error.message
+    old.connect(new.name, new.incarnation, "unix", new.listen("unix"))
+    for net in (peer, old, new, one, again):
         net.close()
 
 

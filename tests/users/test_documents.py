@@ -320,11 +320,22 @@ def asked(line, there):
     assert any(found + "\n" in b.output for b in BLOCKS if line in b.text), found
 
 
+def launched(line, there):
+    """As many processes as it says run a script that tells who they are."""
+    words = shlex.split(line)[3:]
+    (there / "who.py").write_text("from pyflow.distributed import launch\n"
+                                  "print(launch.task().label)\n", encoding="utf-8")
+    words[-1] = str(there / "who.py")
+    said = tool(words)
+    assert "[worker-0] worker-0\n" in said, said
+
+
 # What is run: a pattern of a line, or of a whole block, and how.
 RUN = {
+    r"python -m pyflow launch .*": launched,
     r"python -m pyflow serve .*": served,
     r"curl .*": asked,
-    r"python -m pyflow (?!verify-resume |serve ).*":
+    r"python -m pyflow (?!verify-resume |serve |launch ).*":
         lambda line, there: tool(shlex.split(line, comments=True)[3:]),
     r"PYFLOW_TRACE=t\.json python train\.py.*": traced,
     r"PYFLOW_DUMP=/tmp/graphs python train\.py.*": dumped,
@@ -370,6 +381,11 @@ def check_pytest(words):
         assert word.startswith("-") or (ROOT / word).exists(), word
 
 
+def check_template(words):
+    [name] = [word for word in words if word.startswith(("pyflow.", "jobset."))]
+    assert (ROOT / "pyflow/distributed/launch/templates" / name).is_file()
+
+
 # What is not run: why, and what is looked at instead.
 CHECKED = {
     r"make .*": ("minutes to hours; CI runs demo, test, cuda, compile-all, test-matrix",
@@ -377,6 +393,8 @@ CHECKED = {
     r"(pip|wheel) .*": ("builds and installs; tests/abi/test_plugin_hello.py does it", check_pip),
     r"cd examples/plugin_hello": ("part of the build above",
                                   lambda words: os.stat(ROOT / words[1])),
+    r"(sbatch|kubectl) .*": ("needs Slurm, Kubernetes; tests/distributed/test_launch.py runs what "
+                             "they start as local processes", check_template),
     r"kill -USR1 PID .*": ("needs a stuck process; tests/session/test_stuck.py has one",
                         lambda words: os.stat(ROOT / "tests/session/test_stuck.py")),
     r"python examples/02_without_python/freeze\.py": (

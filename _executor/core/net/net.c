@@ -262,7 +262,7 @@ void pf_net_unref(pf_net *n) {
   pthread_mutex_destroy(&n->lock);
   pthread_cond_destroy(&n->changed), pthread_cond_destroy(&n->led), pthread_cond_destroy(&n->told);
   pf_task_unref(n->task);
-  free(n);
+  free(n->seen), free(n);
 }
 
 static int32_t start_threads(pf_net *n) {

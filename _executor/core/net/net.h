@@ -20,7 +20,7 @@ typedef struct {
   int64_t queue_bytes;          /* tensors that wait to be sent to a peer: who sends more waits */
   int64_t arena_bytes;          /* memory shared with a peer, each way */
   int64_t incoming_bytes;       /* announced tensors under way from a peer */
-  uint64_t epoch;               /* fencing number: peers of a lower one are refused, and refuse us if theirs is higher */
+  uint64_t epoch;               /* this task's fencing number: of a peer's, older ones than were seen of it are refused */
   void (*lost)(void *arg, const char *name, uint64_t incarnation, const pf_error *why);   /* on the thread that tells; may be NULL */
   void *lost_arg;
 } pf_net_options;

@@ -131,6 +131,8 @@ struct pf_net {
   pf_port *ports;
   uint64_t slots;
   int64_t n_greeting;
+  struct pf_seen { char name[128]; uint64_t epoch; } *seen;     /* of each task that greeted, its highest epoch */
+  int32_t n_seen;
   pf_served *served[64];
   /* threads */
   pthread_t threads[2], teller;

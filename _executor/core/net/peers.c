@@ -316,6 +316,29 @@ static int32_t opened(pf_peer *p) {
   return !stays;
 }
 
+/* Epochs are a task's own: one that was replaced stays out, whatever others' are.  0: `epoch` is none of the past; else the one that
+ * was seen of the task.  Of more than MOST_SEEN tasks nothing is remembered. */
+enum { MOST_SEEN = 16384 };
+static uint64_t outdated(pf_net *n, pf_str name, uint64_t epoch) {
+  uint64_t newer = 0;
+  int32_t i = 0;
+  pthread_mutex_lock(&n->lock);
+  while (i < n->n_seen && !pf_str_is(name, n->seen[i].name)) i++;
+  if (i == n->n_seen && i < MOST_SEEN && epoch) {
+    struct pf_seen *grown = i % 64 ? n->seen : realloc(n->seen, (size_t)(i + 64) * sizeof *grown);
+    if (grown) {
+      n->seen = grown;
+      pf_copy_text(grown[i].name, sizeof grown[i].name, name.data, name.len);
+      grown[i].epoch = epoch, n->n_seen++;
+    }
+  } else if (i < n->n_seen) {
+    if (epoch < n->seen[i].epoch) newer = n->seen[i].epoch;
+    else n->seen[i].epoch = epoch;
+  }
+  pthread_mutex_unlock(&n->lock);
+  return newer;
+}
+
 static pf_status greeted(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
   pf_net *n = p->net;
   uint32_t magic = pf_get32(b), version = pf_get32(b);
@@ -328,11 +351,12 @@ static pf_status greeted(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
     return refuse(p, PF_NOT_FOUND, "%.*s was asked for, this is %s", (int)to.len, to.data, n->task->name);
   if (expected != n->incarnation)
     return refuse(p, PF_ABORTED, "%s is not of the incarnation that was asked for: it was started anew", n->task->name);
-  if (h->epoch < n->o.epoch)
-    return refuse(p, PF_ABORTED, "%.*s is of epoch %llu, which is over: here it is %llu", (int)name.len, name.data,
-                  (unsigned long long)h->epoch, (unsigned long long)n->o.epoch);
   if (p->initiated && (!pf_str_is(name, p->name) || incarnation != p->incarnation))
     return refuse(p, PF_ABORTED, "%s was asked for, %.*s of another incarnation answered", p->name, (int)name.len, name.data);
+  uint64_t newer = outdated(n, name, h->epoch);
+  if (newer)
+    return refuse(p, PF_ABORTED, "%.*s is of epoch %llu, which is over: %llu has been here", (int)name.len, name.data,
+                  (unsigned long long)h->epoch, (unsigned long long)newer);
   p->epoch = h->epoch;
   if (!p->initiated) {
     pthread_mutex_lock(&n->lock);

@@ -215,13 +215,20 @@ cdef int32_t h_var_initialized(pf_ctx* ctx, int32_t i) noexcept nogil:
     pf_tensor_unref(t)
     return 1
 
+cdef void know_node(pf_call* c) noexcept nogil:
+    """Not every kind of call is begun with its node: who asks for it says so first."""
+    if c.node == NULL:
+        c.node = c.instr.about
+
 cdef pf_str named(pf_call* c, pf_str name) noexcept nogil:
     if name.len:
         return name
+    know_node(c)
     return c.node.shared_name if c.node.shared_name.len else c.node.name
 
 cdef bint private_to_session(pf_call* c, pf_str name) noexcept nogil:
     """Nobody gave it a name: it has its node's.  (Of those, tables may ask to be shared.)"""
+    know_node(c)
     return (not c.node.shared_name.len and not c.node.name_shared
             and (not name.len or pf_str_eq(name, c.node.name)))
 

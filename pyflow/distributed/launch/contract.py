@@ -82,6 +82,14 @@ class Task:
             return Credentials.load(self.certificates, self.label)
         return Credentials.of_environment(self.label)
 
+    def server(self, config=None, **options):
+        """The tf.train.Server that this task is: its place in the cluster, epoch, lease and
+        security as the contract says. config: a ConfigProto; options: of tf.train.Server."""
+        from pyflow.distributed.server import Server
+        told = {"epoch": self.epoch, "lease": self.lease, "insecure": self.insecure,
+                "credentials": self.credentials()}
+        return Server(self.cluster, self.job, self.index, config=config, **{**told, **options})
+
     def to_json(self):
         """The text of TF_CONFIG."""
         fields = {"epoch": self.epoch, "job": self.job_id, "lease": self.lease,

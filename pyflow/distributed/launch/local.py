@@ -13,6 +13,7 @@ Callers: `python -m pyflow launch`, tests.
     with LocalCluster([sys.executable, "train.py"], {"ps": 1, "worker": 2}, restarts=3) as cluster:
         status = cluster.wait()
 """
+import json
 import os
 import secrets
 import selectors
@@ -21,7 +22,7 @@ import signal
 import tempfile
 import time
 
-from pyflow.distributed.launch import members, processes
+from pyflow.distributed.launch import control, members, processes
 from pyflow.distributed.launch.supervision import Slot, Supervisor, checked_jobs
 
 _POLL = 0.05                    # seconds, where the system cannot say that a process has ended
@@ -47,7 +48,7 @@ class LocalCluster(Supervisor):
         super().__init__(command, jobs, job_id=secrets.token_hex(8), **options)
         self._unix, self._cwd = unix, cwd
         self._replaced = []                         # Processes beside those of the slots
-        self._selector, self._guard, self.folder = None, None, None
+        self._selector, self._guard, self._control, self.folder = None, None, None, None
 
     # ------------------------------------------------------------ calls of any thread
 
@@ -74,6 +75,8 @@ class LocalCluster(Supervisor):
         self._guard.tell(f"={self.folder}")
         with selectors.DefaultSelector() as self._selector:
             self._selector.register(self._calls, selectors.EVENT_READ, self._calls.answer)
+            self._control = control.Control(self.folder, self._answer)
+            self._selector.register(self._control, selectors.EVENT_READ, self._control.serve)
             for job, count in self._wanted.items():
                 self._scale(job, count)
             self._pass_time()
@@ -95,6 +98,8 @@ class LocalCluster(Supervisor):
             process.send(signal.SIGKILL)
         if self._guard is not None:
             self._guard.close()
+        if self._control is not None:
+            self._control.close()
         for slot in self._slots.values():
             if slot.place is not None:
                 slot.place.close()
@@ -175,6 +180,13 @@ class LocalCluster(Supervisor):
                 self._set(slot, "gone")
                 if slot.is_live:
                     slot.process.send(signal.SIGTERM)
+
+    def _answer(self, request):
+        """What control.py's requests do."""
+        for job, count in request.get("scale", {}).items():
+            self._scale(job, checked_jobs({job: count})[job])
+        return {"pid": os.getpid(), "command": self._command,
+                "members": json.loads(self._members().to_json())}
 
     def _reserve(self, job, index):
         """(socket or None, address) for a task."""

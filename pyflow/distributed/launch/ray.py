@@ -154,8 +154,9 @@ class RayCluster(Supervisor):
         Raises tf.errors.ResourceExhaustedError if they find none within `patience` seconds."""
         if not self._ray.is_initialized():
             self._own_head = self._address is None
-            self._ray.init(address=self._address, log_to_driver=False, namespace=NAMESPACE,
-                           **(self._head() if self._own_head else {}))
+            head = self._head() if self._own_head else {}
+            self._ray.init(address=self._address or "local", log_to_driver=False,
+                           namespace=NAMESPACE, **head)
         return super().start()
 
     def _head(self):

@@ -13,6 +13,7 @@ Invariants
 Threads: one of its own runs all of it, beginning with _run; calls from any thread are done by that
 one.  Callers: local.py and ray.py, which say how a process is started and watched.
 """
+import abc
 import dataclasses
 import os
 import signal
@@ -58,7 +59,7 @@ class Slot:
         return self.process is not None and self.process.status is None
 
 
-class Supervisor:
+class Supervisor(abc.ABC):
     """The part of LocalCluster and RayCluster that both have; their documentation has its
     arguments."""
 
@@ -142,13 +143,13 @@ class Supervisor:
 
     # ------------------------------------------------------------ what launchers add
 
+    @abc.abstractmethod
     def _run(self):
         """Starts all tasks, sets _begun, and watches them until all is over."""
-        raise TypeError("a launcher says how")
 
+    @abc.abstractmethod
     def _start(self, slot):
         """Begins a task's next epoch, by _begin and a process."""
-        raise TypeError("a launcher says how")
 
     def _close(self):
         """Leaves nothing behind."""

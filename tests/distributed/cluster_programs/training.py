@@ -5,7 +5,7 @@ import threading
 
 import numpy as np
 
-from cluster_programs import program
+from cluster_programs import program, spec_of
 
 WORKER0, WORKER1 = "/job:worker/task:0", "/job:worker/task:1"
 PS0, PS1 = "/job:ps/task:0", "/job:ps/task:1"
@@ -37,7 +37,8 @@ def saver(tf, x):
         save = tf.train.Saver([a, b, c], sharded=sharded)
         sess.run(tf.variables_initializer([a, b, c]))
         path = save.save(sess, os.path.join(x.folder, f"m{sharded}"), write_meta_graph=False)
-        x.note("files", sorted(os.path.basename(f) for f in glob.glob(path + "*")))
+        x.note("files", sorted(
+            os.path.basename(f).removesuffix(".safetensors") for f in glob.glob(path + "*")))
         sess.run(change)
         save.restore(x.session("worker", 1), path)
         x.note("restored", sess.run([a, b, c]))
@@ -298,3 +299,88 @@ def waiting_takes_no_longer(tf, x):
                                       recovery_wait_secs=1)
     x.error("too long", lambda: manager.wait_for_session(x.target("worker", 1), max_wait_secs=2),
             "Session was not ready after waiting 2 secs")
+
+
+@program
+def supervised_replicas(tf, x):
+    """TensorFlow's mnist_replica.py in small: Supervisor, SyncReplicasOptimizer, its queue runner
+    and tokens, two workers in threads."""
+    steps, found, done = 3, {}, threading.Barrier(2, timeout=60)
+    data = np.float32([[1, 0, 2], [0, 1, 1], [2, 1, 0], [1, 1, 1]])
+
+    def work(task):
+        chief = task == 0
+        with tf.Graph().as_default(), tf.variable_scope(x.name):
+            with tf.device(tf.train.replica_device_setter(
+                    worker_device=f"/job:worker/task:{task}", ps_device="/job:ps/cpu:0",
+                    cluster=tf.train.ClusterSpec(x.cluster.spec))):
+                step = tf.Variable(0, name="step", trainable=False, dtype=tf.int64)
+                w = tf.Variable(tf.zeros([3, 1]), name="w")
+                b = tf.Variable(tf.zeros([1]), name="b")
+                a = tf.placeholder(tf.float32, [None, 3])
+                loss = tf.reduce_mean(tf.square(tf.matmul(a, w) + b - 1.0))
+                optimizer = tf.train.SyncReplicasOptimizer(
+                    tf.train.AdamOptimizer(0.1), replicas_to_aggregate=2, total_num_replicas=2,
+                    name="replicas" + x.name)
+                train = optimizer.minimize(loss, global_step=step)
+            local_init = optimizer.chief_init_op if chief else optimizer.local_step_init_op
+            runner, tokens = optimizer.get_chief_queue_runner(), optimizer.get_init_tokens_op(0)
+            sv = tf.train.Supervisor(
+                is_chief=chief, logdir=x.folder, init_op=tf.global_variables_initializer(),
+                local_init_op=local_init, ready_for_local_init_op=optimizer.ready_for_local_init_op,
+                recovery_wait_secs=0.2, global_step=step, save_model_secs=0, summary_op=None)
+            config = tf.ConfigProto(allow_soft_placement=True, device_filters=[
+                "/job:ps", f"/job:worker/task:{task}"])
+            sess = sv.prepare_or_wait_for_session(x.target("worker", task), config=config)
+            if chief:
+                sess.run(tokens)
+                sv.start_queue_runners(sess, [runner])
+            for _ in range(steps):
+                sess.run(train, {a: data[2 * task:2 * task + 2]})
+                done.wait()
+            if chief:
+                found["step"], found["w"], found["b"] = sess.run([step, w, b])
+                found["loss"] = sess.run(loss, {a: data})
+            done.wait()
+            sv.request_stop()
+            sess.close()
+
+    threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in (0, 1)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(60)
+    x.note("ended", [not t.is_alive() for t in threads])
+    for what in ("step", "w", "b", "loss"):
+        x.note(what, found.get(what))
+
+
+@program(alone=True)
+def chief_recovers(tf, x):
+    """The only ps is killed while a monitored session trains, and comes back empty: the session
+    goes on from the checkpoint."""
+    spec = spec_of(ps=1, worker=1)
+    ps = x.start(spec, "ps", 0)
+    server = tf.train.Server(spec, job_name="worker", task_index=0)
+    with tf.device(tf.train.replica_device_setter(cluster=spec)):
+        step = tf.train.get_or_create_global_step()
+        w = tf.get_variable("w", initializer=0.0)
+        train = tf.group(w.assign_add(1.0), step.assign_add(1))
+        both = [step, w]
+    seen = []
+    with tf.train.MonitoredTrainingSession(
+            master=server.target, checkpoint_dir=x.folder, save_checkpoint_steps=5,
+            save_checkpoint_secs=None, save_summaries_steps=None, save_summaries_secs=None,
+            log_step_count_steps=None, hooks=[tf.train.StopAtStepHook(last_step=20)]) as sess:
+        while not sess.should_stop():
+            sess.run(train)
+            if not sess.should_stop():
+                seen.append([int(v) for v in sess.run_step_fn(
+                    lambda step_context: step_context.session.run(both))])
+            if len(seen) == 12 and ps is not None:
+                ps.kill()
+                ps = None
+                x.start(spec, "ps", 0)
+    x.note("step and sum go together", all(a == b for a, b in seen))
+    x.note("it went back once", sum(b[0] < a[0] for a, b in zip(seen, seen[1:])))
+    x.note("the last", seen[-1])
