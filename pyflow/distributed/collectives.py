@@ -5,8 +5,8 @@
 
 Invariants
 1. All tasks end with equal bits: a sum is computed once, and copied.
-2. A task sends 2 (N - 1) / N of the tensor's bytes in the plain ring, the first and last as many and
-   the others twice the tensor in task order; parts follow each other in a pipeline.
+2. A task sends 2 (N - 1) / N of the tensor's bytes in the plain ring; in task order the first and
+   the last two send it once, the others twice. Parts follow each other in a pipeline.
 3. What a task sends goes into a queue of the next task, by name: a task's steps follow one another,
    so do what they send.
 

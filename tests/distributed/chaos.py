@@ -5,8 +5,8 @@ variables at every step with an undisturbed run's.
     python -P tests/distributed/chaos.py --kills 5          # 5 each of worker, ps and chief
     python -P tests/distributed/chaos.py --kills 0 --pairs 20 --json report.json
 
-Prints a line per kill, then a histogram of what the killed process was doing, how long it was to the
-next step, and how many sessions the survivors of a lost worker made (none).  Exit status 1 if any
+Prints a line per kill, then a histogram of what the killed process was doing, how long it was to
+the next step, and how many sessions the survivors of a lost worker made (none).  Exit status 1 if any
 step's variables differ, or no step came within 60 s of a kill.
 """
 import argparse
@@ -154,8 +154,9 @@ def shown(report):
         times = sorted(k["seconds"] for k in kills if k["seconds"] is not None)
         p99 = times[min(len(times) - 1, int(len(times) * 0.99))] if times else float("nan")
         half = statistics.median(times) if times else float("nan")
+        new = sum(k["new_sessions"] for k in kills)
         lines.append(f"{kind}: {len(kills)} kills; next step after {half:.2f} s (median), {p99:.2f}"
-                     f" s (p99); new sessions of survivors: {sum(k['new_sessions'] for k in kills)}")
+                     f" s (p99); new sessions of survivors: {new}")
         lines += [f"    {phase:10s} {count:4d} {'#' * min(count, 60)}"
                   for phase, count in phases.most_common()]
     lines.append(f"{report['compared']} steps compared with those of an undisturbed run of "
