@@ -22,7 +22,7 @@ class Variable(NamedTuple):
     """One environment variable: how to read it and what it does."""
 
     name: str
-    kind: str       # int, bool, path, or the words allowed: a|b|c
+    kind: str       # int, bool, path, words, or the words allowed: a|b|c
     default: object
     low: int
     high: int
@@ -65,6 +65,9 @@ VARIABLES = {v.name: v for v in (
     Variable("PYFLOW_CERTIFICATES", "path", None, 0, 0,
              "A folder with ca.pem, task.pem and task.key: servers and clients of this process show "
              "these certificates and ask for them; `python -m pyflow cluster make-certificates`."),
+    Variable("PYFLOW_LINKS", "words", None, 0, 0,
+             "Kinds of links between tasks, the best first, as in \"unix,tcp\", or none: what servers "
+             "and clients of this process use beside gRPC; Server(links=) wins over it."),
     Variable("PYFLOW_PLUGIN_PROBE", "bool", True, 0, 0,
              "0: newly installed plugins are not tried in a process of their own before they are "
              "opened in this one."),

@@ -81,6 +81,8 @@ def run_child(path, preload, word):
         address = plugins._open(path, lambda: os.write(say, b"entering\n"))
         os.write(say, b"starting\n")
         _executor.register_plugin(address, "probe")
+        if hasattr(_executor, "register_links"):
+            _executor.register_links(address, lambda problem: None)
     except Exception as e:          # refused: no crash
         print(e, file=sys.stderr, flush=True)
     os.write(say, word.encode())

@@ -65,8 +65,8 @@ class PluginError(Exception):
 
 class Plugin:
     """One plugin as found: `id`, `version`, `origin` (distribution and package), `package` (None
-    if it was named by path), `path`, `description` (plugin.json) and `problem`, None if it is in
-    use."""
+    if it was named by path), `path`, `description` (plugin.json), `links`, the kinds of those it
+    offers, and `problem`, None if it is in use."""
 
     def __init__(self, origin, description=None, path=None, problem=None, package=None):
         self.origin, self.description, self.path, self.problem, self.package = (
@@ -76,6 +76,7 @@ class Plugin:
             problem,
             package,
         )
+        self.links = []
 
     @property
     def id(self):
@@ -193,6 +194,7 @@ def _describe(package):
         for key in ("id", "library"):
             if not isinstance(description.get(key, ""), str):
                 raise TypeError(f"{key} is {description[key]!r}, expected text")
+        _check_offers(description)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise PluginError(
             f"plugin.json of '{package}' is malformed: {type(e).__name__}: {e}"
@@ -206,6 +208,32 @@ def _describe(package):
         from importlib import resources
         path = _files.enter_context(resources.as_file(path))
     return description, os.fspath(path)
+
+
+_KIND = re.compile(r"[a-z][a-z0-9_]{0,14}")
+_PAIR = {"name", "send", "recv", "source", "destination"}
+
+
+def _check_offers(description):
+    """Raises TypeError, ValueError: `links` are kinds, `pairs` name two ops of the plugin's, and which
+    devices they serve."""
+    links, pairs = description.get("links", []), description.get("pairs", [])
+    if not isinstance(links, list) or not all(isinstance(k, str) and _KIND.fullmatch(k)
+                                              for k in links):
+        raise TypeError(f"links is {links!r}, expected a list of kinds, each a-z, 0-9 and _")
+    if not isinstance(pairs, list):
+        raise TypeError(f"pairs is {pairs!r}, expected a list")
+    ops = {row.get("name") for row in _rows(description, "ops") if isinstance(row, dict)}
+    for pair in pairs:
+        if not isinstance(pair, dict) or not {"name", "send", "recv"} <= set(pair) <= _PAIR \
+                or not all(isinstance(text, str) for text in pair.values()):
+            raise TypeError(f"a pair is {pair!r}, expected texts: name, send, recv, and perhaps "
+                            "source and destination")
+        if not _KIND.fullmatch(pair["name"]):
+            raise ValueError(f"a pair's name is {pair['name']!r}, expected a-z, 0-9 and _")
+        for op in (pair["send"], pair["recv"]):
+            if op not in ops:
+                raise ValueError(f"pair '{pair['name']}' names op '{op}', which is not the plugin's")
 
 
 def check_abi(description):
@@ -303,9 +331,23 @@ def _register(plugin):
         raise
     except Exception as e:
         raise PluginError(f"was refused: {e}") from None
-    if problems and not _contributes(plugin, _executor):
+    plugin.links = _register_links(address, plugin.description, problems)
+    if problems and not plugin.links and not _contributes(plugin, _executor):
         raise PluginError("; ".join(problems))
     return problems
+
+
+def _register_links(address, description, problems):
+    """The kinds of the links that the plugin at an address offers; what is wrong is added to
+    `problems`."""
+    from pyflow import _executor
+    if not hasattr(_executor, "register_links"):
+        return []                       # no links at all on this system
+    kinds = _executor.register_links(address, problems.append)
+    lacking = [kind for kind in description.get("links", ()) if kind not in kinds]
+    if lacking and not problems:
+        problems.append(f"plugin.json promises links that the library does not offer: {lacking}")
+    return kinds
 
 
 def _refuse_squatter(id, package, origin):

@@ -25,10 +25,13 @@ cdef extern from "Python.h":
 
 cdef extern from "links.h" nogil:
     ctypedef struct pf_link:
-        uint32_t size
+        uint32_t size, flags
+        const char* kind
     pf_link pf_link_tcp, pf_link_unix
     enum:
         PF_LINK_INSECURE
+        PF_LINK_FAR
+        PF_LINK_SECURE
 
 cdef extern from "net/net.h" nogil:
     ctypedef struct pf_net
@@ -60,6 +63,7 @@ cdef extern from "net/net.h" nogil:
     void pf_net_close(pf_net*) noexcept
     void pf_net_unref(pf_net*) noexcept
     pf_status pf_net_add_link(const pf_link*) noexcept
+    pf_status pf_net_offer_link(const pf_link*, const pf_link**, pf_error*) noexcept
     pf_status pf_net_listen(pf_net*, const char*, const char*, int32_t, char*, int32_t, pf_error*) noexcept
     pf_status pf_net_connect(pf_net*, const char*, uint64_t, const char*, const char*, int32_t, int64_t, pf_error*) noexcept
     pf_status pf_net_disconnect(pf_net*, const char*, const char*) noexcept
@@ -79,6 +83,44 @@ cdef extern from "net/net.h" nogil:
 
 pf_net_add_link(&pf_link_unix)
 pf_net_add_link(&pf_link_tcp)
+
+cdef enum:
+    MAX_OFFERED = 16
+
+cdef dict offered = {"unix": (False, False), "tcp": (True, False)}
+
+def links():
+    """{kind: (it reaches other machines, it encrypts and knows its peers)} of all links there are."""
+    return dict(offered)
+
+def register_links(uintptr_t address, problem):
+    """The kinds of the links that the pf_plugin at `address` offers ("pyflow.link/1"), which can be used from now on.
+    problem(text): called for each that is refused."""
+    cdef const pf_plugin* source = <const pf_plugin*>address
+    cdef pf_plugin p
+    cdef const pf_link* const* theirs
+    cdef const pf_link* own = NULL
+    cdef pf_error err
+    cdef list kinds = []
+    cdef int k = 0
+    memset(&p, 0, sizeof(p))
+    memcpy(&p, source, min(<size_t>source.size, sizeof(p)))
+    if p.extension == NULL:
+        return kinds
+    theirs = <const pf_link* const*>p.extension(b"pyflow.link/1")
+    while theirs != NULL and theirs[k] != NULL:
+        if k == MAX_OFFERED:
+            problem("extension 'pyflow.link/1': its array has no NULL after %d links" % k)
+            break
+        clear_error(&err)
+        if pf_net_offer_link(theirs[k], &own, &err):
+            problem("extension 'pyflow.link/1': " + err.message.decode("utf-8", "replace"))
+        else:
+            kind = own.kind.decode()
+            offered[kind] = ((own.flags & PF_LINK_FAR) != 0, (own.flags & PF_LINK_SECURE) != 0)
+            kinds.append(kind)
+        k += 1
+    return kinds
 
 cdef object nets = weakref.WeakSet()
 

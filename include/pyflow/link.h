@@ -14,7 +14,8 @@
  *
  *   static const pf_link rdma = {.size = sizeof(pf_link), .kind = "rdma", .listen = ..., ...};
  *
- * A plugin offers its links as its extension "pyflow.link/1": an array of pointers that ends with NULL.
+ * A plugin offers its links as its extension "pyflow.link/1": an array of pointers that ends with NULL.  Who runs servers names
+ * them by their kinds, tf.train.Server(links=("rdma",)).  docs/transports.md tells what else is asked of a link.
  */
 #ifndef PYFLOW_LINK_H
 #define PYFLOW_LINK_H
@@ -30,6 +31,8 @@ typedef struct { void *data; int64_t n; } pf_span;
 typedef struct { char *text; int32_t room, pad; } pf_link_problem;  /* where a failure is described; NUL-terminated by the link */
 enum { PF_LINK_INSECURE = 1 };              /* flags of listen and connect: the user agreed to what others on the network may read and write */
 enum { PF_LINK_LOST = -1 };
+enum { PF_LINK_FAR = 1,                     /* flags of a pf_link: its addresses reach other machines */
+       PF_LINK_SECURE = 2 };                /* it encrypts, and each end knows who the other is: no one need agree to anything */
 
 typedef struct pf_link {
   uint32_t size, flags;

@@ -1,13 +1,16 @@
 """Links: connections of a task with others over which steps and tensors go without Python.
 
+    kinds    ours, "unix" and "tcp", and those that plugins offer (pyflow/link.h)
     offers   what a task listens at: "unix MACHINE ADDRESS", "tcp MACHINE ADDRESS"
     connect  to a peer by the best of its offers; one connection per pair of tasks
 
-A link of our own has no encryption: with certificates a task offers none, and all goes over gRPC.
+Links of our own have no encryption: with certificates a task offers only those that say they are
+secure, and the rest goes over gRPC.
 
 Invariants
 1. MACHINE names a machine and the network it sees: an offer of a UNIX socket, or of loopback, is
-   for those of the same machine alone.
+   for those of the same machine alone; so is each of a link that does not say that it reaches
+   others, or that is neither secure nor agreed to with `insecure`.
 2. A peer that cannot be reached by a link is spoken to over gRPC: no link is ever needed.
 
 Threads: any.
@@ -16,9 +19,11 @@ import logging
 import os
 import threading
 
+from pyflow import config as env
+from pyflow import plugins
 from pyflow.session import runtime
 
-KINDS = ("unix", "tcp")
+KINDS = ("unix", "tcp")                 # used where nobody says others, the best first
 CONNECT_SECONDS = 5.0
 LARGEST = 1 << 32                       # bytes of a tensor that is not shared, and of all under way
 _log = logging.getLogger("pyflow")
@@ -36,6 +41,35 @@ def machine():
     return "/".join(parts)
 
 
+def chosen(kinds=None, secure=False):
+    """The kinds that Server(links=kinds), else PYFLOW_LINKS, means; secure: only those that encrypt
+    and know their peers.  Raises ValueError for one that there is not."""
+    if kinds is None:
+        text = env.value("PYFLOW_LINKS")
+        kinds = KINDS if text is None else [k for k in text.replace(",", " ").split() if k != "none"]
+        kinds = [k for k in kinds if text is not None or k in available()]
+    elif isinstance(kinds, str):
+        raise TypeError(f"links must be a list of kinds, such as ('unix', 'tcp'), got {kinds!r}")
+    there = available() if kinds else {}
+    for kind in kinds:
+        if kind not in there:
+            raise ValueError(_unknown(kind, there))
+    return tuple(k for k in dict.fromkeys(kinds) if there[k][1] or not secure)
+
+
+def available():
+    """{kind: (it reaches other machines, it is secure)} of the links of this process."""
+    return getattr(runtime.start(), "links", dict)()
+
+
+def _unknown(kind, there):
+    promised = [p for p in plugins.load_all() if kind in p.description.get("links", ())]
+    why = "".join(f"; plugin {p.origin}, which offers it, is not used: {p.problem}"
+                  for p in promised if p.problem)
+    return (f"there is no link of kind {kind!r}, but {', '.join(map(repr, there)) or 'none'}{why}; "
+            "others come with plugins (docs/transports.md)")
+
+
 def _text(path):
     with open(path, encoding="ascii") as file:
         return file.read().strip()
@@ -44,13 +78,14 @@ def _text(path):
 class Links:
     """The links of a worker.
 
-    kinds: those it offers and uses, of KINDS.  host: where tcp listens; insecure: beyond this
+    kinds: those it offers and uses, as `chosen` returns them.  host: where tcp listens; insecure: beyond this
     machine, too.  lease: seconds of silence after which a peer is lost.  lost(name, incarnation,
     code, message): called when a connection is lost.  listen: False for one that only connects."""
 
-    def __init__(self, worker, kinds, host="127.0.0.1", insecure=False, lease=2.5, epoch=0,
+    def __init__(self, worker, kinds, host="127.0.0.1", insecure=False, lease=2.2, epoch=0,
                  lost=None, listen=True):
         self.kinds, self._insecure, self._machine = tuple(kinds), insecure, machine()
+        self._there = available() if self.kinds else {}
         self.net, self.offers = None, []
         self._lock, self._failed = threading.Lock(), set()
         if not self.kinds:
@@ -59,7 +94,7 @@ class Links:
                                             incoming_bytes=LARGEST)
         for kind in self.kinds if listen else ():
             try:
-                address = self.net.listen(kind, "" if kind == "unix" else f"{host}:0",
+                address = self.net.listen(kind, f"{host}:0" if self._there[kind][0] else "",
                                           insecure=insecure)
             except runtime.executor().StepError as problem:
                 _log.warning("%s offers no %s link: %s", worker.name, kind, problem.message)
@@ -92,8 +127,9 @@ class Links:
         found = []
         for offer in offers:
             kind, where, address = (offer.split(" ", 2) + ["", ""])[:3]
+            far, secure = self._there.get(kind, (False, False))
             here = where == self._machine
-            if kind in self.kinds and (here or kind == "tcp" and self._insecure):
+            if kind in self.kinds and (here or far and (secure or self._insecure)):
                 found.append((kind, address))
         return sorted(found, key=lambda f: self.kinds.index(f[0]))
 

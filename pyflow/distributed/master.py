@@ -19,12 +19,13 @@ import logging
 import os
 import threading
 import time
+import types
 import weakref
 
-from pyflow.distributed import (clocks, look, messages, remote_worker, tensors, tracing, why,
-                                worker_service)
+from pyflow.distributed import (clocks, look, messages, pairs, remote_worker, tensors, tracing,
+                                ways, why, worker_service)
 from pyflow.distributed import worker as worker_lib
-from pyflow.framework import errors, protos
+from pyflow.framework import dtypes, errors, protos
 from pyflow.framework.device import DeviceSpec, parsed
 from pyflow.passes import partition_split, place, wire
 from pyflow.passes.options import Options as Rewrites
@@ -92,8 +93,16 @@ class Place:
 
     def open(self, session, deterministic, partitions, costs, inspect):
         """The session's Opened."""
-        executor, config = runtime.start(), _merged(session._config, self._tasks.own.config)
+        config = _merged(session._config, self._tasks.own.config)
         link = SessionLink(self, self._tasks, config)
+        try:
+            return self._opened(link, session, config, deterministic, partitions, costs, inspect)
+        except BaseException:
+            link.close()
+            raise
+
+    def _opened(self, link, session, config, deterministic, partitions, costs, inspect):
+        executor = runtime.start()
         if hasattr(session, "_lose"):
             link.on_lost = weakref.WeakMethod(session._lose)
         pools = devices_lib.Pools(config, session._threads)
@@ -353,6 +362,7 @@ class Compiler(plans.Compiler):
     def __init__(self, link, graph, pool, config, options, rewrites, costs):
         self.link = link
         self.client = worker_lib.PROCESS            # where the graph's Python functions are
+        self._pairs = pairs.Choice(getattr(config, "send_recv_pairs", ()))
         self._config, self._asked = config, {link.tasks.own.name}
         self._own_devices = link.tasks.own.devices()
         self._remote_devices, self._seen_revision = [], None
@@ -446,8 +456,10 @@ class Compiler(plans.Compiler):
         names = [ret.inputs[0][0].name for ret in graph.rets]
         if tasks <= {own}:
             return self._own_plan(super()._cut_and_compile(graph, work, dump), graph, names)
-        parts = partition_split.split(graph, "task", work.waits, work.incarnation, link_between)
-        compiled, graphs, origins, steps = None, [], {}, []
+        parts = partition_split.split(graph, "task", work.waits, work.incarnation,
+                                      self._pairs.on(self.devices), self._narrow())
+        edges, graphs, origins, steps = ways.edges_of(parts), [], {}, []
+        sizes = {part.name: len(part.graph.nodes) for part in parts}
         for number, part in enumerate(parts):
             if dump:
                 dump(f"part-{number}", part.graph)
@@ -465,7 +477,9 @@ class Compiler(plans.Compiler):
             graphs.append(data)
             origins.update(own_origins)
         self.link.remember(self.graph, origins)
-        whole = ClusterPlan(self.link, steps, names)
+        whole = ClusterPlan(self.link, steps, names, lambda link_of: ways.text(sizes, edges, link_of))
+        if dump:
+            dump("ways", whole.explain())
         return plans.Compiled(whole, self.graph, origins, graphs[0], self.options.get("debug", 0),
                               graphs)
 
@@ -509,21 +523,54 @@ class Compiler(plans.Compiler):
         return data, origins, number, worker
 
     def _routes(self, part):
-        """RouteMessages to the tasks that a partition sends to."""
-        to = sorted({partition_split.partition_name(n.attrs["recv_device"])
-                     for n in part.graph.nodes if n.op == "_net.Send"})
+        """RouteMessages to the tasks that a partition sends to; and, for pairs of plugins, to those
+        that it hears from: they may have to say where they are."""
+        to = set()
+        for node in part.graph.nodes:
+            if "recv_device" in node.attrs and node.op != pairs.NET.recv:
+                to.update(map(partition_split.partition_name,
+                              (node.attrs["send_device"], node.attrs["recv_device"])))
         found = []
-        for task in to:
+        for task in sorted(to - {part.name}):
             status = self.link.worker(task).status()
             found.append(messages.RouteMessage(
                 task=task, incarnation=status.incarnation, link=status.link,
                 address=self.link.tasks.addresses.get(task, "")))
         return found
 
+    def _narrow(self):
+        """None, or a function of two devices of different tasks: floats go as bfloat16 from one to
+        the other, where ConfigProto.graph_options.enable_bfloat16_sendrecv is on: not within one
+        host, and not where a device has no kernel for it."""
+        options = getattr(self._config, "graph_options", None)
+        if not getattr(options, "enable_bfloat16_sendrecv", False):
+            return None
+        at, hosts = {d.name: d for d in self.devices.all}, {}
 
-def link_between(source, destination):
-    """The pair of ops between devices of two tasks."""
-    return "_net.Send", "_Recv"
+        def host(device):
+            task = partition_split.partition_name(device)
+            if task not in hosts:
+                status = self.link.worker(task).status()
+                hosts[task] = status.boot or status.host
+            return hosts[task]
+
+        def narrow(source, destination):
+            return host(source) != host(destination) and all(
+                _casts(at[device], at[device].kernels or self.devices.kernels, attrs)
+                for device, attrs in ((source, _NARROWS), (destination, _WIDENS)))
+        return narrow
+
+
+_NARROWS = {"SrcT": dtypes.float32, "DstT": dtypes.bfloat16}
+_WIDENS = {"SrcT": dtypes.bfloat16, "DstT": dtypes.float32}
+
+
+def _casts(device, table, attrs):
+    """The device has a Cast for these types, as far as is known."""
+    if table is None:
+        return device.kind == "CPU"
+    kinds = table.types(types.SimpleNamespace(op="Cast", attrs=attrs))
+    return bool(kinds and kinds & {device.kind, "*"})
 
 
 def check_edges(graph, foreign):
@@ -560,8 +607,8 @@ class Part:
 class ClusterPlan:
     """Partitions on several tasks that run as one step; what a core Plan is to a session."""
 
-    def __init__(self, link, parts, names=()):
-        self._link, self._parts, self._names = link, parts, names
+    def __init__(self, link, parts, names=(), ways_text=None):
+        self._link, self._parts, self._names, self._ways = link, parts, names, ways_text
         self.n_rets = sum(len(p.rets) for p in parts)
 
     def run(self, feeds=(), timeout_ms=0, trace=None, keep=False, inspect=None):
@@ -593,6 +640,19 @@ class ClusterPlan:
         finally:
             worker.clean(link.number, [number])
         return [values[part.rets.index(k)] for k in range(self.n_rets)]
+
+    def explain(self):
+        """Which parts it has, and how tensors go between them, as text (ways.py)."""
+        if self._ways is None:
+            return "\n".join(p.plan.explain() for p in self._parts)
+        kinds = {}
+        for part in self._parts:
+            if part.worker.local:
+                rows = part.worker.routes.table()
+            else:
+                rows = [(r.task, r.kind, r.address) for r in part.worker.status().route]
+            kinds.update(((part.worker.name, task), kind) for task, kind, _ in rows)
+        return self._ways(lambda source, to: kinds.get((source, to)))
 
     def start(self, feeds=(), timeout_ms=0, trace=None, keep=False):
         """Begins a step; its ClusterStep."""

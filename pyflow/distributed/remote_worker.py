@@ -12,8 +12,9 @@ Invariants
 
 Threads: any.
 """
+import collections
 import itertools
-import queue
+import os
 import threading
 import time
 
@@ -24,6 +25,7 @@ from pyflow.session import runtime
 
 STATUS_SECONDS = 10.0                   # for a server that listens to answer
 OFFSET_SECONDS = 30.0                   # clocks drift: then their offset is measured anew
+OUTGOING = 64 << 20                     # bytes of tensors that wait to be sent to one peer
 START_SECONDS = 30.0                    # for one to be there at all, its process just started
 
 
@@ -64,6 +66,48 @@ class Channels:
             channel.close()
 
 
+class Outgoing:
+    """Messages that wait to be sent: an iterator for grpc, which takes one when the one before is
+    on its way.  Of tensors at most OUTGOING bytes, and one of each thread that sends, wait."""
+
+    def __init__(self):
+        self._queue, self._cond = collections.deque(), threading.Condition()
+        self._bytes, self._over = 0, False
+
+    def put(self, message, size=0, wanted=lambda: True):
+        """Adds a message.  size: its bytes, if it is to wait until there is room, as long as
+        wanted()."""
+        with self._cond:
+            while size and self._bytes > OUTGOING and not self._over and wanted():
+                self._cond.wait(0.1)
+            if not self._over:
+                self._queue.append((message, size))
+                self._bytes += size
+                self._cond.notify_all()
+
+    def close(self):
+        """Nothing more is sent; who waits goes on."""
+        with self._cond:
+            self._over = True
+            self._queue.clear()
+            self._bytes = 0
+            self._cond.notify_all()
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        with self._cond:
+            while not self._queue and not self._over:
+                self._cond.wait()
+            if self._over:
+                raise StopIteration
+            message, size = self._queue.popleft()
+            self._bytes -= size
+            self._cond.notify_all()
+            return message
+
+
 class Stream:
     """A Connect stream to a worker, kept open.
 
@@ -71,26 +115,31 @@ class Stream:
 
     def __init__(self, channel, task, address, me, expected=0):
         self.task, self.address = task, address
-        self._requests, self._lock = queue.SimpleQueue(), threading.Lock()
+        self._requests, self._lock = Outgoing(), threading.Lock()
         self._waiting, self._numbers = {}, itertools.count(1)
-        self.broken = None              # the StepError that ended it
+        self.broken = None              # the ErrorMessage that ended it
         stub = rpc.Stub(channel, "WorkerService", services.WORKER)
-        hello = messages.HelloMessage(task=me[0], incarnation=me[1], expected=expected)
+        hello = messages.HelloMessage(task=me[0], incarnation=me[1], expected=expected,
+                                      epoch=me[2])
         self._requests.put(messages.ConnectMessage(hello=hello))
-        self._call = stub.Connect(iter(self._requests.get, None))
+        self._call = stub.Connect(self._requests)
         threading.Thread(target=self._read, name="pyflow-stream", daemon=True).start()
 
-    def send(self, message, ran=None):
+    def send(self, message, ran=None, size=0, wanted=lambda: True):
         """Sends a ConnectMessage; ran(RunGraphResponse) when its answer is there, or the stream
-        broke.  Its number.  Raises StepError on a broken stream."""
+        broke.  size, wanted: as of Outgoing.put.  Its number.  Raises StepError on a broken
+        stream."""
         number = 0
+        if size:
+            self._requests.put(message, size, wanted)
         with self._lock:
             if self.broken is not None:
-                raise self.broken
+                raise rpc.of_message(self.broken, runtime.executor().StepError)
             if ran is not None:
                 number = message.number = next(self._numbers)
                 self._waiting[number] = ran
-            self._requests.put(message)
+            if not size:
+                self._requests.put(message)
         return number
 
     def _read(self):
@@ -124,9 +173,9 @@ class Stream:
     def _break(self, message):
         with self._lock:
             if self.broken is None:
-                self.broken = rpc.of_message(message, runtime.executor().StepError)
+                self.broken = message
             waiting, self._waiting = self._waiting, {}
-            self._requests.put(None)
+        self._requests.close()
         self._call.cancel()
         for ran in waiting.values():
             ran(messages.RunGraphResponse(error=message))
@@ -167,6 +216,11 @@ class Running:
         return [as_result(value) for value in values]
 
 
+def new_call():
+    """A number for a call, by which it is known if it comes twice."""
+    return int.from_bytes(os.urandom(8), "little") | 1
+
+
 def as_result(value):
     """As a step of this process gives it: an array of its own, a NumPy scalar, or bytes."""
     if isinstance(value, bytes):
@@ -175,7 +229,7 @@ def as_result(value):
 
 
 class RemoteWorker:
-    """A task behind an address.  channels: a Channels; me: (task, incarnation) of the master's;
+    """A task behind an address.  channels: a Channels; me: (task, incarnation, epoch) of the master's;
     links: the Links of the master's task, or None."""
 
     local = False
@@ -263,7 +317,8 @@ class RemoteWorker:
         self.status(patience)
         self._call("CreateWorkerSession", messages.SessionRequest(
             session=number, isolate=isolate, master=master or self._me[0], lease=lease,
-            incarnation=self.incarnation), patience, wait_for_ready=True)
+            incarnation=self.incarnation, master_incarnation=self._me[1], epoch=self._me[2]),
+            patience, wait_for_ready=True)
         self._join()
 
     def _join(self):
@@ -285,7 +340,7 @@ class RemoteWorker:
         """As Worker.register.  routes: RouteMessages to the tasks that the partition sends to."""
         request = messages.RegisterGraphRequest(
             session=number, incarnation=self.incarnation, deterministic=deterministic, op=ops,
-            route=routes)
+            route=routes, call=new_call())
         reply = self._call("RegisterGraph", _graph_chunks(request, data, consts), 600.0)
         consts.clear()
         return reply.graph
@@ -300,8 +355,10 @@ class RemoteWorker:
         return self._call("WorkerState", request)
 
     def reset(self, containers):
-        """As Worker.reset."""
-        self._call("CleanupAll", messages.ResetRequest(container=containers))
+        """As Worker.reset, of the server that is there now."""
+        found = self.status(fresh=True)
+        self._call("CleanupAll", messages.ResetRequest(
+            container=containers, incarnation=found.incarnation, call=new_call()))
 
     # ------------------------------------------------------------ steps
 

@@ -6,16 +6,21 @@
 
 Invariants
 1. A route means one incarnation of a peer; `ensure` with another one replaces it.
-2. A way that broke is opened again by the next `ensure`; until then sending over it is UNAVAILABLE.
+2. Who sends more than the peer takes waits, as long as its step goes on: at most
+   remote_worker.OUTGOING bytes, and one tensor of each thread that sends, are on the way to a peer.
+3. A way that broke is opened again by the next `ensure`, over gRPC by whoever sends next; sending
+   over one that is broken is UNAVAILABLE.
 
 Threads: any.
 """
 import threading
+import time
 
 from pyflow.distributed import messages, remote_worker, tensors
 from pyflow.framework import errors
 from pyflow.session import runtime
 
+AGAIN = 0.2
 _here_lock = threading.Lock()
 _here = {}                              # (task, incarnation): Worker, the servers of this process
 
@@ -121,10 +126,13 @@ class _Pushed:
     kind = "grpc"
 
     def __init__(self, worker, task, incarnation, address, channels):
-        self.incarnation, self.address = incarnation, address
+        self.incarnation, self.address, self._task = incarnation, address, worker.task
+        self._lock, self._opened = threading.Lock(), 0.0
+        me = worker.name, worker.incarnation, worker.epoch
+        self._open = lambda: remote_worker.Stream(channels.get(address), task, address, me,
+                                                  incarnation)
+        self._stream = self._open()
         worker.task.route(task, self._push)
-        self._stream = remote_worker.Stream(channels.get(address), task, address,
-                                            (worker.name, worker.incarnation), incarnation)
 
     @property
     def broken(self):
@@ -137,8 +145,19 @@ class _Pushed:
                 tensor = tensors.encode(value, value.type)
             except errors.OpError as wrong:
                 raise runtime.executor().StepError(wrong.error_code, wrong.message) from None
-        self._stream.send(messages.ConnectMessage(put=messages.TensorPut(
-            session=session, step=step, key=key, tensor=tensor, incarnation=self.incarnation)))
+        put = messages.TensorPut(session=session, step=step, key=key, tensor=tensor,
+                                 incarnation=self.incarnation)
+        self._there().send(messages.ConnectMessage(put=put), size=put.ByteSize(),
+                          wanted=lambda: not self._task.failed(session, step))
+
+    def _there(self):
+        """The stream; a new one where it broke, at most one in AGAIN seconds."""
+        with self._lock:
+            broken, now = self._stream.broken, time.monotonic()
+            if broken is not None and broken.code == errors.UNAVAILABLE \
+                    and now - self._opened > AGAIN:
+                self._stream, self._opened = self._open(), now
+            return self._stream
 
     def close(self):
         self._stream.close()

@@ -47,11 +47,12 @@ class Server:
         security.Credentials, or the folder they are in: mutual TLS with every peer.
     lease: seconds after which the steps and sessions of a client or master that is not heard of any
         more are ended.  epoch: the fencing number of this start of the task.
-    links: which links of our own it uses beside gRPC, of "unix" and "tcp"; default both, or none
-        with certificates, since links do not encrypt.
+    links: which links it uses beside gRPC, the best first: "unix", "tcp", and the kinds that plugins
+        offer; default: what PYFLOW_LINKS says, else unix and tcp.  With certificates those that do
+        not encrypt, which are ours, are left out.
 
-    Raises TypeError and ValueError for arguments that say no task, InternalError and
-    InvalidArgumentError for a job and a task that the cluster lacks, UnknownError if
+    Raises TypeError and ValueError for arguments that say no task, and for links that there are not,
+    InternalError and InvalidArgumentError for a job and a task that the cluster lacks, UnknownError if
     the port cannot be bound, PermissionDeniedError for an address beyond loopback.
     """
 
@@ -71,9 +72,8 @@ class Server:
             credentials = security.Credentials.load(credentials)
         elif credentials is None:
             credentials = security.Credentials.of_environment()
-        kinds = links_lib.KINDS if links is None else tuple(links)
-        self._kinds = () if credentials is not None else kinds
-        self._insecure = insecure
+        self._kinds = links_lib.chosen(links, secure=credentials is not None)
+        self._insecure, self._epoch = insecure, epoch
         self._channels = remote_worker.Channels(credentials)
         addresses = _addresses(self._server_def.cluster)
         tasks = master.Tasks(self._worker, addresses, self._connect)
@@ -228,8 +228,8 @@ class Server:
         if here is not None:
             return here
         return remote_worker.RemoteWorker(task, address, self._channels,
-                                          (self._worker.name, self._worker.incarnation),
-                                          self._worker.links)
+                                          (self._worker.name, self._worker.incarnation,
+                                           self._worker.epoch), self._worker.links)
 
     # ------------------------------------------------------------ what it is
 

@@ -78,7 +78,7 @@ ConfigProto: 1 device_count <string,int32>; 2 intra_op_parallelism_threads int32
     12 session_inter_op_thread_pool *ThreadPoolOptionProto; 13 rpc_options RPCOptions; 14
     cluster_def ClusterDef; 15 isolate_session_state bool; 16 experimental
     ConfigProto.Experimental; 17 share_cluster_devices_in_session bool; 18
-    pluggable_device_options GPUOptions
+    pluggable_device_options GPUOptions; 7001 send_recv_pairs *string
 ConfigProto.Experimental: 1 collective_group_leader string; 3 executor_type string; 4
     recv_buf_max_chunk int32; 5 use_numa_affinity bool; 6
     collective_deterministic_sequential_execution bool; 7 collective_nccl bool; 8

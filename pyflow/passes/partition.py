@@ -41,8 +41,8 @@ def transport(source, destination):
     return _transports.get((source, destination), ("_Send", "_Recv"))
 
 
-def within_task(source, destination):
-    """(send op, receive op) for an edge between two devices, full names, of one task."""
+def within_task(source, destination, dtype=None):
+    """(send op, receive op) for an edge of a type between two devices, full names, of one task."""
     return transport(_kind(source), _kind(destination))
 
 
@@ -98,13 +98,13 @@ def pair(source, index, destination, number, stem="", incarnation=no_task, link=
     """(send node, receive node) that carry an output to the device `destination`.
 
     number: distinguishes the pairs of one step; stem: pairs of different passes; incarnation: as
-    for `cut`; link: function of the two devices, the pair's ops.
+    for `cut`; link: function of the two devices and the type: the pair's ops.
     """
     dtype = source.types[index].base_dtype
     attrs = {"tensor_name": f"{stem}edge_{number}_{source.name}:{index}",
              "send_device": source.device, "send_device_incarnation": incarnation(source.device),
              "recv_device": destination, "client_terminated": False}
-    send_op, recv_op = link(source.device, destination)
+    send_op, recv_op = link(source.device, destination, dtype)
     send = Node(
         f"{source.name}/_{stem}send_{number}",
         send_op,
@@ -123,6 +123,14 @@ def pair(source, index, destination, number, stem="", incarnation=no_task, link=
         shapes=[source.shapes[index]] if source.shapes else None,
     )
     return send, recv
+
+
+def cast(source, index, to, device, name):
+    """A Cast of an output to the type `to`, on a device."""
+    return Node(name, "Cast", [(source, index)],
+                attrs={"SrcT": source.types[index].base_dtype, "DstT": to, "Truncate": False},
+                device=device, types=(to,), origin=source.origin,
+                shapes=[source.shapes[index]] if source.shapes else None)
 
 
 def _kind(device):

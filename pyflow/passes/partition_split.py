@@ -24,6 +24,10 @@ Invariants
     5. No partition runs ahead of the others by more than a loop's parallel_iterations on each side:
        in every loop each partition's iterations are felt in the LoopCond's.
 
+6. Where `narrow` says so, floats travel as bfloat16: the nearest to each, off by 2^-8 of it at most
+   (what is beyond 3.39e38 becomes infinite; numbers below 2^-126 are off by 2^-134).  Values that
+   are fed or fetched are no edges, and stay as they are.
+
 Threads: pure functions; nodes of the given graph are changed.
 
     for part in split(graph, "device"):
@@ -55,14 +59,15 @@ class Part:
 
 
 def split(graph, by="device", delays=None, incarnation=partition.no_task,
-          link=partition.within_task):
+          link=partition.within_task, narrow=None):
     """[Part] of a placed graph; the first holds the first node.
 
     by: "device", one partition per device; "task", one per task, its devices joined by
         `partition.cut`.
     delays: {(node, output index, partition): node that the Recv waits for}, from partition_delay.
     incarnation: function of a sending device, of its task's, which edges carry.
-    link: function of two devices in different partitions -> (send op, receive op).
+    link: function of two devices in different partitions, and a type -> (send op, receive op).
+    narrow: None, or a function of two such devices: whether floats travel as bfloat16.
     Raises InvalidArgumentError for a loop without a LoopCond that would have to be split.
     """
     if by not in BY:
@@ -70,7 +75,7 @@ def split(graph, by="device", delays=None, incarnation=partition.no_task,
     name_of = partition_name if by == "task" else str
     if len({name_of(n.device) for n in graph.nodes}) < 2:
         return [_single(graph, name_of)]
-    parts = _Splitter(graph, name_of, delays or {}, incarnation, link).parts()
+    parts = _Splitter(graph, name_of, delays or {}, incarnation, link, narrow).parts()
     if by == "task":
         for part in parts:
             part.graph = partition.cut(part.graph, incarnation=incarnation)
@@ -91,9 +96,10 @@ def _single(graph, name_of):
 class _Splitter:
     """The state of one split.  `extra` collects new nodes: {node: those that come right after}."""
 
-    def __init__(self, graph, name_of, delays, incarnation, link):
+    def __init__(self, graph, name_of, delays, incarnation, link, narrow):
         self.graph, self.name_of, self.delays = graph, name_of, delays
-        self.incarnation, self.link = incarnation, link
+        self.incarnation, self.link, self.narrow = incarnation, link, narrow
+        self.widened, self.readers = {}, {}     # of a Recv: the Cast after it; who reads the source
         self.reads = Reads(graph)
         self.nodes = partition_routing.settle(list(graph.nodes), name_of, self.reads)
         self.before, self.after, self.pairs, self.loops = {}, {}, {}, {}
@@ -246,13 +252,14 @@ class _Splitter:
         name, frame = self.part_of(reader), frame or self.frames.of_output(source)
         trigger, key = self._trigger(frame, name), (source, index, name)    # a loop makes pairs too
         if partition.reads_late(source, index, reader, self.reads):
-            return self._read_late(source, index, reader, trigger), 0
+            recv = self._read_late(source, index, reader, trigger)
+            return self.widened.get(recv, recv), 0
         if key not in self.pairs:
             self.pairs[key] = self._pair(source, index, reader, trigger, source)
             late = self.delays.get(key)
             if late is not None and frame.is_root:
                 self.pairs[key].controls.append(late)
-        return self.pairs[key], 0
+        return self.widened.get(self.pairs[key], self.pairs[key]), 0
 
     def _read_late(self, source, index, reader, trigger):
         """The Recv of a variable's value as it is after all else that the reader waits for."""
@@ -261,7 +268,7 @@ class _Splitter:
             waits = [self._signal(c, source) if self.crosses(c, source) else c
                      for c in waits_of(source, reader)]
             self.pairs[key] = self._pair(source, index, reader, trigger, source)
-            self.after[source][-1].controls.extend(waits)
+            self.readers[self.pairs[key]].controls.extend(waits)
         return self.pairs[key]
 
     def _signal(self, source, reader):
@@ -279,13 +286,30 @@ class _Splitter:
         return self.pairs[key]
 
     def _pair(self, source, index, reader, trigger, after):
-        send, recv = partition.pair(source, index, reader.device, len(self.pairs), "part_",
-                                    self.incarnation, self.link)
-        self._insert(after, self.after, send)
+        number = len(self.pairs)
+        sent = self._narrowed(source, index, reader, number)
+        output = (source, index) if sent is None else (sent, 0)
+        send, recv = partition.pair(*output, reader.device, number, "part_", self.incarnation,
+                                    self.link)
+        self._insert(after, self.after, *filter(None, [sent, send]))
+        self.readers[recv] = sent or send
         if trigger is not None:
             recv.controls.append(trigger)
         self._insert(reader, self.before, recv)
+        if sent is not None:
+            self.widened[recv] = partition.cast(recv, 0, dtypes.float32, reader.device,
+                                                f"{source.name}/_part_widen_{number}")
+            self._insert(reader, self.before, self.widened[recv])
         return recv
+
+    def _narrowed(self, source, index, reader, number):
+        """The Cast whose result is sent in place of an output; None: that is sent as it is."""
+        if self.narrow is None or source.types[index].base_dtype != dtypes.float32 \
+                or source.shapes and source.shapes[index] == _EMPTY \
+                or not self.narrow(source.device, reader.device):
+            return None
+        return partition.cast(source, index, dtypes.bfloat16, source.device,
+                              f"{source.name}/_part_narrow_{number}")
 
     @staticmethod
     def _constant(name, value, shape, device, origin, controls):

@@ -188,7 +188,7 @@ _dumped = 0
 
 
 def dumper():
-    """A function (pass name, graph) that writes to the folder PYFLOW_DUMP, or None when that is not
+    """A function (pass name, graph, or text about it) that writes to the folder PYFLOW_DUMP, or None when that is not
     set.
 
     Files: plan-000/01-built.txt, plan-000/02-pruned.txt, ...: one folder per plan, in the order of
@@ -206,5 +206,5 @@ def dumper():
         nonlocal step
         step += 1
         with open(os.path.join(folder, f"{step:02}-{name}.txt"), "w", encoding="utf-8") as f:
-            f.write(text(graph))
+            f.write(graph if isinstance(graph, str) else text(graph))
     return dump

@@ -29,6 +29,7 @@ pf_net *pf_net_new(pf_task *task, const pf_net_options *o, pf_error *err);
 void pf_net_close(pf_net *n);               /* peers hear BYE; threads end; idempotent; not from a thread of the net's own */
 void pf_net_unref(pf_net *n);
 pf_status pf_net_add_link(const pf_link *link);                             /* of the process; kept for ever */
+pf_status pf_net_offer_link(const pf_link *theirs, const pf_link **out, pf_error *err);     /* a plugin's, checked (offered.c) */
 const pf_link *pf_net_link(const char *kind);                               /* NULL */
 pf_status pf_net_listen(pf_net *n, const char *kind, const char *address, int32_t flags, char *bound, int32_t room, pf_error *err);
 /* Returns once the peer has answered.  PF_OK at once where it is connected already. */

@@ -139,6 +139,6 @@ static void release(pf_link_conn *c) {
   free(c);
 }
 
-const pf_link pf_link_tcp = {.size = sizeof(pf_link), .kind = "tcp", .listen = tcp_listen, .port_descriptor = port_descriptor,
+const pf_link pf_link_tcp = {.size = sizeof(pf_link), .flags = PF_LINK_FAR, .kind = "tcp", .listen = tcp_listen, .port_descriptor = port_descriptor,
   .accept = tcp_accept, .unlisten = unlisten, .connect = tcp_connect, .descriptor = descriptor, .post = post, .receive = receive,
   .close = tcp_close, .release = release};

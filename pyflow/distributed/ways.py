@@ -1,0 +1,77 @@
+"""Ways: how the tensors of a plan go from task to task, for people.
+
+    pyflow.distributed.ways.explain(session, fetches)
+
+    2 parts: /job:ps/task:0 (4 nodes), /job:worker/task:0 (7 nodes)
+    /job:ps/task:0 -> /job:worker/task:0: 1 tensor by _net.Send and _Recv over unix
+        w/read:0 float
+
+PYFLOW_DUMP writes the same beside a plan's parts, as `ways.txt`.
+
+Invariants
+1. The link is the one that the sending task has to the other now; a pair of a plugin's has a way of
+   its own, and no link is named.
+
+Threads: any; the tasks are asked over gRPC.
+"""
+import collections
+
+from pyflow.distributed import look, pairs
+from pyflow.framework import dtypes
+from pyflow.passes.partition_split import partition_name
+
+Edge = collections.namedtuple("Edge", "source destination send recv tensor dtype narrowed")
+Edge.__doc__ = """A tensor that goes from a task to another: the pair's ops; narrowed: as bfloat16."""
+LISTED = 5                              # tensors of one pair of tasks
+
+
+def edges_of(parts):
+    """[Edge] of the partitions of a graph (partition_split.Part)."""
+    found, recvs = [], {}
+    for part in parts:
+        for node in part.graph.nodes:
+            if "recv_device" in node.attrs and node.types:
+                recvs[node.attrs["tensor_name"]] = node.op
+    for part in parts:
+        for node in part.graph.nodes:
+            if "recv_device" not in node.attrs or node.types:
+                continue
+            to = partition_name(node.attrs["recv_device"])
+            if to == part.name:
+                continue
+            (source, index), = node.inputs
+            narrowed = "/_part_narrow_" in source.name
+            if narrowed:
+                (source, index), = source.inputs
+            dtype = dtypes.float32 if narrowed else node.attrs["T"]
+            found.append(Edge(part.name, to, node.op, recvs.get(node.attrs["tensor_name"], "?"),
+                              f"{source.name}:{index}", dtype.name, narrowed))
+    return found
+
+
+def text(sizes, edges, link_of):
+    """Lines.  sizes: {task: nodes of its part}; link_of: function(task, task) -> kind or None."""
+    tasks = ", ".join(f"{look.short(t)} ({n} nodes)" for t, n in sizes.items())
+    lines, groups = [f"{len(sizes)} part{'s' * (len(sizes) != 1)}: {tasks}"], {}
+    for edge in edges:
+        groups.setdefault(edge[:4], []).append(edge)
+    for (source, destination, send, recv), among in sorted(groups.items()):
+        over = ""
+        if send == pairs.NET.send:
+            over = f" over {link_of(source, destination) or 'no link yet'}"
+        narrowed = sum(e.narrowed for e in among)
+        few = f", {narrowed} of them as bfloat16" if narrowed else ""
+        lines.append(f"{look.short(source)} -> {look.short(destination)}: {len(among)} "
+                     f"tensor{'s' * (len(among) != 1)} by {send} and {recv}{over}{few}")
+        lines += [f"    {e.tensor} {e.dtype}{' as bfloat16' * e.narrowed}" for e in among[:LISTED]]
+        if len(among) > LISTED:
+            lines.append(f"    ... and {len(among) - LISTED} more")
+    return "\n".join(lines) + "\n"
+
+
+def explain(session, fetches, feed_dict=None):
+    """How the tensors of the plan for these fetches and feeds go from task to task, as text.  The
+    plan is compiled if it is not there; nothing runs."""
+    step, _ = session._step_for(fetches, feed_dict or {})
+    ways = getattr(step.compiled, "ways", None) or getattr(step.compiled.plan, "explain", None)
+    return ways()
