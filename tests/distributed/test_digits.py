@@ -38,7 +38,7 @@ def test_one_command_trains_on_two_workers_and_goes_on_from_its_folder(tmp_path)
     assert ends(lines)[0] > 0.6 and first_step(lines) < 200
     again = one_command("--folder", str(tmp_path), "--asynchronous", "--steps", "300")
     assert ends(again)[0] > 0.6 and first_step(again) >= 200
-    assert "[worker-0] step 300: test accuracy" in "\n".join(again)
+    assert re.search(r"step 30[0-2]: test accuracy", "\n".join(again))     # two workers end it
 
 
 @pytest.mark.long
