@@ -64,7 +64,7 @@ class _Way:
     def _queue(self, task, what, part):
         with ops.device(self._devices[task]):
             return queues.FIFOQueue(-1, self._dtype, shapes=[[self.sizes[part]]],
-                                    shared_name=f"all_reduce/{self._name}/{what}/{part}/{task}",
+                                    shared_name=f"all_reduce/{self._name}/{what}/{part}",
                                     name=f"{what}_{part}")
 
     def send(self, what, part, value):
