@@ -173,6 +173,14 @@ cdef class Task:
             pf_error_set(&why, st, b"%s", b"the step is over" if st == PF_NOT_FOUND else b"too many steps have not begun")
             raise_error(&why)
 
+    def failed(self, session, step):
+        """The step has failed or was cancelled here, or is over."""
+        cdef pf_step_key key = key_of(session, step)
+        cdef int32_t yes
+        with nogil:
+            yes = pf_task_over(self.t, key)
+        return yes != 0
+
     def clean(self, session, step=None):
         """The step, or every step of the session, is over everywhere."""
         cdef pf_step_key key = key_of(session, 0 if step is None else step)

@@ -55,7 +55,8 @@ class Place:
 
     def reset(self, containers):
         """As master.Place.reset."""
-        self.call("Reset", messages.ResetRequest(container=containers), PATIENCE, True)
+        self.call("Reset", messages.ResetRequest(
+            container=containers, call=remote_worker.new_call()), PATIENCE, True)
 
     def call(self, call, request, timeout=None, wait=False):
         """A call of MasterService.  Raises StepError."""
@@ -81,7 +82,7 @@ class Link:
             graph_def=graph.as_graph_def().SerializeToString(),
             config=config.SerializeToString() if config is not None else b"",
             origin=saved_origins.items_of(graph.get_operations()), deterministic=deterministic,
-            lease=LEASE, threads=threads, process=worker.PROCESS)
+            lease=LEASE, threads=threads, process=worker.PROCESS, call=remote_worker.new_call())
         patience = timeout_ms / 1000 if timeout_ms else PATIENCE
         try:
             self.handle = place.call("CreateSession", request, patience, wait=True).session
@@ -189,7 +190,7 @@ class Compiler:
         """A Compiled.  Raises tf.errors exceptions."""
         request = messages.MakeCallableRequest(
             feed=[t.name for t in feeds], fetch=[t.name for t in tensors_],
-            target=[op.name for op in targets_])
+            target=[op.name for op in targets_], call=remote_worker.new_call())
         for tensor, reads in (joined or {}).items():
             request.joined.add(tensor=tensor.name, reads=reads.name)
         try:
@@ -262,7 +263,7 @@ class Compiled:
         if self._linked and trace is None and not timeout_ms:
             return self._run_linked(args, timeout_ms)
         request = messages.RunCallableRequest(
-            callable=self._number, timeout_ms=timeout_ms, trace=3 if trace is not None else 0,
+            call=remote_worker.new_call(), callable=self._number, timeout_ms=timeout_ms, trace=3 if trace is not None else 0,
             feed=[tensors.encode(a, t) for a, t in zip(args, self._types)])
         reply = self._link.call("RunCallable", request,
                                 timeout_ms / 1000 + 2.0 if timeout_ms else None)
@@ -294,7 +295,7 @@ class Compiled:
         """As ClusterPlan.explain: the server says."""
         request = messages.MakeCallableRequest()
         request.CopyFrom(self._request)
-        request.explain = True
+        request.explain, request.call = True, remote_worker.new_call()
         try:
             reply = self._link.call("MakeCallable", request)
         except runtime.executor().StepError as failure:
@@ -340,7 +341,7 @@ class PartialRun:
             link.sync()
             self._handle = link.call("PartialRunSetup", messages.PartialRunSetupRequest(
                 feed=[f.tensor.name for f in feeds], fetch=[t.name for t in mapper.tensors],
-                target=[op.name for op in mapper.targets])).handle
+                target=[op.name for op in mapper.targets], call=remote_worker.new_call())).handle
         except runtime.executor().StepError as failure:
             raise explain(failure, link.graph) from None
 
@@ -349,7 +350,8 @@ class PartialRun:
         feeds = {f.tensor: f for f in self._feeds}
         request = messages.PartialRunRequest(
             handle=self._handle, fetch=[t.name for t in mapper.tensors],
-            target=[op.name for op in mapper.targets], timeout_ms=timeout_ms)
+            target=[op.name for op in mapper.targets], timeout_ms=timeout_ms,
+            call=remote_worker.new_call())
         for tensor, value in pairs:
             feed = feeds.get(tensor)
             if feed is None:

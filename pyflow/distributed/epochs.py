@@ -78,6 +78,9 @@ class Fences:
         self._newest = {}           # task -> Fence
         self._gone = {}             # task -> {incarnation of epoch 0: None}, oldest first
 
+    def __len__(self):
+        return len(self._newest)
+
     def admit(self, task, fence):
         """True if `fence` is newer than what was known of `task`, whose state must then be dropped;
         False if it is the one known. Raises StaleEpochError for what was replaced."""

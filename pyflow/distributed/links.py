@@ -82,7 +82,7 @@ class Links:
     machine, too.  lease: seconds of silence after which a peer is lost.  lost(name, incarnation,
     code, message): called when a connection is lost.  listen: False for one that only connects."""
 
-    def __init__(self, worker, kinds, host="127.0.0.1", insecure=False, lease=2.5, epoch=0,
+    def __init__(self, worker, kinds, host="127.0.0.1", insecure=False, lease=2.2, epoch=0,
                  lost=None, listen=True):
         self.kinds, self._insecure, self._machine = tuple(kinds), insecure, machine()
         self._there = available() if self.kinds else {}

@@ -7,17 +7,20 @@
 
 Invariants
 1. A client that is not heard of for its lease loses its sessions; a call that its client gave up is
-   cancelled.
-2. Errors name the client's operations; what a pass made stands for the operation it serves.
+   cancelled.  A call under way is heard of: who is gone ends it.
+2. What was delivered twice is done once (once.py), by the number that the client gave the call.
+3. Errors name the client's operations; what a pass made stands for the operation it serves.
 
 Threads: gRPC's; `_lock` guards the table of sessions, a session's own lock its compiling.
 """
+import contextlib
 import itertools
 import threading
 import time
 import types
 
-from pyflow.distributed import master, messages, rpc, tensors, tracing
+from pyflow.distributed import master, messages, once, rpc, tensors, tracing
+from pyflow.distributed import worker as worker_lib
 from pyflow.framework import errors, graph_io, protos
 from pyflow.framework import graph as graph_lib
 from pyflow.session import fetches, feeds, partial_run, partial_stages, runtime
@@ -33,12 +36,15 @@ class MasterService:
     def __init__(self, place, worker):
         self._place, self._worker = place, worker
         self._lock, self._sessions = threading.Lock(), {}
-        self._numbers = itertools.count(1)
+        self._numbers, self._once = itertools.count(1), once.Once()
 
     # ------------------------------------------------------------ sessions
 
     def CreateSession(self, request, context):
-        config = protos.ConfigProto.FromString(request.config)
+        return self._once.run(_key(request), lambda: self._create(request))
+
+    def _create(self, request):
+        config = rpc.parsed(protos.ConfigProto, request.config)
         found = _Session(self._place, request, config)
         handle = f"{found.link.number:016x}"
         with self._lock:
@@ -89,8 +95,10 @@ class MasterService:
         return reply
 
     def Reset(self, request, context):
-        self._place.reset(list(request.container))
-        return messages.Empty()
+        def reset():
+            self._place.reset(list(request.container))
+            return messages.Empty()
+        return self._once.run(_key(request), reset)
 
     def _session(self, request):
         with self._lock:
@@ -107,7 +115,7 @@ class MasterService:
         now = time.monotonic()
         with self._lock:
             late = [h for h, s in self._sessions.items()
-                    if not s.busy and now - s.seen > (s.lease or self._worker.lease)]
+                    if not s.busy and now - s.seen > s.lease(self._worker.lease)]
             gone = [self._sessions.pop(handle) for handle in late]
         for session in gone:
             session.close()
@@ -122,7 +130,11 @@ class MasterService:
     # ------------------------------------------------------------ steps
 
     def MakeCallable(self, request, context):
-        session, own = self._session(request), self._worker
+        session = self._session(request)
+        return session.once.run(_key(request), lambda: self._make(session, request))
+
+    def _make(self, session, request):
+        own = self._worker
         number, compiled = session.make(request)
         reply = messages.MakeCallableResponse(callable=number, graph=compiled.graphs)
         if request.explain:
@@ -144,6 +156,9 @@ class MasterService:
 
     def RunCallable(self, request, context):
         session = self._session(request)
+        return session.once.run(_key(request), lambda: self._call(session, request, context))
+
+    def _call(self, session, request, context):
         found = session.callables.get(request.callable)
         if found is None:
             raise errors.AbortedError(None, None, f"callable {request.callable} is not there")
@@ -153,6 +168,9 @@ class MasterService:
 
     def RunStep(self, request, context):
         session = self._session(request)
+        return session.once.run(_key(request), lambda: self._step(session, request, context))
+
+    def _step(self, session, request, context):
         _, compiled = session.make(messages.MakeCallableRequest(
             feed=request.feed, fetch=request.fetch, target=request.target), keep=False)
         values, _ = self._run(session, compiled, request.value, request.timeout_ms, 0, context)
@@ -162,19 +180,16 @@ class MasterService:
         """([TensorMessage] of the fetches, bytes of a RunMetadata)."""
         arrays = [tensors.decode(value) for value in feed]
         trace = runtime.executor().Trace(level) if level else None
-        session.busy += 1
         try:
             plan = compiled.timed if timeout_ms else compiled.plan
-            started = plan.start(arrays, timeout_ms, trace=trace)
-            context.add_callback(started.cancel)
-            results = started.result()
+            with session.at_work():
+                started = plan.start(arrays, timeout_ms, trace=trace)
+                _end_with(context, started)
+                results = started.result()
         except runtime.executor().StepError as failure:
             raise rpc.Failure(rpc.error_message(failure, "", _origin_of(compiled))) from None
         except (ValueError, TypeError) as wrong:
             raise errors.InvalidArgumentError(None, None, str(wrong)) from None
-        finally:
-            session.busy -= 1
-            session.seen = time.monotonic()
         stats = tracing.step_stats(trace) if trace is not None else b""
         types = compiled.fetch_types
         return [tensors.encode(v, t) for v, t in zip(results, types)], stats
@@ -182,10 +197,15 @@ class MasterService:
     # ------------------------------------------------------------ steps in stages
 
     def PartialRunSetup(self, request, context):
-        return messages.PartialRunSetupResponse(handle=self._session(request).set_up(request))
+        session = self._session(request)
+        return session.once.run(_key(request), lambda: messages.PartialRunSetupResponse(
+            handle=session.set_up(request)))
 
     def PartialRun(self, request, context):
         session = self._session(request)
+        return session.once.run(_key(request), lambda: self._stage(session, request, context))
+
+    def _stage(self, session, request, context):
         run = session.partial.get(request.handle)
         if run is None:
             raise errors.InvalidArgumentError(
@@ -193,16 +213,30 @@ class MasterService:
         mapper = session.mapper(request.fetch, request.target)
         pairs = [(session.tensor(name), tensors.decode(value))
                  for name, value in zip(request.feed, request.value, strict=True)]
-        session.busy += 1
-        try:
-            values = run.advance(mapper, pairs, request.timeout_ms)
-        finally:
-            session.busy -= 1
+
+        def begin(compiled, args, timeout_ms):
+            clustered = isinstance(compiled.plan, master.ClusterPlan)
+            started = compiled.plan.start(args, timeout_ms, **({"keep": True} if clustered else {}))
+            _end_with(context, started)
+            return started.result() if clustered else started.result(keep=True)
+        with session.at_work():
+            values = run.advance(mapper, pairs, request.timeout_ms, begin)
         if run.finished:
             session.partial.pop(request.handle, None)
         found = [tensors.encode(v, t.dtype.base_dtype.as_datatype_enum)
                  for v, t in zip(values, mapper.tensors)]
         return messages.RunStepResponse(fetch=found)
+
+
+def _key(request):
+    """Of a call, for Once: its number and what it is; 0: it has none."""
+    return (request.DESCRIPTOR.name, request.call) if request.call else 0
+
+
+def _end_with(context, started):
+    """A step ends when its call does: its client gave it up, or is gone."""
+    if not context.add_callback(started.cancel):
+        started.cancel()
 
 
 def _origin_of(compiled):
@@ -228,7 +262,8 @@ class _Session:
 
     def __init__(self, place, request, config):
         self.lock, self.seen, self.busy = threading.RLock(), time.monotonic(), 0
-        self.lease, self.callables, self.partial = request.lease, {}, {}
+        self._lease, self.callables, self.partial = request.lease, {}, {}
+        self.once, self._count = once.Once(), threading.Lock()
         self._numbers, self._client = itertools.count(1), request.process
         graph = self._imported(request.graph_def, request.origin)
         threads = threads_lib.choose(request.threads or None, config)
@@ -238,7 +273,23 @@ class _Session:
         opened = place.open(self._opened, request.deterministic, "one", None, None)
         self.link, self.compiler = opened.state, opened.compiler
         self.compiler.client = self._client
-        self.graph = graph
+        self.graph, self._version = graph, 0
+
+    def lease(self, usual):
+        """Seconds without a sign of its client."""
+        return min(self._lease or usual, worker_lib.MAX_LEASE)
+
+    @contextlib.contextmanager
+    def at_work(self):
+        """A call of its client is under way."""
+        with self._count:
+            self.busy += 1
+        try:
+            yield
+        finally:
+            self.seen = time.monotonic()
+            with self._count:
+                self.busy -= 1
 
     @staticmethod
     def _imported(data, origins):
@@ -254,6 +305,9 @@ class _Session:
         """The client's graph grew: this is the whole of it."""
         graph = self._imported(data, origins)
         with self.lock:
+            if version and version <= self._version:
+                return                      # a newer one came first
+            self._version = version
             self.graph = graph
             self.compiler = self.compiler.of_graph(graph)
 

@@ -32,11 +32,11 @@ GetStatusResponse: 1 task string; 2 incarnation uint64; 3 device *DeviceMessage;
     boot string
 TimeoutMessage: 1 name string; 2 seconds double; 3 what string
 SessionRequest: 1 session uint64; 2 isolate bool; 3 master string; 4 route *RouteMessage; 5 config
-    bytes; 6 lease double; 7 incarnation uint64
+    bytes; 6 lease double; 7 incarnation uint64; 8 epoch uint64; 9 master_incarnation uint64
 RouteMessage: 1 task string; 2 incarnation uint64; 3 address string; 4 link *string; 5 kind string
 RegisterGraphRequest: 1 session uint64; 2 graph bytes; 3 options bytes; 4 const_name string; 5
     const_dtype int32; 6 const_shape *int64; 7 const_bytes bytes; 8 incarnation uint64; 9 deterministic bool; 10 op *string; 11
-    route *RouteMessage
+    route *RouteMessage; 12 call uint64
 RegisterGraphResponse: 1 graph uint64; 2 arg_type *int32; 3 ret_type *int32
 DeregisterGraphRequest: 1 session uint64; 2 graph *uint64
 RunGraphRequest: 1 session uint64; 2 graph uint64; 3 step uint64; 4 arg *TensorMessage; 5
@@ -51,11 +51,11 @@ ConnectMessage: 1 number uint64; 2 run RunGraphRequest @what; 3 clean CleanupGra
     put TensorPut @what; 5 cancel bool @what; 6 ran RunGraphResponse @what; 7 error ErrorMessage
     @what; 8 hello HelloMessage @what; 9 touch TouchMessage @what
 TouchMessage: 1 session *uint64
-HelloMessage: 1 task string; 2 incarnation uint64; 3 expected uint64
+HelloMessage: 1 task string; 2 incarnation uint64; 3 expected uint64; 4 epoch uint64
 StateRequest: 1 session uint64; 2 streams bytes; 3 set bool; 4 forget *string; 5 kept string; 6 seek
     bool; 7 position uint64; 8 shard uint64
 StateResponse: 1 streams bytes; 2 kept TensorMessage; 3 found bool
-ResetRequest: 1 container *string
+ResetRequest: 1 container *string; 2 incarnation uint64; 3 call uint64
 WaitsRequest: 1 session uint64; 2 sender *string; 3 step uint64; 4 node *string; 5 resource *string
 WaitsResponse: 1 task string; 2 incarnation uint64; 3 row *WaitRow; 4 step *MasterStep; 5 known *bool;
     6 place *PlaceMessage; 7 partner *PartnerMessage
@@ -73,26 +73,26 @@ TracingRequest: 1 steps int64; 2 stop bool
 TracingResponse: 1 step *TracedStep; 2 left_out int64
 TracedStep: 1 session uint64; 2 step uint64; 3 step_stats bytes
 CreateSessionRequest: 1 graph_def bytes; 2 config bytes; 3 origin *bytes; 4 deterministic bool; 5
-    lease double; 6 threads int32; 7 process bytes
+    lease double; 6 threads int32; 7 process bytes; 8 call uint64
 CreateSessionResponse: 1 session string; 2 version uint64
 ExtendSessionRequest: 1 session string; 2 graph_def bytes; 3 origin *bytes; 4 version uint64
 MakeCallableRequest: 1 session string; 2 feed *string; 3 fetch *string; 4 target *string; 5 version
-    uint64; 6 joined *JoinedMessage; 7 explain bool
+    uint64; 6 joined *JoinedMessage; 7 explain bool; 8 call uint64
 JoinedMessage: 1 tensor string; 2 reads string
 MakeCallableResponse: 1 callable uint64; 2 graph *bytes; 3 here RouteMessage; 4 served uint64; 5
     number uint64; 6 ways string
 RunCallableRequest: 1 session string; 2 callable uint64; 3 feed *TensorMessage; 4 timeout_ms int64;
-    5 trace int32
+    5 trace int32; 6 call uint64
 RunCallableResponse: 1 fetch *TensorMessage; 2 step_stats bytes
 ReleaseCallableRequest: 1 session string; 2 callable *uint64
 RunStepRequest: 1 session string; 2 feed *string; 3 value *TensorMessage; 4 fetch *string; 5 target
-    *string; 6 timeout_ms int64
+    *string; 6 timeout_ms int64; 7 call uint64
 RunStepResponse: 1 fetch *TensorMessage
 PartialRunSetupRequest: 1 session string; 2 feed *string; 3 fetch *string; 4 target *string; 5
-    version uint64
+    version uint64; 6 call uint64
 PartialRunSetupResponse: 1 handle string
 PartialRunRequest: 1 session string; 2 handle string; 3 feed *string; 4 value *TensorMessage; 5
-    fetch *string; 6 target *string; 7 timeout_ms int64
+    fetch *string; 6 target *string; 7 timeout_ms int64; 8 call uint64
 CloseSessionRequest: 1 session string
 ListDevicesRequest: 1 session string
 ListDevicesResponse: 1 device *DeviceMessage; 2 incarnation *uint64

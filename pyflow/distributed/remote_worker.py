@@ -12,8 +12,9 @@ Invariants
 
 Threads: any.
 """
+import collections
 import itertools
-import queue
+import os
 import threading
 import time
 
@@ -24,6 +25,8 @@ from pyflow.session import runtime
 
 STATUS_SECONDS = 10.0                   # for a server that listens to answer
 OFFSET_SECONDS = 30.0                   # clocks drift: then their offset is measured anew
+OUTGOING = 64 << 20                     # bytes of tensors that wait to be sent to one peer
+DEREGISTER_SECONDS = 2.0                # what is not forgotten now goes with its session
 START_SECONDS = 30.0                    # for one to be there at all, its process just started
 
 
@@ -31,7 +34,7 @@ class Channels:
     """One channel per address.  credentials: security.Credentials, or None."""
 
     def __init__(self, credentials=None, lease=2.5):
-        self._credentials, self._lease = credentials, lease
+        self.credentials, self._lease = credentials, lease
         self._lock, self._channels = threading.Lock(), {}
 
     def get(self, address):
@@ -43,7 +46,7 @@ class Channels:
             return found
 
     def _open(self, address):
-        return security.open_channel(address, self._credentials, rpc.options(self._lease))
+        return security.open_channel(address, self.credentials, rpc.options(self._lease))
 
     def forget(self, address):
         """Closes the channel to an address: the next `get` opens another."""
@@ -54,7 +57,7 @@ class Channels:
 
     def another(self):
         """Channels of their own, with the same credentials."""
-        return Channels(self._credentials, self._lease)
+        return Channels(self.credentials, self._lease)
 
     def close(self):
         """Closes all of them."""
@@ -64,6 +67,48 @@ class Channels:
             channel.close()
 
 
+class Outgoing:
+    """Messages that wait to be sent: an iterator for grpc, which takes one when the one before is
+    on its way.  Of tensors at most OUTGOING bytes, and one of each thread that sends, wait."""
+
+    def __init__(self):
+        self._queue, self._cond = collections.deque(), threading.Condition()
+        self._bytes, self._over = 0, False
+
+    def put(self, message, size=0, wanted=lambda: True):
+        """Adds a message.  size: its bytes, if it is to wait until there is room, as long as
+        wanted()."""
+        with self._cond:
+            while size and self._bytes > OUTGOING and not self._over and wanted():
+                self._cond.wait(0.1)
+            if not self._over:
+                self._queue.append((message, size))
+                self._bytes += size
+                self._cond.notify_all()
+
+    def close(self):
+        """Nothing more is sent; who waits goes on."""
+        with self._cond:
+            self._over = True
+            self._queue.clear()
+            self._bytes = 0
+            self._cond.notify_all()
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        with self._cond:
+            while not self._queue and not self._over:
+                self._cond.wait()
+            if self._over:
+                raise StopIteration
+            message, size = self._queue.popleft()
+            self._bytes -= size
+            self._cond.notify_all()
+            return message
+
+
 class Stream:
     """A Connect stream to a worker, kept open.
 
@@ -71,26 +116,31 @@ class Stream:
 
     def __init__(self, channel, task, address, me, expected=0):
         self.task, self.address = task, address
-        self._requests, self._lock = queue.SimpleQueue(), threading.Lock()
+        self._requests, self._lock = Outgoing(), threading.Lock()
         self._waiting, self._numbers = {}, itertools.count(1)
-        self.broken = None              # the StepError that ended it
+        self.broken = None              # the ErrorMessage that ended it
         stub = rpc.Stub(channel, "WorkerService", services.WORKER)
-        hello = messages.HelloMessage(task=me[0], incarnation=me[1], expected=expected)
+        hello = messages.HelloMessage(task=me[0], incarnation=me[1], expected=expected,
+                                      epoch=me[2])
         self._requests.put(messages.ConnectMessage(hello=hello))
-        self._call = stub.Connect(iter(self._requests.get, None))
+        self._call = stub.Connect(self._requests)
         threading.Thread(target=self._read, name="pyflow-stream", daemon=True).start()
 
-    def send(self, message, ran=None):
+    def send(self, message, ran=None, size=0, wanted=lambda: True):
         """Sends a ConnectMessage; ran(RunGraphResponse) when its answer is there, or the stream
-        broke.  Its number.  Raises StepError on a broken stream."""
+        broke.  size, wanted: as of Outgoing.put.  Its number.  Raises StepError on a broken
+        stream."""
         number = 0
+        if size:
+            self._requests.put(message, size, wanted)
         with self._lock:
             if self.broken is not None:
-                raise self.broken
+                raise rpc.of_message(self.broken, runtime.executor().StepError)
             if ran is not None:
                 number = message.number = next(self._numbers)
                 self._waiting[number] = ran
-            self._requests.put(message)
+            if not size:
+                self._requests.put(message)
         return number
 
     def _read(self):
@@ -124,9 +174,9 @@ class Stream:
     def _break(self, message):
         with self._lock:
             if self.broken is None:
-                self.broken = rpc.of_message(message, runtime.executor().StepError)
+                self.broken = message
             waiting, self._waiting = self._waiting, {}
-            self._requests.put(None)
+        self._requests.close()
         self._call.cancel()
         for ran in waiting.values():
             ran(messages.RunGraphResponse(error=message))
@@ -167,6 +217,11 @@ class Running:
         return [as_result(value) for value in values]
 
 
+def new_call():
+    """A number for a call, by which it is known if it comes twice."""
+    return int.from_bytes(os.urandom(8), "little") | 1
+
+
 def as_result(value):
     """As a step of this process gives it: an array of its own, a NumPy scalar, or bytes."""
     if isinstance(value, bytes):
@@ -175,7 +230,7 @@ def as_result(value):
 
 
 class RemoteWorker:
-    """A task behind an address.  channels: a Channels; me: (task, incarnation) of the master's;
+    """A task behind an address.  channels: a Channels; me: (task, incarnation, epoch) of the master's;
     links: the Links of the master's task, or None."""
 
     local = False
@@ -225,12 +280,13 @@ class RemoteWorker:
                     return self._call("GetStatus", messages.GetStatusRequest(),
                                       max(0.01, until - time.monotonic()), wait_for_ready=True)
                 except ValueError:              # `wake` closed the channel before the call began
-                    if self._closed:
-                        raise
+                    pass
                 except runtime.executor().StepError as failure:
-                    again = failure.code == errors.CANCELLED and not self._closed
-                    if not again or time.monotonic() >= until:
+                    if failure.code != errors.CANCELLED or time.monotonic() >= until:
                         raise self._explained(failure, timeout) from None
+                if self._closed:
+                    raise runtime.executor().StepError(
+                        errors.UNAVAILABLE, f"{self.name} is no longer at {self.address}")
         finally:
             with self._lock:
                 self._waiting -= 1
@@ -238,7 +294,7 @@ class RemoteWorker:
     def _explained(self, failure, timeout):
         if failure.code == errors.DEADLINE_EXCEEDED:
             failure.message = (f"{self.name} at {self.address} did not answer for {timeout:g} s: "
-                               f"{probe.reason(self.address)}")
+                               f"{probe.reason(self.address, credentials=self._channels.credentials)}")
         return failure
 
     def clock(self):
@@ -263,7 +319,8 @@ class RemoteWorker:
         self.status(patience)
         self._call("CreateWorkerSession", messages.SessionRequest(
             session=number, isolate=isolate, master=master or self._me[0], lease=lease,
-            incarnation=self.incarnation), patience, wait_for_ready=True)
+            incarnation=self.incarnation, master_incarnation=self._me[1], epoch=self._me[2]),
+            patience, wait_for_ready=True)
         self._join()
 
     def _join(self):
@@ -285,23 +342,25 @@ class RemoteWorker:
         """As Worker.register.  routes: RouteMessages to the tasks that the partition sends to."""
         request = messages.RegisterGraphRequest(
             session=number, incarnation=self.incarnation, deterministic=deterministic, op=ops,
-            route=routes)
+            route=routes, call=new_call())
         reply = self._call("RegisterGraph", _graph_chunks(request, data, consts), 600.0)
         consts.clear()
         return reply.graph
 
     def deregister(self, number, graphs):
         """As Worker.deregister."""
-        self._call("DeregisterGraph", messages.DeregisterGraphRequest(session=number,
-                                                                      graph=graphs))
+        self._call("DeregisterGraph", messages.DeregisterGraphRequest(
+            session=number, graph=graphs), DEREGISTER_SECONDS)
 
     def state_of(self, request):
         """A StateResponse to a StateRequest."""
         return self._call("WorkerState", request)
 
     def reset(self, containers):
-        """As Worker.reset."""
-        self._call("CleanupAll", messages.ResetRequest(container=containers))
+        """As Worker.reset, of the server that is there now."""
+        found = self.status(fresh=True)
+        self._call("CleanupAll", messages.ResetRequest(
+            container=containers, incarnation=found.incarnation, call=new_call()))
 
     # ------------------------------------------------------------ steps
 
@@ -371,8 +430,9 @@ class RemoteWorker:
             return self._stream
 
     def close(self):
-        """Ends the stream."""
+        """Ends the stream; who waits for it to be there hears UNAVAILABLE."""
         self._closed = True
+        self.wake()
         with self._lock:
             stream, self._stream = self._stream, None
         if stream is not None:

@@ -6,16 +6,21 @@
 
 Invariants
 1. A route means one incarnation of a peer; `ensure` with another one replaces it.
-2. A way that broke is opened again by the next `ensure`; until then sending over it is UNAVAILABLE.
+2. Who sends more than the peer takes waits, as long as its step goes on: at most
+   remote_worker.OUTGOING bytes, and one tensor of each thread that sends, are on the way to a peer.
+3. A way that broke is opened again by the next `ensure`, over gRPC by whoever sends next; sending
+   over one that is broken is UNAVAILABLE.
 
 Threads: any.
 """
 import threading
+import time
 
 from pyflow.distributed import messages, remote_worker, tensors
 from pyflow.framework import errors
 from pyflow.session import runtime
 
+AGAIN = 0.2
 _here_lock = threading.Lock()
 _here = {}                              # (task, incarnation): Worker, the servers of this process
 
@@ -58,18 +63,27 @@ class Routes:
         task, incarnation, address = route.task, route.incarnation, route.address
         with self._lock:
             known = self._ways.get(task)
-            if known is not None and known.incarnation == incarnation and known.broken is None:
+            if known is not None and known.incarnation == incarnation and known.stands():
                 return
             here = of_process(task, incarnation)
             if here is not None:
                 way = _Within(here, incarnation)
                 self._worker.task.route(task, way.target)
             else:
-                way = (_Linked.to(self._worker.links, task, incarnation, route.link)
+                way = (_Linked.to(self._worker.links, task, incarnation, route.link, address)
                        or _Pushed(self._worker, task, incarnation, address, self._channels))
             self._ways[task] = way
         if known is not None:
             known.close()
+
+    def lost(self, task, incarnation):
+        """A link was lost: the next tensors go over gRPC, until `ensure` finds a link again."""
+        with self._lock:
+            known = self._ways.get(task)
+            if isinstance(known, _Linked) and known.incarnation == incarnation \
+                    and not known.connected():
+                self._ways[task] = _Pushed(self._worker, task, incarnation, known.address,
+                                           self._channels, known)
 
     def table(self):
         """[(task, kind of way, address)]."""
@@ -87,31 +101,39 @@ class Routes:
 
 
 class _Within:
-    kind, address, broken = "process", "", None
+    kind, address = "process", ""
 
     def __init__(self, worker, incarnation):
         self.incarnation, self.target = incarnation, worker.task
+
+    def stands(self):
+        """It leads there."""
+        return True
 
     def close(self):
         pass
 
 
 class _Linked:
-    def __init__(self, links, task, incarnation, kind):
-        self.incarnation, self.kind, self.address = incarnation, kind, ""
+    def __init__(self, links, task, incarnation, kind, address):
+        self.incarnation, self.kind, self.address = incarnation, kind, address
         self._links, self._task = links, task
 
     @classmethod
-    def to(cls, links, task, incarnation, offers):
+    def to(cls, links, task, incarnation, offers, address):
         """A way over a link, which is the task's route from now on; None: there is no link."""
         kind = links.connect(task, incarnation, offers) if links is not None else None
         if kind is None or not links.net.route(task):
             return None
-        return cls(links, task, incarnation, kind)
+        return cls(links, task, incarnation, kind, address)
 
-    @property
-    def broken(self):
-        return None if self._links.connected(self._task, self.incarnation) else "lost"
+    def connected(self):
+        """The connection is there, if perhaps another one than the route's."""
+        return self._links.connected(self._task, self.incarnation)
+
+    def stands(self):
+        """The route leads over a connection that is there."""
+        return self.connected() and self._links.net.route(self._task)
 
     def close(self):
         pass                            # the connection is the pair's, not the route's
@@ -120,15 +142,19 @@ class _Linked:
 class _Pushed:
     kind = "grpc"
 
-    def __init__(self, worker, task, incarnation, address, channels):
-        self.incarnation, self.address = incarnation, address
+    def __init__(self, worker, task, incarnation, address, channels, instead=None):
+        """instead: the _Linked that was lost."""
+        self.incarnation, self.address, self._task = incarnation, address, worker.task
+        self._lock, self._opened = threading.Lock(), 0.0
+        me = worker.name, worker.incarnation, worker.epoch
+        self._open = lambda: remote_worker.Stream(channels.get(address), task, address, me,
+                                                  incarnation)
+        self._stream, self._instead = None, instead
         worker.task.route(task, self._push)
-        self._stream = remote_worker.Stream(channels.get(address), task, address,
-                                            (worker.name, worker.incarnation), incarnation)
 
-    @property
-    def broken(self):
-        return self._stream.broken
+    def stands(self):
+        """It is not broken, and there is nothing better."""
+        return self._instead is None and (self._stream is None or self._stream.broken is None)
 
     def _push(self, session, step, key, value, dead):
         tensor = messages.TensorMessage(dead=True)
@@ -137,8 +163,22 @@ class _Pushed:
                 tensor = tensors.encode(value, value.type)
             except errors.OpError as wrong:
                 raise runtime.executor().StepError(wrong.error_code, wrong.message) from None
-        self._stream.send(messages.ConnectMessage(put=messages.TensorPut(
-            session=session, step=step, key=key, tensor=tensor, incarnation=self.incarnation)))
+        put = messages.TensorPut(session=session, step=step, key=key, tensor=tensor,
+                                 incarnation=self.incarnation)
+        self._there().send(messages.ConnectMessage(put=put), size=put.ByteSize(),
+                          wanted=lambda: not self._task.failed(session, step))
+
+    def _there(self):
+        """The stream; a new one where it broke, at most one in AGAIN seconds."""
+        with self._lock:
+            now, broken = time.monotonic(), self._stream is not None and self._stream.broken
+            if self._stream is None or broken and broken.code == errors.UNAVAILABLE \
+                    and now - self._opened > AGAIN:
+                self._stream, self._opened = self._open(), now
+            return self._stream
 
     def close(self):
-        self._stream.close()
+        with self._lock:
+            stream = self._stream
+        if stream is not None:
+            stream.close()

@@ -24,10 +24,11 @@ _KINDS = {"unary": "unary_unary", "to": "stream_unary", "from": "unary_stream",
 def options(lease=2.5):
     """Channel and server options.  lease: seconds without a sign of life after which a peer is
     taken for lost."""
-    every = max(100, int(lease * 400))
+    every, patience = max(100, int(lease * 360)), int(lease * 520)
     return [("grpc.max_send_message_length", MAX_MESSAGE),
             ("grpc.max_receive_message_length", MAX_MESSAGE),
-            ("grpc.keepalive_time_ms", every), ("grpc.keepalive_timeout_ms", int(lease * 600)),
+            ("grpc.keepalive_time_ms", every), ("grpc.keepalive_timeout_ms", patience),
+            ("grpc.http2.ping_timeout_ms", patience),       # what newer ones of grpc go by
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.max_pings_without_data", 0), ("grpc.http2.max_ping_strikes", 0),
             ("grpc.http2.min_ping_interval_without_data_ms", every // 2),
@@ -50,7 +51,7 @@ def error_message(failure, task="", origin=None):
             code=failure.error_code, message=failure.message, node=op.name if op is not None else
             "", op=op.type if op is not None else "", task=task, explained=True)
     code = getattr(failure, "code", None)
-    if code is None:                    # neither of ours
+    if not isinstance(code, int):       # neither of ours
         code = failure_code(failure)
         return messages.ErrorMessage(code=code, message=f"{type(failure).__name__}: {failure}",
                                      task=task)
@@ -123,27 +124,40 @@ def handler(service, calls, implementation, task=""):
     for call, (request, reply, kind) in calls.items():
         make = getattr(module, f"{_KINDS[kind]}_rpc_method_handler")
         methods[call] = make(
-            _guarded(getattr(implementation, call), kind, task),
-            request_deserializer=getattr(messages, request).FromString,
+            _guarded(getattr(implementation, call), getattr(messages, request), kind, task),
             response_serializer=getattr(messages, reply).SerializeToString)
     return module.method_handlers_generic_handler(f"pyflow.{service}", methods)
 
 
-def _guarded(method, kind, task):
-    """Exceptions become statuses."""
+def parsed(request, data):
+    """The message of these bytes.  Raises InvalidArgumentError."""
+    try:
+        return request.FromString(data)
+    except Exception as problem:
+        raise errors.InvalidArgumentError(None, None, f"{len(data)} bytes are no "
+                                          f"{request.DESCRIPTOR.name}: {problem}") from None
+
+
+def _guarded(method, request, kind, task):
+    """Bytes become requests, exceptions statuses."""
+    def read(given):
+        if kind in ("to", "both"):
+            return (parsed(request, data) for data in given)
+        return parsed(request, given)
+
     if kind in ("from", "both"):
-        def stream(request, context):
+        def stream(given, context):
             try:
-                yield from method(request, context)
+                yield from method(read(given), context)
             except Exception as failure:
                 if not context.is_active():
                     return
                 abort(context, error_message(failure, task))
         return stream
 
-    def unary(request, context):
+    def unary(given, context):
         try:
-            return method(request, context)
+            return method(read(given), context)
         except Exception as failure:
             return abort(context, error_message(failure, task))
     return unary

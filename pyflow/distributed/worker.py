@@ -12,7 +12,9 @@ it is.
 Invariants
 1. A number names one plan as long as the worker lives; a worker that was restarted has another
    incarnation, and what was meant for its forerunner is ABORTED.
-2. A session's plans and steps go with it.  What a master left is closed when its lease is over.
+2. A session's plans and steps go with it.  What a master left is closed when its lease is over, or
+   when its successor comes, of a later epoch.
+3. What was delivered twice is done once: `once` of a session, by step and graph or by call.
 
 Threads: any.  `_lock` guards the tables; nothing is compiled or called with it held.
 
@@ -30,7 +32,7 @@ import time
 
 import pyflow
 from pyflow import plugins
-from pyflow.distributed import clocks, messages, tensors, tracing
+from pyflow.distributed import clocks, epochs, messages, once, tensors, tracing
 from pyflow.framework import errors
 from pyflow.framework import op as op_lib
 from pyflow.passes.place_kernels import KernelTable
@@ -38,6 +40,8 @@ from pyflow.session import devices as devices_lib
 from pyflow.session import runtime
 from pyflow.session import threads as threads_lib
 
+MAX_TASKS, MAX_NAME = 100000, 1000      # whose fences are remembered
+MAX_LEASE = 3600.0                      # seconds, whatever a master asks for
 PROCESS = os.urandom(16)                # of this process: a py_func's function is in one alone
 os.register_at_fork(after_in_child=lambda: globals().update(PROCESS=os.urandom(16)))
 
@@ -45,10 +49,11 @@ os.register_at_fork(after_in_child=lambda: globals().update(PROCESS=os.urandom(1
 class Session:
     """A session as one worker sees it."""
 
-    __slots__ = ("number", "state", "graphs", "master", "lease", "seen", "steps")
+    __slots__ = ("number", "state", "graphs", "master", "lease", "seen", "steps",
+                 "fence", "once")
 
-    def __init__(self, number, state, master, lease):
-        self.number, self.state = number, state
+    def __init__(self, number, state, master, lease, fence):
+        self.number, self.state, self.fence, self.once = number, state, fence, once.Once()
         self.graphs, self.steps = {}, {}
         self.master, self.lease, self.seen = master, lease, time.monotonic()
 
@@ -76,6 +81,7 @@ class Worker:
         self._executor = executor
         self._lock = threading.Lock()
         self._sessions, self._graphs = {}, {}
+        self._fences = epochs.Fences()
         self._numbers = itertools.count(1)
         self._kernels, self._stopped = None, False
 
@@ -143,8 +149,28 @@ class Worker:
 
     # ------------------------------------------------------------ sessions
 
-    def open_session(self, number, isolate=False, master="", lease=0.0, patience=None):
-        """Begins a session; again: it is still alive."""
+    def admit(self, task, fence):
+        """Hears of a task's Fence: the sessions of those that it replaces are closed.  Raises
+        StaleEpochError for what was replaced itself."""
+        if fence is None or not fence.incarnation:
+            return
+        epochs.checked_epoch(fence.epoch)
+        if len(task) > MAX_NAME or len(self._fences) > MAX_TASKS:
+            raise errors.ResourceExhaustedError(
+                None, None, f"{self.name} was told of {len(self._fences)} tasks: more, or longer "
+                "names, are not taken")
+        if not self._fences.admit(task, fence):
+            return
+        with self._lock:
+            gone = [s.number for s in self._sessions.values()
+                    if s.master == task and s.fence is not None and s.fence != fence]
+        for number in gone:
+            self.close_session(number, f"{task} was replaced: its epoch is {fence.epoch}")
+
+    def open_session(self, number, isolate=False, master="", lease=0.0, patience=None,
+                     fence=None):
+        """Begins a session; again: it is still alive.  fence: the master's epochs.Fence."""
+        self.admit(master, fence)
         with self._lock:
             self._require_running()
             found = self._sessions.get(number)
@@ -152,7 +178,7 @@ class Worker:
                 state = self._executor.State(f"session_{number:x}", self.task,
                                              None if isolate else self.state)
                 found = self._sessions[number] = Session(number, state, master,
-                                                         lease or self.lease)
+                                                         min(lease or self.lease, MAX_LEASE), fence)
             found.seen = time.monotonic()
 
     def close_session(self, number, why="the session was closed"):
@@ -261,11 +287,15 @@ class Worker:
             if self._sessions.get(number) is not session:
                 raise self._executor.StepError(errors.CANCELLED, "the session was closed",
                                                task=self.name)
-            self._graphs[graph] = plan
-            session.graphs[graph] = None
+            self._add(session, graph, plan)
+        return graph
+
+    def _add(self, session, graph, plan):
+        """The lock is held."""
+        self._graphs[graph] = plan
+        session.graphs[graph] = None
         if self.links is not None:
             self.links.serve(graph, plan)
-        return graph
 
     def adopt(self, number, plan):
         """Serves a plan of a session's to peers over links; its number, 0 without links."""
@@ -273,9 +303,9 @@ class Worker:
             return 0
         session, graph = self._session(number), next(self._numbers)
         with self._lock:
-            self._graphs[graph] = plan
-            session.graphs[graph] = None
-        self.links.serve(graph, plan)
+            if self._sessions.get(number) is not session:
+                return 0
+            self._add(session, graph, plan)
         return graph
 
     def deregister(self, number, graphs):
@@ -337,7 +367,13 @@ class Worker:
             session.steps[key] = started
             if started.done():
                 session.steps.pop(key, None)
+        if self._sessions.get(number) is not session:       # closed meanwhile
+            self.task.clean(number, step)
         return started
+
+    def calls_of(self, number):
+        """The once.Once of a session's calls."""
+        return self._session(number).once
 
     def fail(self, number, step, failure):
         """The step failed elsewhere: it fails here, now or as it begins."""
@@ -350,6 +386,10 @@ class Worker:
         """These steps are over everywhere."""
         for step in steps:
             self.task.clean(number, step)
+        session = self._sessions.get(number)
+        if session is not None and steps:
+            over = set(steps)
+            session.once.forget(lambda key: key[0] in over)
 
     def put(self, number, step, key, value, type, dead):
         """A tensor from another task, for this step's receivers."""
@@ -373,9 +413,10 @@ class Worker:
 
     def stop(self):
         """Ends all sessions and forgets all state; afterwards every call raises UNAVAILABLE."""
-        for number in self.sessions():
-            self.close_session(number, "the server was stopped")
         with self._lock:
             self._stopped = True
+            open_ = list(self._sessions)
+        for number in open_:
+            self.close_session(number, "the server was stopped")
         self.state.cancel("the server was stopped")
         self.state.close()

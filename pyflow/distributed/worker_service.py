@@ -17,7 +17,7 @@ import threading
 
 import numpy as np
 
-from pyflow.distributed import clocks, messages, rpc, tensors, tracing, waits
+from pyflow.distributed import clocks, epochs, messages, once, rpc, tensors, tracing, waits
 from pyflow.framework import errors
 from pyflow.session import runtime
 
@@ -30,7 +30,7 @@ class WorkerService:
     """The calls of services.WORKER for one Worker."""
 
     def __init__(self, worker):
-        self._worker = worker
+        self._worker, self._resets = worker, once.Once()
 
     # ------------------------------------------------------------ rare calls
 
@@ -39,8 +39,9 @@ class WorkerService:
 
     def CreateWorkerSession(self, request, context):
         self._check(request.incarnation)
+        fence = epochs.Fence(request.epoch, request.master_incarnation)
         self._worker.open_session(request.session, request.isolate, request.master or "?",
-                                  request.lease)
+                                  request.lease, fence=fence)
         return messages.Empty()
 
     def DeleteWorkerSession(self, request, context):
@@ -74,9 +75,13 @@ class WorkerService:
                   for name, (part, dtype, shape) in consts.items()}
         for array in arrays.values():
             array.flags.writeable = False
-        number = self._worker.register(first.session, b"".join(data), arrays, first.deterministic,
-                                       list(first.op), first.route)
-        return messages.RegisterGraphResponse(graph=number)
+
+        def register():
+            return messages.RegisterGraphResponse(graph=self._worker.register(
+                first.session, b"".join(data), arrays, first.deterministic, list(first.op),
+                first.route))
+        key = ("register", first.call) if first.call else 0
+        return self._worker.calls_of(first.session).run(key, register)
 
     def DeregisterGraph(self, request, context):
         self._worker.deregister(request.session, request.graph)
@@ -86,8 +91,13 @@ class WorkerService:
         return self._worker.state_of(request)
 
     def CleanupAll(self, request, context):
-        self._worker.reset(list(request.container))
-        return messages.Empty()
+        if request.incarnation:
+            self._check(request.incarnation)
+
+        def reset():
+            self._worker.reset(list(request.container))
+            return messages.Empty()
+        return self._resets.run(request.call, reset)
 
     # ------------------------------------------------------------ for who looks
 
@@ -122,7 +132,9 @@ class WorkerService:
             replies.append(reply)
             over.set()
         started = self._start(request, ran)
-        context.add_callback(lambda: started is not None and started.cancel())
+        if not context.add_callback(lambda: started is not None and started.cancel()) \
+                and started is not None:
+            started.cancel()            # its caller is gone already
         over.wait()
         return replies[0]
 
@@ -140,6 +152,7 @@ class WorkerService:
         found = queue.SimpleQueue()
         self._worker.task.take(request.session, request.step, bytes(request.key),
                                lambda code, value: found.put((code, value)))
+        context.add_callback(lambda: found.put((errors.CANCELLED, None)))
         code, value = found.get()
         if code == errors.INVALID_ARGUMENT and value is None:
             yield messages.RecvTensorResponse(dead=True)
@@ -155,13 +168,26 @@ class WorkerService:
 
     def _start(self, request, ran):
         """Begins a partition; ran(RunGraphResponse) when it is over, also where it cannot begin.
-        The executor's Started, or None."""
+        The executor's Started, or None; None, too, where it was begun before, and ran hears the
+        same."""
         worker = self._worker
         if request.clean:
             worker.clean(request.session, request.clean)
 
+        def end(reply):
+            calls.end(key, reply)
+            ran(reply)
+
         def done(started, trace):
-            ran(_reply_of(started, trace, worker.name))
+            end(_reply_of(started, trace, worker.name))
+        key = request.step, request.graph
+        try:
+            calls = worker.calls_of(request.session)
+            if not calls.begin(key, lambda answer: ran(self._reply(answer))):
+                return None
+        except Exception as failure:
+            ran(self._reply(failure))
+            return None
         try:
             types = worker.plan(request.session, request.graph).arg_types
             args = [tensors.decode_as(arg, type)
@@ -169,8 +195,13 @@ class WorkerService:
             return worker.start(request.graph, request.session, request.step, args, done,
                                 request.timeout_ms, request.trace)
         except Exception as failure:
-            ran(messages.RunGraphResponse(error=rpc.error_message(failure, worker.name)))
+            end(self._reply(failure))
             return None
+
+    def _reply(self, answer):
+        if isinstance(answer, Exception):
+            return messages.RunGraphResponse(error=rpc.error_message(answer, self._worker.name))
+        return answer
 
     # ------------------------------------------------------------ the kept stream
 
@@ -221,6 +252,12 @@ class WorkerService:
                 started.cancel()
         elif kind == "hello":
             hello = message.hello
+            try:
+                self._worker.admit(hello.task, epochs.Fence(hello.epoch, hello.incarnation))
+            except errors.OpError as refusal:
+                answers.put(messages.ConnectMessage(
+                    error=rpc.error_message(refusal, self._worker.name)))
+                return
             if hello.expected and hello.expected != self._worker.incarnation:
                 answers.put(messages.ConnectMessage(error=self._another(hello.expected)))
             else:

@@ -35,8 +35,9 @@ class PartialRun:
         """True once everything was fed and fetched: the handle is then forgotten."""
         return self._fed == (1 << len(self._feeds)) - 1 and self._fetched >= self._fetchable
 
-    def advance(self, mapper, pairs, timeout_ms):
-        """Feeds `pairs`, runs what can run, and returns the values of `mapper.tensors`."""
+    def advance(self, mapper, pairs, timeout_ms, run=None):
+        """Feeds `pairs`, runs what can run, and returns the values of `mapper.tensors`.
+        run(compiled, args, timeout_ms) -> kept results, instead of compiled.run."""
         with self._lock:
             self._check(mapper, pairs)
             for tensor, value in pairs:
@@ -46,21 +47,22 @@ class PartialRun:
                 self._fed |= 1 << index
             self._check_computable(mapper)
             try:
-                self._run_stage(timeout_ms)
+                self._run_stage(timeout_ms, run)
             except errors.OpError as e:
                 self._failed = e
                 raise
             self._fetched.update(mapper.tensors, mapper.targets)
             return [_array(self._values[self._graph.source[t]]) for t in mapper.tensors]
 
-    def _run_stage(self, timeout_ms):
+    def _run_stage(self, timeout_ms, run):
         stage = self._graph.stage(self._fed_before, self._fed)
         self._fed_before = self._fed
         if stage is None:
             return
         try:
-            results = stage.compiled.run([self._values[e] for e in stage.reads], timeout_ms,
-                                         keep=True)
+            args = [self._values[e] for e in stage.reads]
+            results = (run(stage.compiled, args, timeout_ms) if run is not None else
+                       stage.compiled.run(args, timeout_ms, keep=True))
         except self._error as failure:
             raise stage.compiled.explain(failure) from None
         self._values.update(zip(stage.keeps, results))

@@ -96,7 +96,10 @@ class Proxy:
         await self._over.wait()
         server.close()
         self._cut(True)
-        await asyncio.sleep(0)
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
 
     def _cut(self, yes):
         self._is_cut = yes

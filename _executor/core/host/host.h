@@ -189,6 +189,7 @@ pf_status pf_task_begin(pf_task *t, pf_step_key key, pf_member *m, pf_rendezvous
 void pf_task_end(pf_task *t, pf_step_key key, pf_member *m);    /* the partition is over; the step is not, until it is cleaned up */
 pf_status pf_task_put(pf_task *t, pf_step_key key, pf_str name, pf_tensor *take, int32_t dead, pf_error *err);
 pf_status pf_task_take(pf_task *t, pf_step_key key, pf_str name, const pf_reader *reader, pf_recv_fn fn, void *arg, pf_error *err);
+int32_t pf_task_over(pf_task *t, pf_step_key key);                       /* 1: it failed or is over here */
 int32_t pf_task_error(pf_task *t, pf_step_key key, pf_error *out);      /* why the step failed; 0: it did not, or is not there */
 int32_t pf_task_reader(pf_task *t, pf_step_key key, pf_str name, pf_reader *out);
 pf_status pf_task_fail(pf_task *t, pf_step_key key, const pf_error *why);

@@ -291,6 +291,16 @@ cdef public int32_t pf_task_error(pf_task* t, pf_step_key key, pf_error* out) no
         pf_rendezvous_unref(r)
     return found
 
+cdef public int32_t pf_task_over(pf_task* t, pf_step_key key) noexcept nogil:
+    """1: the step failed or is over here; what is sent for it goes nowhere."""
+    cdef pf_rendezvous* r = there(t, key)
+    cdef pf_error why
+    cdef int32_t over = 1
+    if r != NULL:
+        over = pf_rendezvous_error(r, &why)
+        pf_rendezvous_unref(r)
+    return over
+
 cdef void note(Open* e, const pf_error* why) noexcept nogil:
     """The first reason, but a cause wins over its consequences; every member is told of what is noted."""
     cdef pf_member* m = e.members

@@ -1,0 +1,281 @@
+"""Damaged requests to a live server over gRPC: typed errors, no crash, no hang, bounded memory.
+
+    python tests/distributed/fuzz_messages.py --count 10000        # of each call; make fuzz-messages
+    python tests/distributed/fuzz_messages.py --call RunGraph --count 1000 --seed 7
+
+Half are random bytes, half are valid requests with bytes flipped, cut, put in, doubled or swapped,
+or with fields of other values.  The server is a process of its own; it has to answer each within a
+second with an answer or an error that has a code, neither INTERNAL nor UNKNOWN, to stay below
+1 GB, and to work at the end.  (Bye is left out: it ends a server, and means to.)
+"""
+import argparse
+import os
+import pathlib
+import random
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import numpy as np
+
+import pyflow as tf
+import processes
+from pyflow.distributed import messages, remote_worker, rpc, services, tensors, worker
+
+LEFT_OUT = {"Bye"}
+SECONDS, PATIENCE, BYTES = 1.0, 5.0, 1 << 30
+WAITS = {"RecvTensor", "Connect"}       # these may wait for what nobody sends
+
+
+class Valid:
+    """Valid requests to a server: {call: [messages of the call]}."""
+
+    def __init__(self, channel, status):
+        with tf.Graph().as_default() as graph:
+            x = tf.placeholder(tf.float32, [None], name="x")
+            y = tf.identity(x * 2.0, name="y")
+            v = tf.Variable([1.0, 2.0], name="v")
+            text = tf.identity(tf.placeholder(tf.string, [], name="s"), name="t")
+            with tf.Session(graph=graph) as session:
+                session.run(v.initializer)
+                part = session._compiler.compile([y], [], [x]).data
+        definition = graph.as_graph_def().SerializeToString()
+        self._worker = rpc.Stub(channel, "WorkerService", services.WORKER)
+        self._master = rpc.Stub(channel, "MasterService", services.MASTER)
+        self._status = status
+        made = self._master.CreateSession(messages.CreateSessionRequest(
+            graph_def=definition, process=worker.PROCESS, lease=600.0))
+        handle = made.session
+        number = self._master.MakeCallable(messages.MakeCallableRequest(
+            session=handle, feed=["x:0"], fetch=["y:0"])).callable
+        inner = int(handle, 16)
+        array = tensors.encode(np.float32([1, 2, 3]), 1)
+        n = status.incarnation
+        opening = messages.SessionRequest(session=9, master="m", lease=600.0, incarnation=n)
+        self._worker.CreateWorkerSession(opening)
+        first = messages.RegisterGraphRequest(session=9, graph=part, incarnation=n)
+        constant = messages.RegisterGraphRequest(const_name="c", const_dtype=1, const_shape=[2],
+                                                 const_bytes=b"\0" * 8)
+        registered = self._worker.RegisterGraph(iter([first])).graph
+        run = messages.RunGraphRequest(session=9, graph=registered, step=1, arg=[array],
+                                       incarnation=n)
+        clean = messages.CleanupGraphRequest(session=9, step=[1])
+        put = messages.TensorPut(session=9, step=2, key=b"a;b;c;d;0:0", tensor=array, incarnation=n)
+        M = messages
+        feed = tensors.encode(np.array(b"text", object), 7)
+        self.of = {
+            "GetStatus": [M.GetStatusRequest(kernels=False)], "Clock": [M.Empty()],
+            "CreateWorkerSession": [opening],
+            "DeleteWorkerSession": [M.SessionRequest(session=10)],
+            "RegisterGraph": [first, constant],
+            "DeregisterGraph": [M.DeregisterGraphRequest(session=9, graph=[registered + 5])],
+            "RunGraph": [run], "CleanupGraph": [clean],
+            "RecvTensor": [M.RecvTensorRequest(session=9, step=3, key=b"a;b;c;d;0:0",
+                                               incarnation=n)],
+            "WorkerState": [M.StateRequest(session=9)],
+            "CleanupAll": [M.ResetRequest(container=["c"])],
+            "GetWaits": [M.WaitsRequest(session=9)], "Tracing": [M.TracingRequest()],
+            "Ready": [M.ReadyRequest(task="/job:w/replica:0/task:0", incarnation=n,
+                                     address="localhost:1")],
+            "Connect": [M.ConnectMessage(hello=M.HelloMessage(task="m", incarnation=1)),
+                        M.ConnectMessage(number=1, run=run), M.ConnectMessage(put=put),
+                        M.ConnectMessage(clean=clean),
+                        M.ConnectMessage(touch=M.TouchMessage(session=[9]))],
+            "CreateSession": [M.CreateSessionRequest(graph_def=definition, lease=0.1)],
+            "ExtendSession": [M.ExtendSessionRequest(session=handle, graph_def=definition)],
+            "MakeCallable": [M.MakeCallableRequest(session=handle, feed=["x:0"], fetch=["y:0"])],
+            "RunCallable": [M.RunCallableRequest(session=handle, callable=number, feed=[array])],
+            "ReleaseCallable": [M.ReleaseCallableRequest(session=handle, callable=[number + 7])],
+            "RunStep": [M.RunStepRequest(session=handle, feed=["s:0"], fetch=["t:0"],
+                                         value=[feed])],
+            "PartialRunSetup": [M.PartialRunSetupRequest(session=handle, feed=["x:0"],
+                                                         fetch=["y:0"])],
+            "PartialRun": [M.PartialRunRequest(session=handle, handle="partial_run_1",
+                                               feed=["x:0"], value=[array], fetch=["y:0"])],
+            "CloseSession": [M.CloseSessionRequest(session="0" * 16)],
+            "ListDevices": [M.ListDevicesRequest(session=handle)],
+            "SessionState": [M.SessionStateRequest(session=handle)],
+            "KeepAlive": [M.CloseSessionRequest(session=handle)],
+            "Reset": [M.ResetRequest(container=["c"])],
+        }
+        self.session, self.inner = handle, inner
+
+
+def damaged(rng, data):
+    """Bytes near `data`."""
+    data = bytearray(data)
+    for _ in range(rng.choice((1, 1, 2, 5))):
+        kind, n = rng.randrange(6), len(data)
+        at = rng.randrange(n + 1)
+        if kind == 0 and n:
+            data[at % n] = rng.randrange(256)
+        elif kind == 1 and n:
+            data[at % n] ^= 1 << rng.randrange(8)
+        elif kind == 2:
+            del data[at:at + rng.randrange(1, 20)]
+        elif kind == 3:
+            data[at:at] = rng.randbytes(rng.randrange(1, 20))
+        elif kind == 4:
+            data[at:at] = data[at:at + rng.randrange(1, 40)]
+        else:
+            other = rng.randrange(n + 1)
+            data[at:at + 4], data[other:other + 4] = data[other:other + 4], data[at:at + 4]
+    return bytes(data)
+
+
+NUMBERS = (0, 1, 2, 7, 19, 20, 21, 100, 255, 1 << 31, (1 << 31) - 1, 1 << 32, (1 << 63) - 1, 1 << 62)
+
+
+def varied(rng, message):
+    """The message with some fields of other values."""
+    message = type(message).FromString(message.SerializeToString())
+    for field in message.DESCRIPTOR.fields:
+        if rng.random() > 0.3:
+            continue
+        try:
+            vary(rng, message, field)
+        except (ValueError, TypeError):
+            pass                        # out of the field's range
+    return message.SerializeToString()
+
+
+def vary(rng, message, field):
+    value = getattr(message, field.name)
+    repeated = hasattr(value, "append") or hasattr(value, "add")
+    if field.message_type is not None:
+        if repeated:
+            for one in value:
+                one.MergeFromString(varied(rng, one))
+            if value and rng.random() < 0.3:
+                value.add().CopyFrom(value[0])
+        elif message.HasField(field.name):
+            value.CopyFrom(type(value).FromString(varied(rng, value)))
+        return
+    sample = {field.TYPE_BYTES: rng.randbytes(rng.randrange(0, 30)), field.TYPE_BOOL: True,
+              field.TYPE_STRING: rng.choice(("", "x:0", "y:0", "y", "\0", "9" * 300, "/job:w/task:0")),
+              field.TYPE_DOUBLE: rng.choice((0.0, -1.0, float("nan"), float("inf"), 1e300))}.get(
+                  field.type, rng.choice(NUMBERS) * rng.choice((1, 1, 1, -1)))
+    if repeated:
+        del value[rng.randrange(len(value) + 1):]
+        value.extend([sample] * rng.choice((0, 1, 1, 3)))
+    else:
+        setattr(message, field.name, sample)
+
+
+class Fuzz:
+    """A server in a process, and what damaged requests do to it."""
+
+    def __init__(self):
+        self.cluster = processes.Cluster({"w": 1})
+        self.channels = remote_worker.Channels()
+        self.address = self.cluster.addresses["w", 0]
+        self.channel = self.channels.get(self.address)
+        self.begin()
+        self.details, self.counts, self.wrong, self.slowest, self.largest = "", {}, [], 0.0, 0
+
+    def begin(self):
+        """Sessions and graphs that valid requests mean."""
+        stub = rpc.Stub(self.channel, "WorkerService", services.WORKER)
+        status = stub.GetStatus(messages.GetStatusRequest(), timeout=10, wait_for_ready=True)
+        self.valid = Valid(self.channel, status)
+
+    def bytes_of(self, rng, call):
+        wanted = self.valid.of[call]
+        if rng.random() < 0.2:
+            return [rng.randbytes(rng.randrange(0, 200)) for _ in range(rng.randrange(1, 3))]
+        found = [m.SerializeToString() for m in wanted]
+        k = rng.randrange(len(found))
+        found[k] = varied(rng, wanted[k]) if rng.random() < 0.6 else damaged(rng, found[k])
+        return found
+
+    def send(self, call, requests):
+        """The status code's name."""
+        grpc = rpc.grpc()
+        service = "WorkerService" if call in services.WORKER else "MasterService"
+        kind = {**services.WORKER, **services.MASTER}[call][2]
+        make = getattr(self.channel, rpc._KINDS[kind])(f"/pyflow.{service}/{call}")
+        given = iter(requests) if kind in ("to", "both") else requests[0]
+        timeout = 0.3 if call in WAITS else PATIENCE
+        try:
+            self.details = ""
+            answer = make(given, timeout=timeout)
+            if kind in ("from", "both"):
+                for _ in answer:
+                    pass
+        except grpc.RpcError as error:
+            self.details = error.details()
+            return error.code().name
+        return "OK"
+
+    def one(self, call, seed):
+        rng = random.Random(f"{call} {seed}")
+        requests = self.bytes_of(rng, call)
+        begun = time.perf_counter()
+        code = self.send(call, requests)
+        took = time.perf_counter() - begun
+        self.slowest = max(self.slowest, took)
+        pair = call, code
+        self.counts[pair] = self.counts.get(pair, 0) + 1
+        late = took > SECONDS or code == "DEADLINE_EXCEEDED" and call not in WAITS
+        if code in ("INTERNAL", "UNKNOWN", "UNAVAILABLE") or late:
+            self.wrong.append((call, seed, code, took))
+            print(f"{call}, seed {seed}: {code} after {took:.2f} s: {self.details}", flush=True)
+        if self.cluster.processes["w", 0].poll() is not None:
+            raise AssertionError(f"{call}, seed {seed}: the server is gone")
+
+    def memory(self):
+        """Bytes of the server's process."""
+        pid = self.cluster.processes["w", 0].pid
+        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+            now = int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+        self.largest = max(self.largest, now)
+        return now
+
+    def works(self):
+        """The server does what it should, for a new session."""
+        with tf.Graph().as_default() as graph:
+            y = tf.constant(2.0) * 3
+        with tf.Session(self.cluster.target("w", 0), graph=graph) as session:
+            return session.run(y) == 6
+
+    def close(self):
+        self.channels.close()
+        self.cluster.__exit__()
+
+
+def main(count, seed, call):
+    """Exit status."""
+    fuzz, begun = Fuzz(), time.perf_counter()
+    calls = [call] if call else [c for c in {**services.MASTER, **services.WORKER}
+                                 if c not in LEFT_OUT]
+    done = 0
+    try:
+        for name in calls:
+            for k in range(count):
+                fuzz.one(name, seed + k)
+                done += 1
+                if done % 100 == 0 and fuzz.memory() > BYTES:
+                    raise AssertionError(f"{name}, seed {seed + k}: {fuzz.memory()} bytes")
+                if done % 500 == 0:
+                    fuzz.begin()        # what requests mean may have been closed by one
+        fine = fuzz.works()
+    finally:
+        fuzz.close()
+    codes = {}
+    for (_, code), n in fuzz.counts.items():
+        codes[code] = codes.get(code, 0) + n
+    print(f"{done} requests of {len(calls)} calls, {time.perf_counter() - begun:.0f} s: {codes}; "
+          f"slowest {fuzz.slowest:.2f} s, at most {fuzz.largest / 1e6:.0f} MB, "
+          f"{len(fuzz.wrong)} WRONG, works afterwards: {fine}")
+    return 1 if fuzz.wrong or not fine else 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=10000, help="of each call")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--call", help="one call only")
+    status = main(**vars(parser.parse_args()))
+    sys.stdout.flush()
+    os._exit(status)

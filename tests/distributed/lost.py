@@ -1,0 +1,66 @@
+"""Programs that are killed, frozen or interrupted while steps are blocked (test_lost.py).
+
+    python lost.py client TARGET N          N blocked steps of a client; prints "blocked"
+    python lost.py master SPEC N OPTIONS    the same of a session in the process of worker 0
+    python lost.py interrupted TARGET       one; prints "blocked", then how long after SIGINT it ended
+"""
+import json
+import sys
+import threading
+import time
+
+import pyflow as tf
+from pyflow.distributed import client
+
+BLOCKED = "/job:ps/task:0"
+
+
+def blocked_graph():
+    """(graph, what never comes) with a queue on the ps."""
+    with tf.Graph().as_default() as graph, tf.device(BLOCKED):
+        never = tf.FIFOQueue(1, tf.float32).dequeue()
+        alive = tf.constant(1.0) + 1
+    return graph, never, alive
+
+
+def block(target, n):
+    """n threads in blocked steps of one session."""
+    graph, never, alive = blocked_graph()
+    session = tf.Session(target, graph=graph)
+    session.run(alive)
+    for _ in range(n):
+        threading.Thread(target=_run, args=(session, never), daemon=True).start()
+    time.sleep(0.2)
+    print("blocked", flush=True)
+    threading.Event().wait()
+
+
+def _run(session, never):
+    try:
+        session.run(never)
+    except tf.errors.OpError as error:
+        print(type(error).__name__, flush=True)
+
+
+def interrupted(target):
+    """A step that Ctrl-C ends."""
+    graph, never, alive = blocked_graph()
+    with tf.Session(target, graph=graph) as session:
+        session.run(alive)
+        print("blocked", flush=True)
+        try:
+            session.run(never)
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+
+
+if __name__ == "__main__":
+    how, where = sys.argv[1], sys.argv[2]
+    if how == "client":
+        client.LEASE = 1.0
+        block(where, int(sys.argv[3]))
+    elif how == "interrupted":
+        interrupted(where)
+    else:
+        server = tf.train.Server(json.loads(where), "worker", 0, **json.loads(sys.argv[4]))
+        block(server.target, int(sys.argv[3]))

@@ -1,0 +1,263 @@
+"""Clients, masters and workers that are killed, frozen, cut off or interrupted: who notices, when, and
+what is left."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import lost
+import processes
+import pyflow as tf
+from pyflow import _executor
+from pyflow.distributed import remote_worker
+
+LOST = pathlib.Path(lost.__file__)
+LINKS = [pytest.param(None, id="link"), pytest.param([], id="grpc")]
+
+
+def start(*arguments):
+    return subprocess.Popen([sys.executable, "-P", str(LOST), *arguments], stdout=subprocess.PIPE,
+                            text=True, env={**os.environ, "PYTHONPATH": ""})
+
+
+def end(process):
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def state(server):
+    """(steps under way, sessions) of a server."""
+    status = server.status()
+    calls = sum(session.busy for session in list(server._master._sessions.values()))
+    return status.steps_open + status.steps_early + calls, status.sessions
+
+
+def until(condition, seconds):
+    """Seconds until condition() is true; fails after so many."""
+    begun = time.monotonic()
+    while not condition():
+        assert time.monotonic() - begun < seconds, f"not within {seconds} s"
+        time.sleep(0.01)
+    return time.monotonic() - begun
+
+
+@pytest.fixture
+def ps():
+    """function(links) -> (spec, a ps in this process with a lease of one second)."""
+    servers = []
+
+    def make(links):
+        ports = processes.free_ports(2)
+        spec = {"ps": [f"localhost:{ports[0]}"], "worker": [f"localhost:{ports[1]}"]}
+        servers.append(tf.train.Server(spec, "ps", 0, lease=1.0, links=links))
+        return spec, servers[-1]
+    yield make
+    for server in servers:
+        server.stop()
+
+
+# ---------------------------------------------------------------- who began it is gone
+
+@pytest.mark.parametrize("links", LINKS)
+@pytest.mark.parametrize("how", ["client", "master"])
+def test_a_killed_beginner_of_100_blocked_steps(ps, how, links):
+    """All gone within its lease."""
+    spec, server = ps(links)
+    where = server.target if how == "client" else json.dumps(spec)
+    process = start(how, where, "100", json.dumps({"links": links, "lease": 1.0}))
+    try:
+        assert process.stdout.readline() == "blocked\n"
+        until(lambda: state(server)[0] >= 100, 5)
+    finally:
+        end(process)
+    until(lambda: state(server) == (0, 0), 2.5)        # the lease, and a beat to see that it is over
+
+
+@pytest.mark.parametrize("links", LINKS)
+def test_ctrl_c_ends_a_step_elsewhere(ps, links):
+    _, server = ps(links)
+    process = start("interrupted", server.target)
+    try:
+        assert process.stdout.readline() == "blocked\n"
+        until(lambda: state(server)[0] == 1, 5)
+        process.send_signal(signal.SIGINT)
+        until(lambda: state(server)[0] == 0, 1)
+        assert process.stdout.readline() == "interrupted\n"
+    finally:
+        end(process)
+
+
+@pytest.mark.parametrize("links", LINKS)
+def test_a_deadline_ends_a_step_elsewhere(ps, links):
+    spec, server = ps(links)
+    graph, never, alive = lost.blocked_graph()
+    with tf.train.Server(spec, "worker", 0, links=links) as master:
+        for target in (master.target, server.target.replace("localhost", "127.0.0.1")):
+            with tf.Session(target, graph=graph) as session:
+                session.run(alive)
+                begun = time.monotonic()
+                with pytest.raises(tf.errors.DeadlineExceededError):
+                    session.run(never, options=tf.RunOptions(timeout_in_ms=200))
+                assert time.monotonic() - begun < 1.2
+                until(lambda: state(server)[0] == 0, 1)
+
+
+# ---------------------------------------------------------------- a peer is frozen, or cut off
+
+class Pair:
+    """This process' server and a worker of another one, steps between which are under way."""
+
+    def __init__(self, proxied, links=()):
+        self.cluster = processes.Cluster({"a": 1, "b": 1}, ("a", 0), proxies=proxied,
+                                         links=list(links))
+        with tf.Graph().as_default() as self.graph:
+            with tf.device("/job:b/task:0"):
+                self.v = tf.get_variable("v", [], initializer=tf.zeros_initializer())
+                never = tf.FIFOQueue(1, tf.float32).dequeue()
+                self.add = self.v.assign_add(1.0)
+                there = self.v.read_value() * 3
+            with tf.device("/job:a/task:0"):
+                self.blocked = never + 1
+                self.alive = there + 1
+                self.here = tf.constant(3.0) + 1
+        self.session = tf.Session(self.cluster.server.target, graph=self.graph)
+        self.session.run(self.v.initializer)
+
+    def fails(self, fault, within):
+        """Begins a step that blocks, then the fault: seconds until UNAVAILABLE is raised."""
+        raised = []
+
+        def run():
+            try:
+                self.session.run(self.blocked)
+            except tf.errors.OpError as error:
+                raised.append((time.monotonic(), error))
+        thread = threading.Thread(target=run)
+        thread.start()
+        until(lambda: self.cluster.server.status().steps_open == 1, 5)
+        time.sleep(0.05)
+        begun = time.monotonic()
+        fault()
+        thread.join(within + 10)
+        assert raised, "the step hangs"
+        assert isinstance(raised[0][1], tf.errors.UnavailableError), raised[0][1]
+        assert "/job:b/replica:0/task:0" in str(raised[0][1])
+        assert raised[0][0] - begun < within
+        assert self.session.run(self.here) == 4             # nothing else is disturbed
+        return raised[0][0] - begun
+
+    def close(self):
+        self.session.close()
+        self.cluster.__exit__()
+
+
+@pytest.mark.parametrize("how", ["stop_reading", "cut"])
+def test_a_link_that_is_down_is_an_error_on_both_sides(how):
+    pair = Pair(proxied=True)
+    try:
+        for _ in range(2):
+            proxy = pair.cluster.proxies["b", 0]
+            pair.fails(getattr(proxy, how), 2.6)
+            proxy.read_on()
+            proxy.mend()
+            until(lambda: works(pair.session, pair.alive), 5)
+    finally:
+        pair.close()
+
+
+def works(session, fetch):
+    try:
+        session.run(fetch, options=tf.RunOptions(timeout_in_ms=1000))
+    except tf.errors.OpError as error:
+        print(time.monotonic(), str(error)[:200])
+        return False
+    return True
+
+
+@pytest.mark.parametrize("links", [[], ["unix"]], ids=["grpc", "link"])
+def test_a_frozen_worker_is_noticed_and_writes_nothing_when_thawed(links):
+    pair = Pair(proxied=False, links=links)
+    process = pair.cluster.processes["b", 0]
+    try:
+        pair.fails(lambda: process.send_signal(signal.SIGSTOP), 2.6)
+        with pytest.raises(tf.errors.OpError):          # it is begun while the worker is frozen
+            pair.session.run(pair.add, options=tf.RunOptions(timeout_in_ms=500))
+        pair.session.close()
+        process.send_signal(signal.SIGCONT)
+        with tf.Session(pair.cluster.server.target, graph=pair.graph) as session:
+            until(lambda: works(session, pair.alive), 5)
+            time.sleep(0.3)
+            assert session.run(pair.v) == 0
+    finally:
+        process.send_signal(signal.SIGCONT)
+        pair.close()
+
+
+# ---------------------------------------------------------------- a successor
+
+def test_a_successor_closes_its_forerunners_sessions(ps):
+    """And what the forerunner still says is refused, with both epochs."""
+    _, server = ps(None)
+    name, channels = "/job:worker/replica:0/task:0", remote_worker.Channels()
+    try:
+        old = remote_worker.RemoteWorker("/job:ps/replica:0/task:0", server.address, channels,
+                                         (name, 11, 1))
+        new = remote_worker.RemoteWorker("/job:ps/replica:0/task:0", server.address, channels,
+                                         (name, 22, 2))
+        old.open_session(5, lease=60)
+        assert server._worker.sessions() == [5]
+        new.open_session(6, lease=60)
+        assert server._worker.sessions() == [6]
+        with pytest.raises(_executor.StepError, match="epoch 1.*epoch 2"):
+            old.open_session(7, lease=60)
+        assert server._worker.sessions() == [6]
+    finally:
+        channels.close()
+
+
+# ---------------------------------------------------------------- a peer that does not take what is sent
+
+def test_a_sleeping_consumer_bounds_what_its_producer_holds():
+    """A loop sends 2 MB an iteration to a task behind a proxy that stopped reading for a while."""
+    cluster = processes.Cluster({"a": 1, "b": 1}, ("a", 0), proxies=True, links=[])
+    n, mega = 300, 1 << 19
+    try:
+        with tf.Graph().as_default() as graph:
+            def body(i, total):
+                with tf.device("/job:a/task:0"):
+                    x = tf.ones([mega]) * tf.cast(i, tf.float32)
+                with tf.device("/job:b/task:0"):
+                    return i + 1, total + tf.reduce_sum(x[:1])
+            with tf.device("/job:a/task:0"):
+                i, total = tf.while_loop(lambda i, total: i < n, body, [0, 0.0],
+                                         parallel_iterations=1000)
+        proxy = cluster.proxies["b", 0]
+        with tf.Session(cluster.server.target, graph=graph) as session:
+            assert session.run(total, options=tf.RunOptions(timeout_in_ms=60000)) \
+                == n * (n - 1) / 2
+            proxy.stop_reading()
+            timer = threading.Timer(1.0, proxy.read_on)
+            timer.start()
+            before, peak = resident(), []
+            watch = threading.Thread(target=lambda: peak.extend(
+                resident() for _ in range(100) if time.sleep(0.01) is None))
+            watch.start()
+            assert session.run(total, options=tf.RunOptions(timeout_in_ms=60000)) \
+                == n * (n - 1) / 2
+            watch.join()
+            assert max(peak) - before < 250e6, f"{(max(peak) - before) / 1e6:.0f} MB more"
+    finally:
+        cluster.__exit__()
+
+
+def resident():
+    """Bytes of memory of this process."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
