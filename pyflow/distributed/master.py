@@ -71,6 +71,18 @@ class Tasks:
                 del self._found[task]
                 worker.close()
 
+    def move(self, addresses):
+        """The cluster's tasks and where they listen, from now on, the own one apart. Of those that
+        are gone or elsewhere, sessions that use them hear UNAVAILABLE; new ones ask anew."""
+        with self._lock:
+            addresses = {**addresses, self.own.name: self.addresses[self.own.name]}
+            moved = [t for t in self._found
+                     if t != self.own.name and addresses.get(t) != self.addresses.get(t)]
+            gone, self.addresses = [self._found.pop(t) for t in moved], addresses
+        for worker in gone:
+            if not worker.local:
+                worker.close()
+
     def woken(self, task):
         """It has just begun to listen: who waits for it asks again at once."""
         with self._lock:
@@ -677,13 +689,11 @@ class ClusterPlan:
         """Which parts it has, and how tensors go between them, as text (ways.py)."""
         if self._ways is None:
             return "\n".join(p.plan.explain() for p in self._parts)
-        kinds = {}
-        for part in self._parts:
-            if part.worker.local:
-                rows = part.worker.routes.table()
-            else:
-                rows = [(r.task, r.kind, r.address) for r in part.worker.status().route]
-            kinds.update(((part.worker.name, task), kind) for task, kind, _ in rows)
+        names = [p.worker.name for p in self._parts]
+        found = self._link.asker(look.PATIENCE).ask_all("GetStatus", messages.GetStatusRequest(),
+                                                        names)
+        kinds = {(task, route.task): route.kind for task, status in found.items()
+                 if not isinstance(status, look.Silent) for route in status.route}
         return self._ways(lambda source, to: kinds.get((source, to)))
 
     def start(self, feeds=(), timeout_ms=0, trace=None, keep=False):

@@ -155,6 +155,13 @@ class Server:
         asker.ask_all("Bye", messages.ByeRequest(why=why, sender=self._worker.name))
         self.stop()
 
+    def update_cluster(self, cluster):
+        """Tasks came, left, or listen elsewhere: a ClusterSpec, or what makes one, of all that
+        there are now. What it says of this task itself is not looked at."""
+        cluster = cluster_spec.ClusterSpec(cluster).as_cluster_def()
+        self._tasks.move(_addresses(cluster))
+        self._worker.cluster_def = cluster.SerializeToString()
+
     def _bye(self, why):
         """The job is over, somebody says; the answer goes out first."""
         threading.Timer(0.05, self.stop).start()
@@ -250,6 +257,11 @@ class Server:
     def server_def(self):
         """The ServerDef: the cluster, and which task of it this is."""
         return self._server_def
+
+    @property
+    def stopped(self):
+        """True once `stop` was called, here or by the job's end."""
+        return self._over.is_set()
 
     @property
     def target(self):
