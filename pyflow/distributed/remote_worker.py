@@ -440,10 +440,11 @@ class RemoteWorker:
             pass                        # who is gone needs no cleaning
 
     def _connected(self):
+        incarnation = self.incarnation              # may ask, which takes the lock
         with self._lock:
             if self._stream is None or self._stream.broken is not None:
                 self._stream = Stream(self._channels.get(self.address), self.name, self.address,
-                                      self._me, self.incarnation)
+                                      self._me, incarnation)
             return self._stream
 
     def close(self):
