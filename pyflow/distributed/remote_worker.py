@@ -385,6 +385,8 @@ class RemoteWorker:
         """Begins a partition, as Worker.start; types: the element types of args; clean: steps that
         are over; done: None where the caller will wait for what is returned, if `linked`."""
         if self.link is not None and not level:
+            if clean:
+                self.clean(number, clean)
             return self._run(graph, number, step, args, types, done, timeout_ms)
         args = [tensors.encode(a, t) for a, t in zip(args, types)]
         request = messages.RunGraphRequest(

@@ -203,6 +203,21 @@ def test_a_frozen_worker_is_noticed_and_writes_nothing_when_thawed(links):
         pair.close()
 
 
+@pytest.mark.parametrize("links", [[], ["unix"]], ids=["grpc", "link"])
+def test_steps_that_are_over_are_cleaned_up_elsewhere(links):
+    pair = Pair(proxied=False, links=links)
+    channels = remote_worker.Channels()
+    try:
+        for _ in range(20):
+            pair.session.run(pair.alive)
+        other = remote_worker.RemoteWorker("/job:b/replica:0/task:0",
+                                           pair.cluster.addresses["b", 0], channels, ("t", 0, 0))
+        until(lambda: other.status(fresh=True).steps_open == 0, 2)
+    finally:
+        channels.close()
+        pair.close()
+
+
 def test_a_master_hears_that_two_of_its_tasks_lost_each_other():
     """A step that waits for what was lost between them would wait for ever."""
     pair = Pair(proxied=False)
