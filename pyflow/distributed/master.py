@@ -126,6 +126,12 @@ class Place:
         compiler = Compiler(link, session.graph, pool, config, options, rewrites, costs)
         return targets.Opened(executor.StepError, link, pools, compiler)
 
+    def failed(self, number, step, failure):
+        """A task says that a step of a session failed there, or that it lost what it was sent."""
+        for link in list(self.sessions):
+            if link.number == number:
+                link.failed(step, failure)
+
     def reset(self, containers):
         """Forgets named containers of all tasks that answer, all state for [], and ends the
         sessions that are open here: who uses them hears ABORTED, as after a restart."""
@@ -254,6 +260,13 @@ class SessionLink:
             closed = self._closed
         if closed:
             step.cancel("the session was closed")
+
+    def failed(self, number, failure):
+        """A task says so of the step of that number."""
+        with self._lock:
+            found = [step for step in self._running if step.number == number]
+        for step in found:
+            step.fail_elsewhere(failure)
 
     def over(self, step, number, workers, at_once=False):
         """A step is over everywhere, or given up: what it left behind is to go, with the next call
@@ -821,6 +834,11 @@ class ClusterStep:
                 other.worker.fail(self._link.number, self.number, failure)
 
     # ------------------------------------------------------------ who waits
+
+    def fail_elsewhere(self, failure):
+        """A task says that it fails."""
+        if self._failure is None:
+            self._fail(failure)
 
     def cancel(self, why="cancelled"):
         """Soon; `result` raises CANCELLED then, unless the step ended before."""

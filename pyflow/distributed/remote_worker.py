@@ -86,6 +86,12 @@ class Outgoing:
                 self._bytes += size
                 self._cond.notify_all()
 
+    def finish(self):
+        """It ends after what waits now."""
+        with self._cond:
+            self._queue.append((None, 0))
+            self._cond.notify_all()
+
     def close(self):
         """Nothing more is sent; who waits goes on."""
         with self._cond:
@@ -104,6 +110,8 @@ class Outgoing:
             if self._over:
                 raise StopIteration
             message, size = self._queue.popleft()
+            if message is None:
+                raise StopIteration
             self._bytes -= size
             self._cond.notify_all()
             return message
@@ -114,8 +122,9 @@ class Stream:
 
     hello(task, incarnation) of who speaks; expected: the incarnation that is meant, 0: any."""
 
-    def __init__(self, channel, task, address, me, expected=0):
-        self.task, self.address = task, address
+    def __init__(self, channel, task, address, me, expected=0, on_break=None):
+        """on_break(ErrorMessage): called once when it has ended."""
+        self.task, self.address, self._on_break = task, address, on_break
         self._requests, self._lock = Outgoing(), threading.Lock()
         self._waiting, self._numbers = {}, itertools.count(1)
         self.broken = None              # the ErrorMessage that ended it
@@ -173,13 +182,21 @@ class Stream:
 
     def _break(self, message):
         with self._lock:
-            if self.broken is None:
+            first = self.broken is None
+            if first:
                 self.broken = message
             waiting, self._waiting = self._waiting, {}
         self._requests.close()
         self._call.cancel()
         for ran in waiting.values():
             ran(messages.RunGraphResponse(error=message))
+        if first and self._on_break is not None:
+            self._on_break(message)
+
+    def finish(self):
+        """Ends it once what was said is sent."""
+        self._on_break = None
+        self._requests.finish()
 
     def close(self):
         """Ends it; what waits fails."""
@@ -368,6 +385,8 @@ class RemoteWorker:
         """Begins a partition, as Worker.start; types: the element types of args; clean: steps that
         are over; done: None where the caller will wait for what is returned, if `linked`."""
         if self.link is not None and not level:
+            if clean:
+                self.clean(number, clean)
             return self._run(graph, number, step, args, types, done, timeout_ms)
         args = [tensors.encode(a, t) for a, t in zip(args, types)]
         request = messages.RunGraphRequest(
@@ -423,10 +442,11 @@ class RemoteWorker:
             pass                        # who is gone needs no cleaning
 
     def _connected(self):
+        incarnation = self.incarnation              # may ask, which takes the lock
         with self._lock:
             if self._stream is None or self._stream.broken is not None:
                 self._stream = Stream(self._channels.get(self.address), self.name, self.address,
-                                      self._me, self.incarnation)
+                                      self._me, incarnation)
             return self._stream
 
     def close(self):
