@@ -18,6 +18,7 @@ Invariants
 Threads: belongs to one call of `place`.
 """
 from pyflow.framework import errors
+from pyflow.framework.device import parsed
 from pyflow.passes.reads import takes_reference
 
 RESOURCE = 20                       # DT_RESOURCE
@@ -292,8 +293,18 @@ def no_kernel(node, devices):
 
 
 def state_key(node):
-    """Equal for nodes without inputs that hold the same variable or resource of a session."""
-    return node.op, node.attrs.get("container") or "", node.attrs.get("shared_name") or node.name
+    """Equal for nodes without inputs that hold the same variable or resource of a session; each task
+    that a device names has its own."""
+    return (node.op, node.attrs.get("container") or "",
+            node.attrs.get("shared_name") or node.name, _task_of(node.device))
+
+
+def _task_of(name):
+    """(job, task) that a device's name has, as far as it has them."""
+    if not name or "/job:" not in name:
+        return None
+    spec = parsed(name)
+    return None if spec.job == "localhost" else (spec.job, spec.task)
 
 
 def types_text(node):
