@@ -69,7 +69,8 @@ class Tasks:
         with self._lock:
             if self._found.get(task) is worker and worker is not self.own:
                 del self._found[task]
-                worker.close()
+                if not worker.local:
+                    worker.close()
 
     def woken(self, task):
         """It has just begun to listen: who waits for it asks again at once."""
