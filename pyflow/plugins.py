@@ -217,6 +217,7 @@ _PAIR = {"name", "send", "recv", "source", "destination"}
 def _check_offers(description):
     """Raises TypeError, ValueError: `links` are kinds, `pairs` name two ops of the plugin's, and which
     devices they serve."""
+    from pyflow.framework.device import parsed
     links, pairs = description.get("links", []), description.get("pairs", [])
     if not isinstance(links, list) or not all(isinstance(k, str) and _KIND.fullmatch(k)
                                               for k in links):
@@ -229,8 +230,10 @@ def _check_offers(description):
                 or not all(isinstance(text, str) for text in pair.values()):
             raise TypeError(f"a pair is {pair!r}, expected texts: name, send, recv, and perhaps "
                             "source and destination")
-        if not _KIND.fullmatch(pair["name"]):
-            raise ValueError(f"a pair's name is {pair['name']!r}, expected a-z, 0-9 and _")
+        if not _KIND.fullmatch(pair["name"]) or pair["name"] == "net":
+            raise ValueError(f"a pair's name is {pair['name']!r}, expected a-z, 0-9 and _, not 'net'")
+        for end in ("source", "destination"):
+            parsed(pair.get(end, ""))           # ValueError: no device specification
         for op in (pair["send"], pair["recv"]):
             if op not in ops:
                 raise ValueError(f"pair '{pair['name']}' names op '{op}', which is not the plugin's")
@@ -316,10 +319,12 @@ def _register(plugin):
     if tables["id"] in RESERVED:        # named by path: whoever names it vouches for other ids, and
         stem = os.path.basename(plugin.path).partition(".")[0]     # for a build of ours by its name
         _refuse_squatter(tables["id"], stem.removeprefix("lib"), plugin.origin)
+    version = tables.pop("version", None)       # plugin.json may say more than the library
     if plugin.description:
         _compare(plugin.description, tables)
     else:                               # named by path, without a plugin.json beside it
-        plugin.description = {**tables, "ops": [{"name": name} for name, _ in tables["ops"]]}
+        plugin.description = {**tables, "version": version,
+                              "ops": [{"name": name} for name, _ in tables["ops"]]}
     for other in _loaded:
         if other.id == plugin.id and other.problem is None:
             raise PluginError(f"plugin '{plugin.id}' ({plugin.origin}) is loaded already, from "
@@ -511,6 +516,10 @@ def load_library(path):
         plugin = Plugin(path, _beside(path), path)
         if plugin.description:
             check_abi(plugin.description)
+            try:
+                _check_offers(plugin.description)
+            except (TypeError, ValueError) as e:
+                raise PluginError(f"plugin.json beside '{path}' is malformed: {e}") from None
         if os.path.isfile(path):
             _try_first(plugin)
         _report(plugin, _register(plugin))

@@ -295,7 +295,7 @@ class Compiled:
         """As ClusterPlan.explain: the server says."""
         request = messages.MakeCallableRequest()
         request.CopyFrom(self._request)
-        request.explain = True
+        request.explain, request.call = True, remote_worker.new_call()
         try:
             reply = self._link.call("MakeCallable", request)
         except runtime.executor().StepError as failure:

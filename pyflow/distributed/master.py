@@ -72,6 +72,18 @@ class Tasks:
                 if not worker.local:
                     worker.close()
 
+    def move(self, addresses):
+        """The cluster's tasks and where they listen, from now on, the own one apart. Of those that
+        are gone or elsewhere, sessions that use them hear UNAVAILABLE; new ones ask anew."""
+        with self._lock:
+            addresses = {**addresses, self.own.name: self.addresses[self.own.name]}
+            moved = [t for t in self._found
+                     if t != self.own.name and addresses.get(t) != self.addresses.get(t)]
+            gone, self.addresses = [self._found.pop(t) for t in moved], addresses
+        for worker in gone:
+            if not worker.local:
+                worker.close()
+
     def woken(self, task):
         """It has just begun to listen: who waits for it asks again at once."""
         with self._lock:
@@ -272,6 +284,10 @@ class SessionLink:
                     worker.clean(self.number, steps)
             if worker is not self.tasks.own:
                 worker.touch([self.number])
+
+    def deregister_dropped(self):
+        """Tells workers of plans that are not needed any more; one that does not answer forgets
+        them with the session."""
         with self._lock:
             dropped, self._dropped = self._dropped, []
         for worker, graph in dropped:
@@ -520,8 +536,23 @@ class Compiler(plans.Compiler):
                                      routes)
         except runtime.executor().StepError as failure:
             failure.task = failure.task or part.name
+            failure.message += self._other_plugins(part.name)
             raise self._explain(failure, part.graph, origins) from None
         return data, origins, number, worker
+
+    def _other_plugins(self, task):
+        """"; its plugins are others: ..." where a task's and the own ones differ."""
+        def versions(status):
+            return {plugin.id: plugin.version for plugin in status.plugin}
+        try:
+            theirs = versions(self.link.worker(task).status())
+        except runtime.executor().StepError:
+            return ""
+        ours, own = versions(self.link.tasks.own.status()), self.link.tasks.own.name
+        found = [f"'{name}' is {theirs.get(name, 'missing')} at {task} and "
+                 f"{ours.get(name, 'missing')} at {own}" for name in sorted({*ours, *theirs})
+                 if ours.get(name) != theirs.get(name)]
+        return f"; plugins differ: {', '.join(found)}" if found else ""
 
     def _routes(self, part):
         """RouteMessages to the tasks that a partition sends to; and, for pairs of plugins, to those
@@ -646,13 +677,11 @@ class ClusterPlan:
         """Which parts it has, and how tensors go between them, as text (ways.py)."""
         if self._ways is None:
             return "\n".join(p.plan.explain() for p in self._parts)
-        kinds = {}
-        for part in self._parts:
-            if part.worker.local:
-                rows = part.worker.routes.table()
-            else:
-                rows = [(r.task, r.kind, r.address) for r in part.worker.status().route]
-            kinds.update(((part.worker.name, task), kind) for task, kind, _ in rows)
+        names = [p.worker.name for p in self._parts]
+        found = self._link.asker(look.PATIENCE).ask_all("GetStatus", messages.GetStatusRequest(),
+                                                        names)
+        kinds = {(task, route.task): route.kind for task, status in found.items()
+                 if not isinstance(status, look.Silent) for route in status.route}
         return self._ways(lambda source, to: kinds.get((source, to)))
 
     def start(self, feeds=(), timeout_ms=0, trace=None, keep=False):

@@ -63,14 +63,15 @@ def forget_pair(name):
 
 
 def known():
-    """{name: Pair} of this process: those that were registered win over those of plugins."""
+    """{name: Pair} of this process: those that were registered win over those of plugins, of which
+    the one that was loaded first wins."""
     found = {NET.name: NET}
     for plugin in plugins.load_all():
         if not plugin.problem:
             for row in plugin.description.get("pairs", ()):
-                found[row["name"]] = _made(**{"send_op": row["send"], "recv_op": row["recv"],
-                                              "name": row["name"], "source": row.get("source", ""),
-                                              "destination": row.get("destination", "")})
+                found.setdefault(row["name"], _made(
+                    row["name"], row["send"], row["recv"], row.get("source", ""),
+                    row.get("destination", "")))
     with _lock:
         found.update((p.name, p) for p in reversed(_registered))
     return found

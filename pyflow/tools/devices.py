@@ -30,6 +30,8 @@ def main(argv):
         else:
             kernels = sum(k["plugin"] == plugin.id for k in executor.kernels())
             count = f"{kernels} kernel{'s' * (kernels != 1)}"
+            count += "".join(f", link {kind}" for kind in plugin.links)
+            count += "".join(f", pair {p['name']}" for p in plugin.description.get("pairs", ()))
             print(f"  {plugin.id} {plugin.version} from {plugin.origin}: {count}\n    {plugin.path}")
     if not plugins.load_all():
         print("  none: no installed distribution has an entry point in the group 'pyflow.plugins'")

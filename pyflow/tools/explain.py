@@ -1,5 +1,6 @@
-"""python -m pyflow explain FILE [--dot | --buffers], explain --passes: a graph, checkpoint or error code in readable
-form; or where the outputs of its kernels would lie, and what is written in place."""
+"""python -m pyflow explain FILE [--dot | --buffers | --target ADDRESS], explain --passes: a graph, checkpoint or
+error code in readable form; or where the outputs of its kernels would lie, and what is written in place; or how
+its tensors would go between the tasks of a cluster."""
 import argparse
 import difflib
 import os
@@ -57,8 +58,11 @@ def _parser():
                         help="the plan of the intermediate buffers: places, sizes, lifetimes, what"
                              " is written in place")
     parser.add_argument("--fetch", metavar="NAMES", default="",
-                        help="for --buffers: what is fetched, with commas; default: all that nobody"
-                             " reads")
+                        help="for --buffers and --target: what is fetched, with commas; default:"
+                             " all that nobody reads")
+    parser.add_argument("--target", metavar="ADDRESS",
+                        help="of a server, grpc://HOST:PORT: which of its cluster's tasks run the"
+                             " graph, and by which ops and links tensors go between them")
     parser.add_argument("--batch", metavar="N", type=int,
                         help="for --buffers: stands for the unknown sizes of placeholders")
     parser.add_argument("--passes", action="store_true",
@@ -91,13 +95,15 @@ def main(argv):
     from pyflow.train import checkpoint, checkpoint_state
     path, tags = args.file, files.tags_of(args.tags)
     saved = folders.folder_of(path)
-    if saved and not (args.buffers or args.dot or args.rewritten):
+    if saved and not (args.buffers or args.dot or args.rewritten or args.target):
         return _explain_saved_model(saved, tags)
     if os.path.isdir(path) and not saved:
         path = checkpoint_state.latest_checkpoint(path) or path
     prefix = path[:-6] if path.endswith(".index") else path
     if checkpoint.checkpoint_exists(prefix):
         return _explain_checkpoint(prefix)
+    if args.target:
+        return _explain_ways(path, [n for n in args.fetch.split(",") if n], args.target, tags)
     if args.buffers:
         return _explain_buffers(path, [n for n in args.fetch.split(",") if n], args.batch, tags)
     return _explain_graph(path, args.dot, args.rewritten, tags)
@@ -181,6 +187,30 @@ def _explain_buffers(path, fetches, batch, tags):
         message, _ = files.read_graph(path, tags)
         for line in buffers.lines(message, fetches, batch):
             print(line)
+    except (files.UnreadableModel, errors.OpError, ValueError, KeyError, TypeError) as e:
+        print(e.args[0] if isinstance(e, KeyError) else e, file=sys.stderr)
+        return 2
+    return 0
+
+
+def _explain_ways(path, fetches, target, tags):
+    """How the graph's tensors would go between the tasks of the cluster at `target`."""
+    import pyflow as tf
+    from pyflow.distributed import ways
+    from pyflow.framework import errors, function_inline
+    from pyflow.framework.graph_io import import_graph_def
+    from pyflow.tools import files
+    target = target if "://" in target else f"grpc://{target}"
+    try:
+        message, _ = files.read_graph(path, tags)
+        config = tf.ConfigProto(operation_timeout_in_ms=20_000)
+        with tf.Graph().as_default() as graph:
+            import_graph_def(function_inline.flat_graph_def(message), name="")
+            read = {source.op for op in graph.get_operations() for source in op.inputs}
+            wanted = fetches or [op.name for op in graph.get_operations()
+                                 if op not in read and op.outputs]
+            with tf.Session(target, graph=graph, config=config) as session:
+                print(ways.explain(session, wanted), end="")
     except (files.UnreadableModel, errors.OpError, ValueError, KeyError, TypeError) as e:
         print(e.args[0] if isinstance(e, KeyError) else e, file=sys.stderr)
         return 2

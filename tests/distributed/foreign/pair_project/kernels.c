@@ -1,4 +1,5 @@
-/* kernels.c - acme.Send and acme.Recv.  Keys are those of _Send and _Recv: one tensor per key and step. */
+/* kernels.c - acme.Send and acme.Recv.  Keys are those of _Send and _Recv, one tensor per key and step: so `cluster why` can say
+ * who waits for whom. */
 #include "acme.h"
 #include <inttypes.h>
 
@@ -9,11 +10,12 @@ const pf_transport2 *transport(const pf_host *h) { return h->extension("pyflow.t
 static char *key_of(pf_ctx *c, const ends *s, int64_t *n) {
   pf_str frame = {0};
   int64_t turn = c->host->frame_iter(c, &frame);
-  size_t room = (size_t)(s->tensor_name.len + s->recv_device.len + frame.len) + 80;
+  size_t room = (size_t)(s->tensor_name.len + s->send_device.len + s->recv_device.len + frame.len) + 80;
   char *key = malloc(room);
   if (key)
-    *n = snprintf(key, room, "%016" PRIx64 ";%.*s;%.*s;%.*s:%" PRId64, (uint64_t)s->incarnation, (int)s->recv_device.len, s->recv_device.data,
-                  (int)s->tensor_name.len, s->tensor_name.data, (int)frame.len, frame.data, turn);
+    *n = snprintf(key, room, "%.*s;%016" PRIx64 ";%.*s;%.*s;%.*s:%" PRId64, (int)s->send_device.len, s->send_device.data,
+                  (uint64_t)s->incarnation, (int)s->recv_device.len, s->recv_device.data, (int)s->tensor_name.len, s->tensor_name.data,
+                  (int)frame.len, frame.data, turn);
   return key;
 }
 
