@@ -69,7 +69,8 @@ class Tasks:
         with self._lock:
             if self._found.get(task) is worker and worker is not self.own:
                 del self._found[task]
-                worker.close()
+                if not worker.local:
+                    worker.close()
 
     def move(self, addresses):
         """The cluster's tasks and where they listen, from now on, the own one apart. Of those that
