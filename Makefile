@@ -39,6 +39,10 @@
 # make fuzz-saved    damaged checkpoints of TensorFlow's and SavedModels (COUNT=100000; minutes)
 # make serve-fuzz    damaged requests to `python -m pyflow serve` (COUNT=5000; a minute)
 # make kills         a monitored training killed at 300 random moments, in the midst of saving too (COUNT=300; minutes)
+# make soak-dist     1,000,000 mixed steps over two workers and a ps (COUNT=20000: minutes); no process grows; WAY=--grpc without links
+# make fuzz-calls    calls between tasks lost, doubled, early, given up, to a successor (COUNT=100000; minutes)
+# make fuzz-messages damaged requests to a live server (COUNT=10000 of each call; a quarter of an hour)
+# make chaos-failing a kernel fails on one of four tasks while the others block (COUNT=200; WAY=--processes)
 # make soak          1,000,000 mixed steps (minutes); memory, threads and handles stay flat
 PYTHON ?= python3
 BIN := .venv/bin
@@ -209,6 +213,18 @@ cuda: .venv/installed-tests
 
 fuzz-graphs: .venv/installed-tests
 	cd tests && ../$(BIN)/python $(if $(TASKS),distributed/fuzz_graphs.py --tasks $(TASKS) $(WAY),fuzz/graphs.py) --count $(or $(COUNT),100000)
+
+soak-dist: .venv/installed-tests
+	$(BIN)/python -P tests/distributed/soak.py --steps $(or $(COUNT),1000000) $(WAY)
+
+fuzz-calls: .venv/installed-tests
+	$(BIN)/python -P tests/distributed/delivery.py --count $(or $(COUNT),100000)
+
+fuzz-messages: .venv/installed-tests
+	$(BIN)/python -P tests/distributed/fuzz_messages.py --count $(or $(COUNT),10000)
+
+chaos-failing: .venv/installed-tests
+	$(BIN)/python -P tests/distributed/failing.py --count $(or $(COUNT),200) $(WAY)
 
 sanitize: .venv/installed-tests
 	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py thread --count $(or $(COUNT),10000)

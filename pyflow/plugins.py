@@ -319,10 +319,12 @@ def _register(plugin):
     if tables["id"] in RESERVED:        # named by path: whoever names it vouches for other ids, and
         stem = os.path.basename(plugin.path).partition(".")[0]     # for a build of ours by its name
         _refuse_squatter(tables["id"], stem.removeprefix("lib"), plugin.origin)
+    version = tables.pop("version", None)       # plugin.json may say more than the library
     if plugin.description:
         _compare(plugin.description, tables)
     else:                               # named by path, without a plugin.json beside it
-        plugin.description = {**tables, "ops": [{"name": name} for name, _ in tables["ops"]]}
+        plugin.description = {**tables, "version": version,
+                              "ops": [{"name": name} for name, _ in tables["ops"]]}
     for other in _loaded:
         if other.id == plugin.id and other.problem is None:
             raise PluginError(f"plugin '{plugin.id}' ({plugin.origin}) is loaded already, from "

@@ -124,7 +124,7 @@ def describe_plugin(uintptr_t address):
         if p.devices[k].size >= 16:
             devices.append(text_or_none(p.devices[k].type))
         k += 1
-    return dict(id=text_or_none(p.id), abi=(p.abi_major, p.abi_minor), ops=ops, kernels=kernels, devices=devices)
+    return dict(id=text_or_none(p.id), version=text_or_none(p.version), abi=(p.abi_major, p.abi_minor), ops=ops, kernels=kernels, devices=devices)
 
 def set_ops(ops):
     """Makes ops declared in Python known to the core: (name, signature, flags) each."""

@@ -105,7 +105,7 @@ def register_links(uintptr_t address, problem):
     cdef int k = 0
     memset(&p, 0, sizeof(p))
     memcpy(&p, source, min(<size_t>source.size, sizeof(p)))
-    if p.extension == NULL:
+    if p.extension == NULL or (p.abi_major == PF_ABI_MAJOR and p.abi_minor < 3):   # made before there were links
         return kinds
     theirs = <const pf_link* const*>p.extension(b"pyflow.link/1")
     while theirs != NULL and theirs[k] != NULL:

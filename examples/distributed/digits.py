@@ -35,9 +35,9 @@ def arguments():
     parser.add_argument("--ps", type=int, default=1)
     parser.add_argument("--steps", type=int, default=1120, help="28 are an epoch")
     parser.add_argument("--save-steps", type=int, default=20)
-    parser.add_argument("--folder", help="of the checkpoints; default: a new one, removed at the end")
+    parser.add_argument("--folder", help="of checkpoints; default: a new one, removed at the end")
     parser.add_argument("--asynchronous", action="store_true")
-    parser.add_argument("--shards", type=int, default=0, help="of a step, dealt to the workers there are")
+    parser.add_argument("--shards", type=int, default=0, help="of a step, dealt to who is there")
     parser.add_argument("--data", help="folder of MNIST's idx files")
     parser.add_argument("--softmax", action="store_true", help="a smaller model, for tests")
     return parser.parse_args()
@@ -54,7 +54,8 @@ class Input:
     def batch(self, step, source):
         epoch, at = divmod(step, self.steps)
         if epoch != self.epoch:
-            self.epoch, self.order = epoch, np.random.default_rng([SEED, epoch]).permutation(len(self.data[0]))
+            rng = np.random.default_rng([SEED, epoch])
+            self.epoch, self.order = epoch, rng.permutation(len(self.data[0]))
         first = (at * self.parts + source) * self.rows
         chosen = self.order[first:first + self.rows]
         return self.data[0][chosen], self.data[1][chosen]
@@ -83,8 +84,8 @@ def accuracy(asked, prefix, test):
 class Report(tf.train.SessionRunHook):
     """A line every now and then."""
 
-    def __init__(self, loss, label, steps):
-        self.loss, self.label, self.steps = loss, label, steps
+    def __init__(self, loss, steps):
+        self.loss, self.steps = loss, steps
         self.began, self.first, self.said = time.monotonic(), None, 0
 
     def begin(self):
@@ -100,14 +101,17 @@ class Report(tf.train.SessionRunHook):
         if now - self.said > 2:
             self.said = now
             rate = (step - self.first) / (now - self.began)
-            print(f"step {step:5d} of {self.steps}  loss {loss:.4f}  {rate:6.1f} steps/s", flush=True)
+            print(f"step {step:5d} of {self.steps}  loss {loss:.4f}  {rate:6.1f} steps/s",
+                  flush=True)
 
 
 def train(task, asked, server, data, hooks=(), on_step=()):
-    is_sync, parts = not asked.asynchronous, asked.shards or len(task.cluster.task_indices("worker"))
+    is_sync = not asked.asynchronous
+    parts = asked.shards or len(task.cluster.task_indices("worker"))
     source = Input(data, parts)
     tf.set_random_seed(SEED)
-    with tf.device(tf.train.replica_device_setter(cluster=task.cluster, worker_device=f"/job:worker/task:{task.index}")):
+    with tf.device(tf.train.replica_device_setter(
+            cluster=task.cluster, worker_device=f"/job:worker/task:{task.index}")):
         step = tf.train.get_or_create_global_step()
         x, y, keep, loss, _ = build(asked, data[0].shape[1])
         optimizer = tf.train.AdamOptimizer(RATE)
@@ -119,9 +123,10 @@ def train(task, asked, server, data, hooks=(), on_step=()):
         images, labels = source.batch(at, part)
         return {x: images, y: labels, keep: KEEP}
     with training.training_session(
-            server, task.is_chief, optimizer if is_sync else None, feed, checkpoint_dir=asked.folder,
-            save_steps=asked.save_steps, last_step=asked.steps, epoch=task.epoch, job=task.job_id,
-            deterministic=is_sync, hooks=[Report(loss, task.label, asked.steps), *hooks], on_step=on_step) as sess:
+            server, task.is_chief, optimizer if is_sync else None, feed,
+            checkpoint_dir=asked.folder, save_steps=asked.save_steps, last_step=asked.steps,
+            epoch=task.epoch, job=task.job_id, deterministic=is_sync, on_step=on_step,
+            hooks=[Report(loss, asked.steps), *hooks]) as sess:
         while not sess.should_stop():
             sess.run(train_op)
 
@@ -136,7 +141,8 @@ def run_task(task, asked):
     train(task, asked, server, data)
     if task.is_chief:
         newest = commits.CheckpointFolder(asked.folder).newest()
-        print(f"step {newest.step}: test accuracy {accuracy(asked, newest.prefix, test):.4f}", flush=True)
+        right = accuracy(asked, newest.prefix, test)
+        print(f"step {newest.step}: test accuracy {right:.4f}", flush=True)
         print(f"sha256 {training.digest(newest.prefix)}", flush=True)
     server.stop()
 
@@ -147,7 +153,8 @@ def start(asked):
     with tempfile.TemporaryDirectory() as new:
         folder = asked.folder or new
         command = [sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--folder", folder]
-        cluster = local.LocalCluster(command, {"ps": asked.ps, "worker": asked.workers}, restarts=50)
+        jobs = {"ps": asked.ps, "worker": asked.workers}
+        cluster = local.LocalCluster(command, jobs, restarts=50)
         return supervision.run(cluster)
 
 

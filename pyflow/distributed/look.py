@@ -69,7 +69,7 @@ class Asker:
             return f"it answers with an error: {problem.details()}"
         code = problem.code().value[0] if problem.code() is not None else errors.UNKNOWN
         if code in (errors.UNAVAILABLE, errors.DEADLINE_EXCEEDED):
-            return probe.reason(address, min(0.5, self.patience))
+            return probe.reason(address, min(0.5, self.patience), self._channels.credentials)
         return problem.details() or problem.code().name
 
     def ask_all(self, call, request, tasks=None):

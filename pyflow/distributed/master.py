@@ -71,6 +71,18 @@ class Tasks:
                 del self._found[task]
                 worker.close()
 
+    def move(self, addresses):
+        """The cluster's tasks and where they listen, from now on, the own one apart. Of those that
+        are gone or elsewhere, sessions that use them hear UNAVAILABLE; new ones ask anew."""
+        with self._lock:
+            addresses = {**addresses, self.own.name: self.addresses[self.own.name]}
+            moved = [t for t in self._found
+                     if t != self.own.name and addresses.get(t) != self.addresses.get(t)]
+            gone, self.addresses = [self._found.pop(t) for t in moved], addresses
+        for worker in gone:
+            if not worker.local:
+                worker.close()
+
     def woken(self, task):
         """It has just begun to listen: who waits for it asks again at once."""
         with self._lock:
@@ -271,6 +283,10 @@ class SessionLink:
                     worker.clean(self.number, steps)
             if worker is not self.tasks.own:
                 worker.touch([self.number])
+
+    def deregister_dropped(self):
+        """Tells workers of plans that are not needed any more; one that does not answer forgets
+        them with the session."""
         with self._lock:
             dropped, self._dropped = self._dropped, []
         for worker, graph in dropped:
@@ -519,8 +535,23 @@ class Compiler(plans.Compiler):
                                      routes)
         except runtime.executor().StepError as failure:
             failure.task = failure.task or part.name
+            failure.message += self._other_plugins(part.name)
             raise self._explain(failure, part.graph, origins) from None
         return data, origins, number, worker
+
+    def _other_plugins(self, task):
+        """"; its plugins are others: ..." where a task's and the own ones differ."""
+        def versions(status):
+            return {plugin.id: plugin.version for plugin in status.plugin}
+        try:
+            theirs = versions(self.link.worker(task).status())
+        except runtime.executor().StepError:
+            return ""
+        ours, own = versions(self.link.tasks.own.status()), self.link.tasks.own.name
+        found = [f"'{name}' is {theirs.get(name, 'missing')} at {task} and "
+                 f"{ours.get(name, 'missing')} at {own}" for name in sorted({*ours, *theirs})
+                 if ours.get(name) != theirs.get(name)]
+        return f"; plugins differ: {', '.join(found)}" if found else ""
 
     def _routes(self, part):
         """RouteMessages to the tasks that a partition sends to; and, for pairs of plugins, to those

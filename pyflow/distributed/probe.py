@@ -18,22 +18,26 @@ import os
 import socket
 import time
 
+from pyflow.distributed import security
+
 _STATES = {"T": "stopped (by SIGSTOP or a terminal; kill -CONT {pid} lets it go on)",
            "t": "stopped by a debugger", "D": "in an uninterruptible call of the system (a disk or "
            "a network file system)", "Z": "dead, and not yet waited for by its parent"}
 
 
-def reason(address, patience=0.5):
-    """A sentence.  patience: seconds for each of the two looks."""
-    host, port = _split(address)
-    if port is None:
-        return f"{address!r} is no HOST:PORT"
+def reason(address, patience=0.5, credentials=None):
+    """A sentence.  patience: seconds for each of the looks; credentials: security.Credentials with
+    which it was asked, or None."""
     try:
-        found = socket.create_connection((host, port), patience)
+        host, port = _split(address)
+    except ValueError as problem:
+        return str(problem)
+    try:
+        found = _connected(address, host, port, patience)
     except socket.gaierror as problem:
         return f"the name {host!r} cannot be resolved ({problem.strerror or problem})"
-    except ConnectionRefusedError:
-        return (f"no process listens at {address}: it ended, was killed, or was not started yet")
+    except (ConnectionRefusedError, FileNotFoundError):
+        return f"no process listens at {address}: it ended, was killed, or was not started yet"
     except TimeoutError:
         return (f"no connection to {address} within {patience:g} s: its machine is down, or "
                 "packets are lost on the way")
@@ -44,18 +48,41 @@ def reason(address, patience=0.5):
         if process is not None and process[1] in _STATES:
             pid, state = process
             return f"its process {pid} at {address} is {_STATES[state].format(pid=pid)}"
-        greeted = _greets(found, patience)
+        greeted = _greets(found, patience) if credentials is None else True
+    refused = security.why_refused(address, credentials, patience) \
+        if credentials is not None or not greeted else None
+    if refused:
+        return refused
     whose = f"process {process[0]} " if process is not None else "a process "
     if greeted:
         return (f"{whose}listens at {address} and its gRPC greets, but no call is answered: its "
                 "Python is held up, or all its threads are busy")
-    return (f"{whose}listens at {address} but does not take connections: it is stopped, starved of "
-            "CPU, or speaks TLS where none was asked for")
+    return (f"{whose}listens at {address} but does not take connections: it is stopped, or starved "
+            "of CPU")
 
 
 def _split(address):
-    host, _, port = address.rpartition(":")
-    return host.strip("[]") or "localhost", int(port) if port.isdigit() else None
+    """(host, port), (None, None) of a UNIX socket.  Raises ValueError."""
+    if address.startswith("unix"):
+        return None, None
+    host, port = security.host_and_port(address)
+    if port is None:
+        raise ValueError(f"{address!r} is no HOST:PORT")
+    return host or "localhost", port
+
+
+def _connected(address, host, port, patience):
+    if host is not None:
+        return socket.create_connection((host, port), patience)
+    found = socket.socket(socket.AF_UNIX)
+    found.settimeout(patience)
+    try:
+        scheme, _, path = address.partition(":")
+        found.connect(path.removeprefix("//") if scheme == "unix" else "\0" + path)
+    except OSError:
+        found.close()
+        raise
+    return found
 
 
 def _greets(connection, patience):

@@ -26,6 +26,7 @@ from pyflow.session import runtime
 STATUS_SECONDS = 10.0                   # for a server that listens to answer
 OFFSET_SECONDS = 30.0                   # clocks drift: then their offset is measured anew
 OUTGOING = 64 << 20                     # bytes of tensors that wait to be sent to one peer
+DEREGISTER_SECONDS = 2.0                # what is not forgotten now goes with its session
 START_SECONDS = 30.0                    # for one to be there at all, its process just started
 
 
@@ -33,7 +34,7 @@ class Channels:
     """One channel per address.  credentials: security.Credentials, or None."""
 
     def __init__(self, credentials=None, lease=2.5):
-        self._credentials, self._lease = credentials, lease
+        self.credentials, self._lease = credentials, lease
         self._lock, self._channels = threading.Lock(), {}
 
     def get(self, address):
@@ -45,7 +46,7 @@ class Channels:
             return found
 
     def _open(self, address):
-        return security.open_channel(address, self._credentials, rpc.options(self._lease))
+        return security.open_channel(address, self.credentials, rpc.options(self._lease))
 
     def forget(self, address):
         """Closes the channel to an address: the next `get` opens another."""
@@ -56,7 +57,7 @@ class Channels:
 
     def another(self):
         """Channels of their own, with the same credentials."""
-        return Channels(self._credentials, self._lease)
+        return Channels(self.credentials, self._lease)
 
     def close(self):
         """Closes all of them."""
@@ -279,12 +280,13 @@ class RemoteWorker:
                     return self._call("GetStatus", messages.GetStatusRequest(),
                                       max(0.01, until - time.monotonic()), wait_for_ready=True)
                 except ValueError:              # `wake` closed the channel before the call began
-                    if self._closed:
-                        raise
+                    pass
                 except runtime.executor().StepError as failure:
-                    again = failure.code == errors.CANCELLED and not self._closed
-                    if not again or time.monotonic() >= until:
+                    if failure.code != errors.CANCELLED or time.monotonic() >= until:
                         raise self._explained(failure, timeout) from None
+                if self._closed:
+                    raise runtime.executor().StepError(
+                        errors.UNAVAILABLE, f"{self.name} is no longer at {self.address}")
         finally:
             with self._lock:
                 self._waiting -= 1
@@ -292,7 +294,7 @@ class RemoteWorker:
     def _explained(self, failure, timeout):
         if failure.code == errors.DEADLINE_EXCEEDED:
             failure.message = (f"{self.name} at {self.address} did not answer for {timeout:g} s: "
-                               f"{probe.reason(self.address)}")
+                               f"{probe.reason(self.address, credentials=self._channels.credentials)}")
         return failure
 
     def clock(self):
@@ -347,8 +349,8 @@ class RemoteWorker:
 
     def deregister(self, number, graphs):
         """As Worker.deregister."""
-        self._call("DeregisterGraph", messages.DeregisterGraphRequest(session=number,
-                                                                      graph=graphs))
+        self._call("DeregisterGraph", messages.DeregisterGraphRequest(
+            session=number, graph=graphs), DEREGISTER_SECONDS)
 
     def state_of(self, request):
         """A StateResponse to a StateRequest."""
@@ -428,8 +430,9 @@ class RemoteWorker:
             return self._stream
 
     def close(self):
-        """Ends the stream."""
+        """Ends the stream; who waits for it to be there hears UNAVAILABLE."""
         self._closed = True
+        self.wake()
         with self._lock:
             stream, self._stream = self._stream, None
         if stream is not None:

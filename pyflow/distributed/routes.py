@@ -63,18 +63,27 @@ class Routes:
         task, incarnation, address = route.task, route.incarnation, route.address
         with self._lock:
             known = self._ways.get(task)
-            if known is not None and known.incarnation == incarnation and known.broken is None:
+            if known is not None and known.incarnation == incarnation and known.stands():
                 return
             here = of_process(task, incarnation)
             if here is not None:
                 way = _Within(here, incarnation)
                 self._worker.task.route(task, way.target)
             else:
-                way = (_Linked.to(self._worker.links, task, incarnation, route.link)
+                way = (_Linked.to(self._worker.links, task, incarnation, route.link, address)
                        or _Pushed(self._worker, task, incarnation, address, self._channels))
             self._ways[task] = way
         if known is not None:
             known.close()
+
+    def lost(self, task, incarnation):
+        """A link was lost: the next tensors go over gRPC, until `ensure` finds a link again."""
+        with self._lock:
+            known = self._ways.get(task)
+            if isinstance(known, _Linked) and known.incarnation == incarnation \
+                    and not known.connected():
+                self._ways[task] = _Pushed(self._worker, task, incarnation, known.address,
+                                           self._channels, known)
 
     def table(self):
         """[(task, kind of way, address)]."""
@@ -92,31 +101,39 @@ class Routes:
 
 
 class _Within:
-    kind, address, broken = "process", "", None
+    kind, address = "process", ""
 
     def __init__(self, worker, incarnation):
         self.incarnation, self.target = incarnation, worker.task
+
+    def stands(self):
+        """It leads there."""
+        return True
 
     def close(self):
         pass
 
 
 class _Linked:
-    def __init__(self, links, task, incarnation, kind):
-        self.incarnation, self.kind, self.address = incarnation, kind, ""
+    def __init__(self, links, task, incarnation, kind, address):
+        self.incarnation, self.kind, self.address = incarnation, kind, address
         self._links, self._task = links, task
 
     @classmethod
-    def to(cls, links, task, incarnation, offers):
+    def to(cls, links, task, incarnation, offers, address):
         """A way over a link, which is the task's route from now on; None: there is no link."""
         kind = links.connect(task, incarnation, offers) if links is not None else None
         if kind is None or not links.net.route(task):
             return None
-        return cls(links, task, incarnation, kind)
+        return cls(links, task, incarnation, kind, address)
 
-    @property
-    def broken(self):
-        return None if self._links.connected(self._task, self.incarnation) else "lost"
+    def connected(self):
+        """The connection is there, if perhaps another one than the route's."""
+        return self._links.connected(self._task, self.incarnation)
+
+    def stands(self):
+        """The route leads over a connection that is there."""
+        return self.connected() and self._links.net.route(self._task)
 
     def close(self):
         pass                            # the connection is the pair's, not the route's
@@ -125,18 +142,19 @@ class _Linked:
 class _Pushed:
     kind = "grpc"
 
-    def __init__(self, worker, task, incarnation, address, channels):
+    def __init__(self, worker, task, incarnation, address, channels, instead=None):
+        """instead: the _Linked that was lost."""
         self.incarnation, self.address, self._task = incarnation, address, worker.task
         self._lock, self._opened = threading.Lock(), 0.0
         me = worker.name, worker.incarnation, worker.epoch
         self._open = lambda: remote_worker.Stream(channels.get(address), task, address, me,
                                                   incarnation)
-        self._stream = self._open()
+        self._stream, self._instead = None, instead
         worker.task.route(task, self._push)
 
-    @property
-    def broken(self):
-        return self._stream.broken
+    def stands(self):
+        """It is not broken, and there is nothing better."""
+        return self._instead is None and (self._stream is None or self._stream.broken is None)
 
     def _push(self, session, step, key, value, dead):
         tensor = messages.TensorMessage(dead=True)
@@ -153,11 +171,14 @@ class _Pushed:
     def _there(self):
         """The stream; a new one where it broke, at most one in AGAIN seconds."""
         with self._lock:
-            broken, now = self._stream.broken, time.monotonic()
-            if broken is not None and broken.code == errors.UNAVAILABLE \
+            now, broken = time.monotonic(), self._stream is not None and self._stream.broken
+            if self._stream is None or broken and broken.code == errors.UNAVAILABLE \
                     and now - self._opened > AGAIN:
                 self._stream, self._opened = self._open(), now
             return self._stream
 
     def close(self):
-        self._stream.close()
+        with self._lock:
+            stream = self._stream
+        if stream is not None:
+            stream.close()

@@ -51,7 +51,7 @@ def error_message(failure, task="", origin=None):
             code=failure.error_code, message=failure.message, node=op.name if op is not None else
             "", op=op.type if op is not None else "", task=task, explained=True)
     code = getattr(failure, "code", None)
-    if not isinstance(code, int):                    # neither of ours
+    if not isinstance(code, int):       # neither of ours
         code = failure_code(failure)
         return messages.ErrorMessage(code=code, message=f"{type(failure).__name__}: {failure}",
                                      task=task)

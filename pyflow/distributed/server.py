@@ -130,7 +130,7 @@ class Server:
             here = host == "localhost" or self._address.startswith("unix:")
             self._worker.links = links_lib.Links(
                 self._worker, self._kinds, "127.0.0.1" if here else host,
-                self._insecure, epoch=self._epoch)
+                self._insecure, epoch=self._epoch, lost=self._lost)
             self._worker.routes = routes.Routes(self._worker, self._channels)
             routes.join(self._worker)
             self._grpc.start()
@@ -153,6 +153,13 @@ class Server:
         asker = look.Asker(others, self._channels)
         asker.ask_all("Bye", messages.ByeRequest(why=why, sender=self._worker.name))
         self.stop()
+
+    def update_cluster(self, cluster):
+        """Tasks came, left, or listen elsewhere: a ClusterSpec, or what makes one, of all that
+        there are now. What it says of this task itself is not looked at."""
+        cluster = cluster_spec.ClusterSpec(cluster).as_cluster_def()
+        self._tasks.move(_addresses(cluster))
+        self._worker.cluster_def = cluster.SerializeToString()
 
     def _bye(self, why):
         """The job is over, somebody says; the answer goes out first."""
@@ -212,16 +219,23 @@ class Server:
                 and not self._started:
             self._grpc.stop(0)
 
+    def _lost(self, task, incarnation, code, message):
+        """A link was lost, says its net's thread, which must not wait for anything."""
+        _log.info("%s: the link to %s is lost: %s", self._worker.name, task, message)
+        if not self._over.is_set() and self._worker.routes is not None:
+            threading.Thread(target=self._worker.routes.lost, args=(task, incarnation),
+                             name="pyflow-lost", daemon=True).start()
+
     def _beat(self):
         """Signs of life to other tasks, and the ends of steps and sessions that nobody ends."""
-        while not self._over.wait(BEAT):
-            for link in list(self._place.sessions):
+        while not self._over.wait(min(BEAT, self._worker.lease / 4)):
+            links = list(self._place.sessions)
+            for what in ([link.flush for link in links] + [self._worker.sweep, self._master.sweep]
+                         + [link.deregister_dropped for link in links]):
                 try:
-                    link.flush()
+                    what()
                 except Exception as problem:
                     _log.debug("%s: %s", self._worker.name, problem)
-            self._worker.sweep()
-            self._master.sweep()
 
     def _connect(self, task, address):
         here = routes.at_address(task, address)
@@ -237,6 +251,11 @@ class Server:
     def server_def(self):
         """The ServerDef: the cluster, and which task of it this is."""
         return self._server_def
+
+    @property
+    def stopped(self):
+        """True once `stop` was called, here or by the job's end."""
+        return self._over.is_set()
 
     @property
     def target(self):

@@ -10,8 +10,8 @@ Invariants
 1. Of a synchronous training the variables at step N are those of any other run of N steps, bit by
    bit, whatever was killed meanwhile; without backup workers.
 2. A checkpoint is of a step's boundary, and counts once it is committed (commits.py).
-3. The loss of a worker costs the others neither session nor plans; the loss of a parameter server or
-   of the chief takes the training back to the newest committed checkpoint.
+3. The loss of a worker costs the others neither session nor plans; the loss of a parameter server
+   or of the chief takes the training back to the newest committed checkpoint.
 
 Threads: the one that trains, and the chief's of steps (train/sync_replicas.py).
 Callers: programs; examples/distributed/digits.py.

@@ -1,8 +1,9 @@
 """Which nodes must share a device, and which devices each group may use.
 
 Union-find over four kinds of ties: a reference that stays one (`Assign` and its variable), the
-handle of a resource, a colocation label (`_class = loc:@x`, from tf.colocate_with), and one name
-of state (two VarHandleOps with one shared_name).  A group's devices are the intersection of what
+handle of a resource, a colocation label (`_class = loc:@x`, from tf.colocate_with; a dataset and
+who reads it are as if they had one), and one name of state (two VarHandleOps with one
+shared_name).  A group's devices are the intersection of what
 its nodes asked for and of what has kernels for them.
 
 Invariants
@@ -17,6 +18,7 @@ Invariants
 Threads: belongs to one call of `place`.
 """
 from pyflow.framework import errors
+from pyflow.framework.device import parsed
 from pyflow.passes.reads import takes_reference
 
 RESOURCE = 20                       # DT_RESOURCE
@@ -65,6 +67,7 @@ class Groups:
                 if number >= _FIRST_REF or number == RESOURCE:
                     holders.add(node)
         by_name, by_state = None, {}
+        self._join_datasets()
         for i, node in enumerate(self.nodes):
             if node in holders and not node.inputs:
                 self._join(by_state.setdefault(state_key(node), i), i, "state")
@@ -78,6 +81,15 @@ class Groups:
                 by_name = by_name or {n.name: k for k, n in enumerate(self.nodes)}
                 for label in labels if isinstance(labels, (list, tuple)) else (labels,):
                     self._join_label(label, i, by_name)
+
+    def _join_datasets(self):
+        """A dataset that asks for no device is where its iterator is: it cannot travel."""
+        free = {node for node in self.nodes if not node.device and "Dataset" in node.op}
+        if free:
+            for i, node in enumerate(self.nodes):
+                for source, _ in node.inputs:
+                    if source in free:
+                        self._join(self.index[source], i, "label")
 
     def _join_state(self, i, node, holders):
         for position, (source, index) in enumerate(node.inputs):
@@ -281,8 +293,18 @@ def no_kernel(node, devices):
 
 
 def state_key(node):
-    """Equal for nodes without inputs that hold the same variable or resource of a session."""
-    return node.op, node.attrs.get("container") or "", node.attrs.get("shared_name") or node.name
+    """Equal for nodes without inputs that hold the same variable or resource of a session; each task
+    that a device names has its own."""
+    return (node.op, node.attrs.get("container") or "",
+            node.attrs.get("shared_name") or node.name, _task_of(node.device))
+
+
+def _task_of(name):
+    """(job, task) that a device's name has, as far as it has them."""
+    if not name or "/job:" not in name:
+        return None
+    spec = parsed(name)
+    return None if spec.job == "localhost" else (spec.job, spec.task)
 
 
 def types_text(node):

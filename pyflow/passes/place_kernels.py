@@ -86,8 +86,14 @@ class KernelTable:
     def registered(self, op):
         """'CPU: T=float|double; GPU: any type': the kernels there are, for messages."""
         lines = {f"{device}: " + (", ".join(f"{a}={'|'.join(sorted(t))}" for a, t in where.items())
-                                  or "any type") for device, where in self._of(op)}
+                                  or "any type") + _by(kernel)
+                 for kernel, (device, where) in zip(self._given.get(op, ()), self._of(op))}
         return "; ".join(sorted(lines)) or "none"
+
+
+def _by(kernel):
+    """" (plugin 'id')" for a kernel that does not come with pyflow."""
+    return f" (plugin '{kernel['plugin']}')" if kernel.get("origin", "pyflow") != "pyflow" else ""
 
 
 def _number(value):

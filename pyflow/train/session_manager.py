@@ -32,7 +32,8 @@ class SessionManager:
 
     local_init_op: run in each new session. ready_op: names of variables without values; none when
     it is ready. ready_for_local_init_op: the same before local_init_op. recovery_wait_secs: the
-    most between looks while it waits, which begin at 0.1 s. ValueError for ready_for_local_init_op without local_init_op."""
+    most between looks while it waits, which begin at 0.1 s. ValueError for ready_for_local_init_op
+    without local_init_op."""
 
     def __init__(self, local_init_op=None, ready_op=None, ready_for_local_init_op=None, graph=None,
                  recovery_wait_secs=30, local_init_run_options=None, local_init_feed_dict=None):

@@ -18,8 +18,8 @@ def data(worker):
 
 
 def model(tf, cluster, worker, optimizer, ids=None):
-    """(train op, loss, variables, global step, SyncReplicasOptimizer or None) of a worker; ids: rows
-    of an embedding that it adds."""
+    """(train op, loss, variables, global step, optimizer) of a worker; ids: rows of an embedding
+    that it adds."""
     with tf.device(tf.train.replica_device_setter(
             cluster=cluster, worker_device=f"/job:worker/task:{worker}")):
         step = tf.train.get_or_create_global_step()

@@ -5,9 +5,9 @@ variables at every step with an undisturbed run's.
     python -P tests/distributed/chaos.py --kills 5          # 5 each of worker, ps and chief
     python -P tests/distributed/chaos.py --kills 0 --pairs 20 --json report.json
 
-Prints a line per kill, then a histogram of what the killed process was doing, how long it was to the
-next step, and how many sessions the survivors of a lost worker made (none).  Exit status 1 if any
-step's variables differ, or no step came within 60 s of a kill.
+Prints a line per kill, then a histogram of what the killed process was doing, how long it was to
+the next step, and how many sessions the survivors of a lost worker made (none).  Exit status 1 if
+any step's variables differ, or no step came within 60 s of a kill.
 """
 import argparse
 import collections
@@ -125,7 +125,8 @@ def run(plan, seed=0, workers=2, ps=1, shards=0, say=print):
             seen = training.steps()
     wanted = reference(max(step for _, step, _ in seen), workers, ps, shards)
     wrong = [(at, step) for at, step, sha in seen if wanted[step] != sha]
-    return {"kills": kills, "steps": len(wanted), "compared": len(seen), "wrong_steps": wrong,
+    repeats = not wrong or reference(len(wanted), workers, ps, shards) == wanted
+    return {"kills": kills, "reference_repeats": repeats, "steps": len(wanted), "compared": len(seen), "wrong_steps": wrong,
             "seed": seed, "workers": workers, "ps": ps, "shards": shards}
 
 
@@ -154,12 +155,14 @@ def shown(report):
         times = sorted(k["seconds"] for k in kills if k["seconds"] is not None)
         p99 = times[min(len(times) - 1, int(len(times) * 0.99))] if times else float("nan")
         half = statistics.median(times) if times else float("nan")
+        new = sum(k["new_sessions"] for k in kills)
         lines.append(f"{kind}: {len(kills)} kills; next step after {half:.2f} s (median), {p99:.2f}"
-                     f" s (p99); new sessions of survivors: {sum(k['new_sessions'] for k in kills)}")
+                     f" s (p99); new sessions of survivors: {new}")
         lines += [f"    {phase:10s} {count:4d} {'#' * min(count, 60)}"
                   for phase, count in phases.most_common()]
     lines.append(f"{report['compared']} steps compared with those of an undisturbed run of "
-                 f"{report['steps']}: {len(report['wrong_steps'])} differ")
+                 f"{report['steps']}: {len(report['wrong_steps'])} differ" + (
+                     "" if report["reference_repeats"] else "; that run itself cannot be repeated"))
     return "\n".join(lines)
 
 

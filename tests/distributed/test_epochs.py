@@ -226,6 +226,19 @@ def test_a_chief_frozen_before_the_rename_is_thawed(tmp_path, new_step):
     loads(found)
 
 
+def test_one_that_is_replaced_while_it_syncs_renames_nothing(tmp_path):
+    class Replaced(commits.Files):
+        @staticmethod
+        def size(path):                 # asked after the files' sync
+            if path.endswith("model.ckpt-200.e1.data"):
+                commits.CheckpointFolder(tmp_path, epoch=2, job="a").begin()
+            return os.stat(path).st_size
+    old = started(tmp_path, epoch=1, job="a", files=Replaced)
+    with pytest.raises(epochs.StaleEpochError, match="epoch 1 was replaced by 2"):
+        old.save(200, contents(200, 1))
+    assert not os.path.exists(tmp_path / "model.ckpt-200.e1.commit")
+
+
 def test_two_that_begin_at_once_have_two_epochs(tmp_path):
     barrier, stores = threading.Barrier(6), []
 

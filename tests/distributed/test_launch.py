@@ -17,6 +17,7 @@ import psutil
 import pytest
 import yaml
 
+import pyflow as tf
 from pyflow.distributed import launch, security
 from pyflow.distributed.launch import (contract, control, hosted, kubernetes, local, members,
                                        processes, slurm, supervision)
@@ -821,7 +822,55 @@ def test_servers_at_the_addresses_that_were_given(unix, training):
     cluster = training(40, 0, unix=unix)
     assert cluster.wait(60) == 0, cluster.said
     assert ("worker-0", "w 3.0") in cluster.said
-    assert cluster.members().tasks["ps", 0].state == "done"     # told by stop_cluster
+
+
+def test_a_server_hears_of_tasks_that_move_come_and_leave(tmp_path):
+    def server(job, index=0):
+        jobs = {"worker": ["localhost:0"], "ps": {0: "localhost:0", 1: "localhost:0"}}
+        return tf.train.Server(jobs, job, index)
+
+    def value():
+        with tf.Graph().as_default(), tf.device("/job:ps/task:0"):
+            with tf.Session(worker.target) as sess:
+                return sess.run(tf.get_variable("v", initializer=3.0).initialized_value())
+    worker, first, second, third = server("worker"), server("ps"), server("ps"), server("ps", 1)
+    who = members.Members(1, "j", {("worker", 0): members.Member("localhost:1", 1, "running"),
+                                   ("ps", 0): members.Member(first.address, 1, "running")})
+    members.write(tmp_path / "m", who)
+    thread = members.follow(tmp_path / "m", lambda found: worker.update_cluster(found.cluster()),
+                            lambda: worker.stopped, every=0.01)
+    until(lambda: worker._tasks.addresses.get("/job:ps/replica:0/task:0") == first.address)
+    assert value() == 3.0 and len(first._worker.task.counts()) > 0
+    first.stop()
+    moved = {**who.tasks, ("ps", 0): members.Member(second.address, 2, "running"),
+             ("ps", 1): members.Member(third.address, 1, "running")}
+    members.write(tmp_path / "m", who._replace(generation=2, tasks=moved))
+    until(lambda: len(worker._tasks.names()) == 3)
+    assert value() == 3.0
+    with tf.Session(worker.target) as sess:
+        assert {d.name.split("/device")[0] for d in sess.list_devices()} == {
+            f"/job:{task}" for task in ("worker/replica:0/task:0", "ps/replica:0/task:0",
+                                        "ps/replica:0/task:1")}
+    moved["ps", 1] = members.Member(third.address, 1, "gone")
+    members.write(tmp_path / "m", who._replace(generation=3, tasks=moved))
+    until(lambda: len(worker._tasks.names()) == 2)
+    for task in (worker, second, third):
+        task.stop()
+    thread.join(5)
+    assert not thread.is_alive()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("unix", [True, False])
+def test_a_job_goes_on_when_its_parameter_server_has_moved(unix, training):
+    cluster = training(300, 0.01, unix=unix)
+    until(lambda: ("worker-0", "step 60") in cluster.said, 30)
+    old, address = cluster.pid("ps", 0), cluster.members().tasks["ps", 0].address
+    cluster.replace("ps", 0)
+    os.kill(old, signal.SIGKILL)
+    assert cluster.wait(60) == 0, cluster.said[-30:]
+    assert ("worker-0", "w 3.0") in cluster.said
+    assert (cluster.members().tasks["ps", 0].address == address) == unix
 
 
 @pytest.mark.long

@@ -116,7 +116,7 @@ class Pair:
 
     def __init__(self, proxied, links=()):
         self.cluster = processes.Cluster({"a": 1, "b": 1}, ("a", 0), proxies=proxied,
-                                         lease=2.0, links=list(links))
+                                         links=list(links))
         with tf.Graph().as_default() as self.graph:
             with tf.device("/job:b/task:0"):
                 self.v = tf.get_variable("v", [], initializer=tf.zeros_initializer())
@@ -175,7 +175,8 @@ def test_a_link_that_is_down_is_an_error_on_both_sides(how):
 def works(session, fetch):
     try:
         session.run(fetch, options=tf.RunOptions(timeout_in_ms=1000))
-    except tf.errors.OpError:
+    except tf.errors.OpError as error:
+        print(time.monotonic(), str(error)[:200])
         return False
     return True
 

@@ -173,7 +173,7 @@ def test_errors_say_what_and_where(net, there):
     assert (error.code, error.node, error.op, error.task) == (INVALID, "checked", "CheckNumerics", there.name)
     assert "no number here" in error.message and "CPU:0" in error.device and not error.derived
     error = failure(run, net, there, 99)
-    assert error.code == NOT_FOUND and "no plan under handle 63" in error.message and there.name in error.message
+    assert error.code == ABORTED and "no plan under handle 63" in error.message and there.name in error.message
     error = failure(run, net, there, plans.ADD)
     assert error.code == INVALID and "takes 1 arguments, a peer sent 0" in error.message
     error = failure(run, net, there, plans.ADD, [[1]], [INT32])

@@ -1,5 +1,6 @@
 """Between-graph training: replicas in step and not, backups, stale gradients, sums in task order,
-savers of several parameter servers.  between_graph.py has the programs, and TensorFlow's answers."""
+savers of several parameter servers.  between_graph.py has the programs, and TensorFlow's
+answers."""
 import json
 import pathlib
 import random

@@ -248,7 +248,9 @@ pf_status pf_steps_run(pf_peer *p, const pf_net_head *h, pf_net_in *b, pf_servin
   pf_status st = PF_OK;
   if (b->bad || timeout_ns < 0) return PF_DATA_LOSS;
   pf_served *plan = served(p->net, handle);
-  if (!plan) pf_error_set(&err, PF_NOT_FOUND, "%s has no plan under handle %llx", p->net->task->name, (unsigned long long)handle);
+  if (!plan)
+    pf_error_set(&err, PF_ABORTED, "%s has no plan under handle %llx: its session was closed, or the server restarted",
+                 p->net->task->name, (unsigned long long)handle);
   else if ((uint32_t)plan->plans.n_feeds != n)
     pf_error_set(&err, PF_INVALID_ARGUMENT, "the plan takes %d arguments, a peer sent %u", plan->plans.n_feeds, n);
   pf_serving *s = plan && !err.code ? with_args(p, b, &plan->plans, &st, &err) : NULL;

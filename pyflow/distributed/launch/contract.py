@@ -84,11 +84,17 @@ class Task:
 
     def server(self, config=None, **options):
         """The tf.train.Server that this task is: its place in the cluster, epoch, lease and
-        security as the contract says. config: a ConfigProto; options: of tf.train.Server."""
+        security as the contract says; it hears of tasks that come, leave or move from the file of
+        members. config: a ConfigProto; options: of tf.train.Server."""
+        from pyflow.distributed.launch import members
         from pyflow.distributed.server import Server
         told = {"epoch": self.epoch, "lease": self.lease, "insecure": self.insecure,
                 "credentials": self.credentials()}
-        return Server(self.cluster, self.job, self.index, config=config, **{**told, **options})
+        server = Server(self.cluster, self.job, self.index, config=config, **{**told, **options})
+        if self.members is not None:
+            members.follow(self.members, lambda who: server.update_cluster(who.cluster()),
+                           lambda: server.stopped)
+        return server
 
     def to_json(self):
         """The text of TF_CONFIG."""

@@ -12,14 +12,17 @@ Invariants
 3. A task that left stays in it, as "gone": its number may come back with a later epoch.
 
 States: running; restarting (a process ended, the next is on its way); done (it ended well); gone.
-Threads: functions without state.
+Threads: functions without state; `follow` starts one.
 
     who = members.read(task.members)
     who.cluster()                           # the ClusterSpec of those that run
     who.tasks["worker", 0].epoch
 """
 import json
+import logging
 import os
+import threading
+import time
 from typing import NamedTuple
 
 from pyflow.framework import errors
@@ -27,6 +30,7 @@ from pyflow.train.cluster_spec import ClusterSpec
 
 STATES = ("running", "restarting", "done", "gone")
 LARGEST = 16 << 20              # bytes of the file
+_log = logging.getLogger("pyflow.distributed")
 
 
 class Member(NamedTuple):
@@ -79,6 +83,25 @@ def read(path):
         raise errors.of_os_error(e) from None
     except (ValueError, RecursionError) as e:
         raise errors.DataLossError(None, None, f"members of the cluster: {path}: {e}") from None
+
+
+def follow(path, changed, is_over, every=0.2):
+    """Has a thread call changed(Members) now and at each generation, until is_over() is true.
+    every: seconds between looks at the file. A file that is gone says nothing more."""
+    def watch():
+        seen = -1
+        while not is_over():
+            try:
+                found = read(path)
+                if found.generation > seen:
+                    seen = found.generation
+                    changed(found)
+            except errors.OpError as e:
+                _log.debug("%s", e)
+            time.sleep(every)
+    thread = threading.Thread(target=watch, name="pyflow members", daemon=True)
+    thread.start()
+    return thread
 
 
 def parse(text):

@@ -28,6 +28,7 @@ from pyflow.distributed.launch.contract import LEASE, Task, chief_of
 
 RUNNING, WINDING, STOPPING = "running", "winding down", "stopping"
 SERVING = ("ps",)               # jobs whose tasks serve until they are told to end
+LAST_WORDS = 0.5                # seconds that they have by themselves once all others have ended
 SETTLED = 10.0                  # seconds after which a start counts as a success for the back-off
 
 
@@ -77,6 +78,7 @@ class Supervisor(abc.ABC):
         self._chief = chief_of({job: range(n) for job, n in self._wanted.items()})
         self._slots = {}                            # (job, index): Slot
         self._phase, self._deadline, self._status, self._generation = RUNNING, None, None, 0
+        self._last = False                          # only servers are left
         self._calls, self._failure = None, None
         self._changed = threading.Condition()
         self._begun, self._over = threading.Event(), threading.Event()
@@ -185,7 +187,9 @@ class Supervisor(abc.ABC):
                 slot.due = None
                 self._start(slot)
         working = any(s.is_live for s in self._slots.values() if s.job not in SERVING)
-        if self._phase == WINDING and (now >= self._deadline or not working):
+        if self._phase == WINDING and not working and not self._last:
+            self._deadline, self._last = min(self._deadline, now + LAST_WORDS), True
+        if self._phase == WINDING and (now >= self._deadline or not self._live()):
             self._stop(signal.SIGTERM, self._status)
         elif self._phase == STOPPING and now >= self._deadline:
             for process in self._live():

@@ -346,3 +346,80 @@ def random_numbers(tf, x):
     x.note("a stream", bool((a != b).any()))
     x.note("two sessions", [bool((a == c).all()), bool((b == d).all())])
     x.note("bounds", bool(((a >= 1) & (a < 2)).all()))
+
+
+@program
+def dataset_without_a_device(tf, x):
+    """A dataset made outside of tf.device, its iterator on a ps."""
+    data = tf.data.Dataset.from_tensor_slices([1, 2, 3]).map(lambda n: n * 2).batch(2)
+    with tf.device(PS0):
+        iterator = tf.data.make_initializable_iterator(data, shared_name=x.name)
+        element = iterator.get_next()
+    sess = x.session()
+    sess.run(iterator.initializer)
+    x.note("values", [sess.run(element), sess.run(element)])
+    x.error("end", lambda: sess.run(element))
+
+
+@program
+def sparse_values(tf, x):
+    """SparseTensors and IndexedSlices are fed, computed on a ps and fetched."""
+    a = tf.sparse_placeholder(tf.float32)
+    with tf.device(PS0):
+        b = tf.sparse_reorder(a)
+        total = tf.sparse_tensor_dense_matmul(b, tf.ones([3, 1]))
+    with tf.device(WORKER1):
+        c = tf.SparseTensor(b.indices, b.values * 2.0, b.dense_shape)
+        rows = tf.IndexedSlices(c.values, tf.constant([4, 2]), tf.constant([9]))
+    feed = {a: tf.SparseTensorValue([[1, 2], [0, 1]], [3.0, 4.0], [2, 3])}
+    found, sums = x.session().run([c, total], feed)
+    x.note("sparse", [found.indices, found.values, found.dense_shape])
+    x.note("sums", sums)
+    found = x.session().run(rows, feed)
+    x.note("slices", [found.values, found.indices, found.dense_shape])
+
+
+@program
+def large_constant(tf, x):
+    """A graph of 12 MB."""
+    value = np.arange(3 * 1024 * 1024, dtype=np.float32)
+    with tf.device(PS1):
+        a = tf.placeholder(tf.float32, [])
+        b = tf.constant(value) + a
+    with tf.device(WORKER0):
+        y = tf.reduce_max(b)
+    sess = x.session()
+    x.note("largest", sess.run(y, {a: 1.0}))
+    x.note("and more", sess.run(y + tf.reduce_max(tf.constant(value)), {a: 1.0}))
+
+
+@program
+def one_name_two_types(tf, x):
+    """Two graphs that disagree about a variable of one name."""
+    def graph(dtype, shape, use_resource):
+        with tf.Graph().as_default() as g, tf.variable_scope(x.name), tf.device(PS0):
+            v = tf.get_variable(f"v{use_resource}", shape, dtype, tf.zeros_initializer(),
+                                use_resource=use_resource)
+            return g, v.initializer, tf.identity(v)
+
+    for use_resource in (False, True):
+        g1, init, _ = graph(tf.float32, [2], use_resource)
+        g2, init2, read2 = graph(tf.int32, [2], use_resource)
+        g3, _, read3 = graph(tf.float32, [3], use_resource)
+        x.session(graph=g1).run(init)
+        x.note("another type", x.failing(lambda: x.session(graph=g2).run(read2))[0])
+        x.note("another shape", x.failing(lambda: x.session(graph=g3).run(read3).shape)[0])
+
+
+@program
+def assignments_by_feeds(tf, x):
+    """What a worker feeds changes a variable on a ps; slices, scatters."""
+    with tf.device(PS0):
+        v = tf.get_variable("v", initializer=tf.zeros([3, 2]))
+    a = tf.placeholder(tf.float32, [2])
+    sess = x.session()
+    sess.run(v.initializer)
+    x.note("scatter", sess.run(tf.scatter_add(v, [0, 2], [[1., 2.], [3., 4.]])))
+    x.note("slice", sess.run(v[1].assign(a), {a: [7, 8]}))
+    x.note("load", v.load(np.ones([3, 2], np.float32), sess))
+    x.note("loaded", v.eval(x.session("worker", 1)))

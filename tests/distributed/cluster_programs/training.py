@@ -355,6 +355,78 @@ def supervised_replicas(tf, x):
         x.note(what, found.get(what))
 
 
+@program
+def greedy_placement(tf, x):
+    """Variables by size over two parameter servers."""
+    contrib = getattr(tf, "contrib", None)
+    if contrib is not None:
+        greedy = contrib.training.GreedyLoadBalancingStrategy
+        size = contrib.training.byte_size_load_fn
+    else:                               # TensorFlow 2 has lost it: 1.15's, in a few lines
+
+        class greedy:
+            def __init__(self, tasks, load):
+                self.loads, self.load = [0] * tasks, load
+
+            def __call__(self, op):
+                task = int(np.argmin(self.loads))
+                self.loads[task] += self.load(op)
+                return task
+
+        def size(op):
+            shape = tf.TensorShape(op.get_attr("shape"))
+            return shape.num_elements() * tf.as_dtype(op.get_attr("dtype")).size
+
+    with tf.device(tf.train.replica_device_setter(
+            cluster=x.cluster.spec, ps_strategy=greedy(2, size))):
+        made = [tf.get_variable(f"v{k}", [n]) for k, n in enumerate((100, 10, 20, 60, 5, 200))]
+    x.note("devices", [v.device for v in made])
+    sess = x.session()
+    sess.run(tf.variables_initializer(made))
+    x.note("sizes", [int(n) for n in sess.run([tf.size(v) for v in made])])
+
+
+@program
+def sessions_of_other_kinds(tf, x):
+    with tf.device(PS0):
+        v = tf.get_variable("v", initializer=2.0)
+        step = tf.get_variable("step", initializer=0, dtype=tf.int32, trainable=False)
+    y = v * 3.0
+    sess = tf.InteractiveSession(x.target())
+    v.initializer.run()
+    step.initializer.run()
+    x.note("interactive", y.eval())
+    sess.close()
+    with tf.train.SingularMonitoredSession(master=x.target("worker", 1)) as sess:
+        x.note("singular", sess.run(y))
+    sv = tf.train.Supervisor(logdir=None, summary_op=None, global_step=step)
+    with sv.prepare_or_wait_for_session(x.target("worker", 0)) as sess:
+        x.note("supervised", sess.run(y))
+
+
+@program
+def input_by_queues(tf, x):
+    """A monitored session whose queue runners fill a worker's queue from files."""
+    path = os.path.join(x.folder, "rows")
+    with open(path, "w") as file:
+        file.writelines(f"{k},{k * k}\n" for k in range(6))
+    with tf.device(WORKER0):
+        names = tf.train.string_input_producer([path], num_epochs=1, shuffle=False)
+        row = tf.TextLineReader().read(names)[1]
+        columns = tf.decode_csv(row, [[0], [0]])
+        a, b = tf.train.batch(columns, 2)
+    with tf.device(PS0):
+        step = tf.train.get_or_create_global_step()
+        total = tf.get_variable("total", initializer=0, dtype=tf.int32)
+        add = total.assign_add(tf.reduce_sum(a * 10 + b))
+    found = []
+    with tf.train.MonitoredTrainingSession(master=x.target("worker", 0)) as sess:
+        while not sess.should_stop():
+            found.append(int(sess.run(add)))
+    x.note("sums", found)
+    x.note("step", int(x.session().run(step)))
+
+
 @program(alone=True)
 def chief_recovers(tf, x):
     """The only ps is killed while a monitored session trains, and comes back empty: the session
