@@ -28,6 +28,7 @@ OFFSET_SECONDS = 30.0                   # clocks drift: then their offset is mea
 OUTGOING = 64 << 20                     # bytes of tensors that wait to be sent to one peer
 DEREGISTER_SECONDS = 2.0                # what is not forgotten now goes with its session
 START_SECONDS = 30.0                    # for one to be there at all, its process just started
+LOOK_SECONDS = 1.0                      # between looks whether it is still waited for
 
 
 class Channels:
@@ -271,7 +272,7 @@ class RemoteWorker:
         """Its GetStatusResponse, asked once.  Raises StepError, UNAVAILABLE or DEADLINE_EXCEEDED
         with the address, if nobody answers."""
         if self._status is None or fresh:
-            found = self._wait_for(timeout)
+            found = self._wait_for("GetStatus", messages.GetStatusRequest(), timeout)
             if found.task != self.name:
                 raise runtime.executor().StepError(
                     errors.FAILED_PRECONDITION, f"at {self.address} listens {found.task}, not "
@@ -286,24 +287,26 @@ class RemoteWorker:
         if self._waiting:
             self._channels.forget(self.address)
 
-    def _wait_for(self, timeout):
-        """Its GetStatusResponse, within so many seconds."""
+    def _wait_for(self, call, request, timeout):
+        """The reply to a call, which is made again until the server is there, for so many seconds.
+        StepError, UNAVAILABLE, once this worker was closed: the task is elsewhere now."""
         until = time.monotonic() + timeout
         with self._lock:
             self._waiting += 1
         try:
-            while True:
+            while not self._closed:
+                left = until - time.monotonic()
                 try:
-                    return self._call("GetStatus", messages.GetStatusRequest(),
-                                      max(0.01, until - time.monotonic()), wait_for_ready=True)
+                    return self._call(call, request, max(0.01, min(LOOK_SECONDS, left)),
+                                      wait_for_ready=True)
                 except ValueError:              # `wake` closed the channel before the call began
                     pass
                 except runtime.executor().StepError as failure:
-                    if failure.code != errors.CANCELLED or time.monotonic() >= until:
+                    again = failure.code in (errors.CANCELLED, errors.DEADLINE_EXCEEDED)
+                    if not again or time.monotonic() >= until:
                         raise self._explained(failure, timeout) from None
-                if self._closed:
-                    raise runtime.executor().StepError(
-                        errors.UNAVAILABLE, f"{self.name} is no longer at {self.address}")
+            raise runtime.executor().StepError(
+                errors.UNAVAILABLE, f"{self.name} is no longer at {self.address}")
         finally:
             with self._lock:
                 self._waiting -= 1
@@ -334,10 +337,10 @@ class RemoteWorker:
     def open_session(self, number, isolate=False, master="", lease=0.0, patience=START_SECONDS):
         """As Worker.open_session; waits until the server is there, at most `patience` seconds."""
         self.status(patience)
-        self._call("CreateWorkerSession", messages.SessionRequest(
+        self._wait_for("CreateWorkerSession", messages.SessionRequest(
             session=number, isolate=isolate, master=master or self._me[0], lease=lease,
             incarnation=self.incarnation, master_incarnation=self._me[1], epoch=self._me[2]),
-            patience, wait_for_ready=True)
+            patience)
         self._join()
 
     def _join(self):
