@@ -227,6 +227,8 @@ class Worker:
         with self._lock:
             self._require_running()
             found = self._sessions.get(number)
+            if found is not None:
+                found.seen = time.monotonic()       # whoever asks for it is alive
         if found is None:
             raise self._executor.StepError(
                 errors.ABORTED, f"session {number:016x} is not open at {self.name}: it was closed,"
