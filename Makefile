@@ -36,12 +36,14 @@
 # make sanitize      random graphs, schedules and pipelines under TSan and ASan/UBSan (COUNT=10000)
 # make queue-schedules   random schedules of calls on queues against a model (COUNT=1000000; minutes)
 # make fuzz-ops      bad calls of every op, plain and under ASan and UBSan (COUNT=10000 of each; hours)
+# make fuzz-frames   mutated frames through the end that receives them, under ASan and UBSan (COUNT=100000; minutes)
 # make fuzz-saved    damaged checkpoints of TensorFlow's and SavedModels (COUNT=100000; minutes)
 # make serve-fuzz    damaged requests to `python -m pyflow serve` (COUNT=5000; a minute)
 # make kills         a monitored training killed at 300 random moments, in the midst of saving too (COUNT=300; minutes)
 # make soak-dist     1,000,000 mixed steps over two workers and a ps (COUNT=20000: minutes); no process grows; WAY=--grpc without links
 # make fuzz-calls    calls between tasks lost, doubled, early, given up, to a successor (COUNT=100000; minutes)
 # make fuzz-messages damaged requests to a live server (COUNT=10000 of each call; a quarter of an hour)
+# make cut-off       a link between two tasks goes down, by proxies or in a network namespace (COUNT=30; WAY=--netns)
 # make chaos-failing a kernel fails on one of four tasks while the others block (COUNT=200; WAY=--processes)
 # make soak          1,000,000 mixed steps (minutes); memory, threads and handles stay flat
 PYTHON ?= python3
@@ -63,7 +65,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
 
 PARTS := test-system test-ops test-graphs test-others
 MORE := test-baseline test-avx2 test-cuda
-.PHONY: dist chaos bench-dist demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests libraries ray-tests kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved sanitize soak kills queue-schedules compile-all test-matrix clean
+.PHONY: dist chaos soak-dist fuzz-calls fuzz-messages chaos-failing cut-off bench-dist demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests libraries ray-tests kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved fuzz-frames sanitize soak kills queue-schedules compile-all test-matrix clean
 
 demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
@@ -223,6 +225,9 @@ fuzz-calls: .venv/installed-tests
 fuzz-messages: .venv/installed-tests
 	$(BIN)/python -P tests/distributed/fuzz_messages.py --count $(or $(COUNT),10000)
 
+cut-off: .venv/installed-tests
+	$(BIN)/python -P tests/distributed/cut_off.py --count $(or $(COUNT),30) $(WAY)
+
 chaos-failing: .venv/installed-tests
 	$(BIN)/python -P tests/distributed/failing.py --count $(or $(COUNT),200) $(WAY)
 
@@ -272,6 +277,9 @@ fuzz: .venv/installed-tests
 	$(FUZZ) build-fuzz/fuzz_checkpoint build-fuzz/corpus/checkpoint build-fuzz/seeds/checkpoint $(FUZZ_FLAGS) \
 	  -artifact_prefix=build-fuzz/checkpoint-
 	$(BIN)/python tests/fuzz_format/import_path.py --runs 10000
+
+fuzz-frames: .venv/installed-tests
+	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py address --script frames.c --count $(or $(COUNT),100000)
 
 fuzz-saved: .venv/installed-tests
 	PYTHONSAFEPATH=1 $(BIN)/python tests/saved/mutations.py --count $(or $(COUNT),100000)

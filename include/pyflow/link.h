@@ -27,7 +27,7 @@ extern "C" {
 typedef struct pf_link_port pf_link_port;   /* the link's: an address that listens */
 typedef struct pf_link_conn pf_link_conn;   /* the link's: a connection */
 typedef struct pf_link_map pf_link_map;     /* the link's: memory of the peer's that is mapped here */
-typedef struct { void *data; int64_t n; } pf_span;
+typedef struct { void *data; size_t n; } pf_span;   /* as the system's struct iovec */
 typedef struct { char *text; int32_t room, pad; } pf_link_problem;  /* where a failure is described; NUL-terminated by the link */
 enum { PF_LINK_INSECURE = 1 };              /* flags of listen and connect: the user agreed to what others on the network may read and write */
 enum { PF_LINK_LOST = -1 };

@@ -11,6 +11,7 @@ docs/distributed.md tells how to use it; here is how it is cut:
             -> worker.py: one task's plans and steps;  remote_worker.py: the same over gRPC
     services.py    MasterService and WorkerService, their calls
     messages.py, tensors.py, rpc.py    what travels, and how
+    pairs.py, routes.py, links.py      which ops and which link carry tensors; ways.py says so
     training.py    sessions that train, and are recovered;  collectives.py: sums over tasks
 
 grpcio is needed by who speaks to another process, and imported then.

@@ -127,6 +127,12 @@ class Place:
         compiler = Compiler(link, session.graph, pool, config, options, rewrites, costs)
         return targets.Opened(executor.StepError, link, pools, compiler)
 
+    def failed(self, number, step, failure):
+        """A task says that a step of a session failed there, or that it lost what it was sent."""
+        for link in list(self.sessions):
+            if link.number == number:
+                link.failed(step, failure)
+
     def reset(self, containers):
         """Forgets named containers of all tasks that answer, all state for [], and ends the
         sessions that are open here: who uses them hears ABORTED, as after a restart."""
@@ -255,6 +261,13 @@ class SessionLink:
             closed = self._closed
         if closed:
             step.cancel("the session was closed")
+
+    def failed(self, number, failure):
+        """A task says so of the step of that number."""
+        with self._lock:
+            found = [step for step in self._running if step.number == number]
+        for step in found:
+            step.fail_elsewhere(failure)
 
     def over(self, step, number, workers, at_once=False):
         """A step is over everywhere, or given up: what it left behind is to go, with the next call
@@ -650,19 +663,23 @@ class ClusterPlan:
             raise runtime.executor().StepError(
                 errors.UNIMPLEMENTED, "debug mode and numeric checks look at the kernels of one "
                 "process: this step has partitions on several tasks")
-        if trace is None and not timeout_ms and len(self._parts) == 1 \
-                and self._parts[0].worker.link is not None and not self._link.tasks.own.tracer.on:
-            return self._run_there(self._parts[0], feeds, keep)
+        if trace is None and len(self._parts) == 1 and self._parts[0].worker.link is not None \
+                and not self._link.tasks.own.tracer.on:
+            return self._run_there(self._parts[0], feeds, timeout_ms, keep)
         return self.start(feeds, timeout_ms, trace, keep).result()
 
-    def _run_there(self, part, feeds, keep):
+    def _run_there(self, part, feeds, timeout_ms, keep):
         """A step that lies on one other task, over a link: nothing to put together."""
-        link, worker = self._link, part.worker
+        link, worker, began = self._link, part.worker, time.monotonic()
         number = link.next_step()
         running = worker.start(part.graph, link.number, number, [feeds[k] for k in part.args],
-                               part.types, None)
+                               part.types, None, timeout_ms + BACKSTOP_MS if timeout_ms else 0)
         try:
-            values = running.result(keep=keep)
+            values = running.result(timeout_ms / 1000 if timeout_ms else None, keep=keep)
+        except TimeoutError:
+            late = ClusterStep.of(link, part, running, number, began, timeout_ms)
+            running.cancel()
+            raise late from None
         except runtime.executor().StepError as failure:
             failure.task = failure.task or worker.name
             raise
@@ -713,6 +730,18 @@ class ClusterStep:
         self._since, self.names = time.monotonic(), ()
         self._until = None if not timeout_ms else self._since + timeout_ms / 1000
         self._backstop_ms = timeout_ms + BACKSTOP_MS if timeout_ms else 0
+
+    @classmethod
+    def of(cls, link, part, running, number, began, timeout_ms):
+        """The StepError of a step with one part that was not begun by a ClusterStep and is late."""
+        step = cls(link, [part], 0, timeout_ms, None, False)
+        step.number, step._since = number, began
+        step._begun[part] = running
+        link.begun(step)
+        try:
+            return step.lateness()
+        finally:
+            link.over(step, number, [])
 
     def begin(self, feeds):
         """Begins every partition, those of other processes first."""
@@ -809,6 +838,11 @@ class ClusterStep:
 
     # ------------------------------------------------------------ who waits
 
+    def fail_elsewhere(self, failure):
+        """A task says that it fails."""
+        if self._failure is None:
+            self._fail(failure)
+
     def cancel(self, why="cancelled"):
         """Soon; `result` raises CANCELLED then, unless the step ended before."""
         self._fail(runtime.executor().StepError(errors.CANCELLED, why))
@@ -843,14 +877,16 @@ class ClusterStep:
             self.cancel("interrupted")
             raise
         if not self.done():
-            self._late()
+            late = self.lateness()
+            if self._left:
+                self._fail(late)
             return self.wait(timeout)
         if self._given_up:
             self._link.over(self, self.number, [p.worker for p in self._parts], True)
         return True
 
-    def _late(self):
-        """The deadline has passed: the step fails with who waits for whom, the culprit first."""
+    def lateness(self):
+        """The StepError of a deadline that has passed: who waits for whom, the culprit first."""
         try:
             found = why.explain(self._link.asker(ASKING), (self._link.number, self.number),
                                 {p.worker.name for p in self._parts})
@@ -858,10 +894,8 @@ class ClusterStep:
             _log.debug("a deadline is not explained: %r", problem)
             found = "still running: " + ", ".join(
                 p.worker.name for p in self._parts if p not in self._ended)
-        if self._left:
-            self._fail(runtime.executor().StepError(
-                errors.DEADLINE_EXCEEDED,
-                f"the step was not over within {self._timeout_ms} ms: {found}"))
+        return runtime.executor().StepError(
+            errors.DEADLINE_EXCEEDED, f"the step was not over within {self._timeout_ms} ms: {found}")
 
     # ------------------------------------------------------------ for who looks (waits.py)
 

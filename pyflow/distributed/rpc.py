@@ -65,7 +65,7 @@ def error_message(failure, task="", origin=None):
 
 def failure_code(exception):
     """A status code for an exception that has none."""
-    if isinstance(exception, (ValueError, TypeError)):
+    if isinstance(exception, (ValueError, TypeError, OverflowError)):
         return errors.INVALID_ARGUMENT
     if isinstance(exception, MemoryError):
         return errors.RESOURCE_EXHAUSTED

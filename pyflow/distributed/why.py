@@ -243,7 +243,10 @@ class _Join:
 
     def _roots(self):
         if self.focus is not None:
-            return [("client", *self.focus)] if self.focus in self.masters else []
+            if self.focus in self.masters:
+                return [("client", *self.focus)]
+            return [("part", task, *self.focus) for task, report in self.reports.items()
+                    if self.focus in report.runs]
         roots = [("client", *key) for key, (_, step) in self.masters.items()
                  if step.seconds >= self.least]
         for task, report in self.reports.items():

@@ -76,6 +76,7 @@ class Worker:
         self.pool = devices_lib.Pools(config, self.threads).get(0)
         self.address, self.lease, self.routes, self.links = "", 10.0, None, None
         self.cluster_def, self.timeouts, self.place = b"", (), None     # the server's to set
+        self.tell = lambda master, number, step, failure: None
         self.on_ready, self.on_bye = None, lambda why: None
         self.tracer = tracing.Tracer()
         self._executor = executor
@@ -381,6 +382,15 @@ class Worker:
             self.task.fail(number, step, failure.code, failure.message, failure.task, True)
         except self._executor.StepError:
             pass                        # it is over
+        if self.place is not None:
+            self.place.failed(number, step, failure)
+
+    def lose(self, number, step, failure):
+        """What this task sent for a step did not arrive: it fails here, and its master hears so."""
+        self.fail(number, step, failure)
+        session = self._sessions.get(number)
+        if session is not None and session.master:
+            self.tell(session.master, number, step, failure)
 
     def clean(self, number, steps):
         """These steps are over everywhere."""

@@ -209,7 +209,7 @@ class WorkerService:
         """Reads on a thread of its own; yields answers."""
         answers, running = queue.SimpleQueue(), {}
         context.add_callback(lambda: answers.put(None))
-        reader = threading.Thread(target=self._read, args=(requests, answers, running),
+        reader = threading.Thread(target=self._read, args=(requests, answers, running, context),
                                   name="pyflow-connect", daemon=True)
         reader.start()
         try:
@@ -222,10 +222,14 @@ class WorkerService:
             for started in list(running.values()):
                 started.cancel()
 
-    def _read(self, requests, answers, running):
+    def _read(self, requests, answers, running, context):
         try:
             for message in requests:
                 self._handle(message, answers, running)
+                if not context.is_active():         # what was begun meanwhile ends, too
+                    for started in list(running.values()):
+                        started.cancel()
+                    return
         except Exception as problem:        # the stream broke, or the bytes were none of ours
             if not hasattr(problem, "code"):
                 _log.debug("a peer's stream ended: %s", problem)

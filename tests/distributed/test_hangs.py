@@ -442,11 +442,28 @@ def through_another_master(play):
     return y, f"empty queue 'there' at {play.name(at)}"
 
 
+def alone_on_another_master(play):
+    """The whole step lies on the other server's task, which runs it without its master."""
+    play.target = f"grpc://{play.cluster.spec['worker'][1]}"
+    with play.on(("worker", 1)):
+        x = tf.FIFOQueue(3, tf.float32, name="alone").dequeue()
+    return x, "empty queue 'alone' at /job:worker/replica:0/task:1"
+
+
+def alone_on_a_stopped_task(play):
+    """The whole step lies on one task, which stops."""
+    victim = play.away[0]
+    with play.on(victim):
+        x = tf.random_uniform([]) + 1
+    play.before = lambda sess: (sess.run(x), play.stop(victim))
+    return x, f"{play.name(victim)} at .* is stopped"
+
+
 HANGS = (stopped_task, stopped_ps_behind_another, stopped_in_a_loop, missing_send, lost_frame,
          lost_frame_of_this_task, lost_run, lost_answer, empty_queue, empty_queue_without_producer,
          full_queue, too_few_elements, empty_queue_far_away, deadlocked_barrier, too_few_gradients,
          empty_staging_area, filler_waits_itself, circle, held_lock, python_function,
-         endless_kernel, through_another_master)
+         endless_kernel, through_another_master, alone_on_another_master, alone_on_a_stopped_task)
 QUICK = (stopped_task, empty_queue)
 
 

@@ -842,6 +842,16 @@ def test_a_server_hears_of_tasks_that_move_come_and_leave(tmp_path):
     until(lambda: worker._tasks.addresses.get("/job:ps/replica:0/task:0") == first.address)
     assert value() == 3.0 and len(first._worker.task.counts()) > 0
     first.stop()
+    reserved = processes.reserve_port()
+    nowhere = f"127.0.0.1:{processes.port_of(reserved)}"
+    worker.update_cluster({"worker": ["localhost:1"], "ps": [nowhere]})
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        waits = pool.submit(value)              # for a server that never comes
+        until(lambda: any(known._waiting for known in worker._tasks.known() if not known.local))
+        worker.update_cluster({"worker": ["localhost:1"], "ps": [second.address]})
+        with pytest.raises(errors.UnavailableError, match=f"no longer at {nowhere}"):
+            waits.result(10)
+    reserved.close()
     moved = {**who.tasks, ("ps", 0): members.Member(second.address, 2, "running"),
              ("ps", 1): members.Member(third.address, 1, "running")}
     members.write(tmp_path / "m", who._replace(generation=2, tasks=moved))

@@ -143,6 +143,7 @@ def test_reasons_for_silence(free_ports):
         text = probe.reason(f"127.0.0.1:{mute.getsockname()[1]}", 0.2)
         assert "does not take connections" in text
     assert "no HOST:PORT" in probe.reason("nonsense")
+    assert "no process listens" in probe.reason("unix:/no/such/socket")
     assert "cannot be resolved" in probe.reason("no-such-host.invalid:1", 0.2)
 
 

@@ -121,6 +121,8 @@ def test_a_large_tensor_arrives_equal(net, there):
     value = np.random.RandomState(2).standard_normal(6_500_000).astype(np.float32)      # 26 MB
     for _ in range(2):
         np.testing.assert_array_equal(run(net, there, plans.ECHO, [value], [FLOAT])[0], value)
+    parts = run(net, there, plans.PAIR, [np.float32(4), np.int32([5, 6])], [FLOAT, INT32])
+    assert parts[1] == 5, "what comes after a large frame"
     [peer] = net.peers()
     assert (peer["bytes_out"] < 1 << 20) == (there.kind == "unix"), "by memory that both see"
     until(lambda: net.peers()[0]["arena_used"] == 0)
@@ -333,11 +335,11 @@ def test_another_user_is_refused(net):
 
 
 # ---------------------------------------------------------------- one process
-@pytest.fixture
+@pytest.fixture(params=KINDS)
 def two(request):
     """Two tasks of this process, connected."""
     a, b = new_net(), new_net()
-    a.connect(b.name, b.incarnation, "unix", b.listen("unix"))
+    a.connect(b.name, b.incarnation, request.param, b.listen(request.param))
     until(lambda: b.peers() and b.peers()[0]["state"] == "open")
     yield a, b
     a.close()

@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include "net/peer.h"
 
-enum { MOST = 1 << 20 };
+enum { MOST = 1 << 21 };
 static const int64_t CAP = (int64_t)256 << 20;
 
 /* ---------------------------------------------------------------- numbers */
@@ -31,7 +31,7 @@ static int64_t posted;
 static int32_t tape_descriptor(pf_link_conn *c) { return c->fd; }
 static int64_t tape_post(pf_link_conn *c, const pf_span *s, int32_t n) {
   int64_t all = 0;
-  for (int32_t k = 0; k < n; k++) all += s[k].n;
+  for (int32_t k = 0; k < n; k++) all += (int64_t)s[k].n;
   if (below(8) == 0) all = below((uint32_t)all + 1);
   posted += all;
   return c->closed ? PF_LINK_LOST : all;
@@ -39,7 +39,7 @@ static int64_t tape_post(pf_link_conn *c, const pf_span *s, int32_t n) {
 static int64_t tape_receive(pf_link_conn *c, const pf_span *s, int32_t n, pf_link_problem *p) {
   int64_t all = 0, piece = below(4) ? c->n : 1 + below(200);
   for (int32_t k = 0; k < n && c->n && piece > 0; k++) {
-    int64_t m = pf_min64(pf_min64(s[k].n, c->n), piece);
+    int64_t m = pf_min64(pf_min64((int64_t)s[k].n, c->n), piece);
     memcpy(s[k].data, c->p, (size_t)m);
     c->p += m, c->n -= m, all += m, piece -= m;
   }
@@ -73,7 +73,14 @@ static pf_tensor *some_tensor(void) {
 static void put_tensor(pf_net_out *o) {
   static const int64_t dims[] = {64, 32};
   pf_tensor *t = some_tensor();
-  if (below(8)) {
+  if (below(40) == 0) {                 /* a large one */
+    int64_t n = PF_NET_PUSH + below(200000);
+    uint32_t pad = below(64);
+    pf_put32(o, PF_UINT8), pf_put32(o, PF_TENSOR_PADDED), pf_put32(o, 1), pf_put32(o, 0), pf_put64(o, (uint64_t)n), pf_put64(o, (uint64_t)n);
+    if (below(2)) pad = (uint32_t)(-(o->n + 4 - PF_NET_HEAD) & 63);
+    pf_put32(o, pad);
+    memset(pf_put(o, pad + n), 7, (size_t)(pad + n));
+  } else if (below(8)) {
     pf_net_put_tensor(o, t, below(10) == 0, NULL);
   } else {                              /* by reference, perhaps beyond the end */
     pf_put32(o, PF_FLOAT32), pf_put32(o, PF_TENSOR_IN_ARENA), pf_put32(o, 2), pf_put32(o, 0);

@@ -46,6 +46,31 @@ static void put_strings(pf_net_out *o, const pf_tensor *t) {
   }
 }
 
+/* Large: its memory is sent as it is; a caller's or a step's is copied. */
+static void splice(pf_net_out *o, const pf_tensor *t) {
+  pf_splice *larger = realloc(o->splices, sizeof *larger * (size_t)(o->n_splices + 1));
+  if (larger) o->splices = larger;
+  pf_tensor_ref((pf_tensor *)t);
+  pf_tensor *kept = larger ? pf_tensor_settled((pf_tensor *)t) : (pf_tensor *)t;
+  if (larger && kept && kept->flags & PF_T_BORROWED) {
+    pf_tensor *own = pf_tensor_copy(kept);
+    pf_tensor_unref(kept);
+    kept = own;
+  }
+  if (!larger || !kept) {
+    if (!larger) pf_tensor_unref(kept);
+    o->failed = 1;
+    return;
+  }
+  put_dims(o, t, PF_TENSOR_PADDED, t->nbytes);
+  uint32_t pad = (uint32_t)(-(o->n + o->spliced + 4 - PF_NET_HEAD) & 63);
+  pf_put32(o, pad);
+  uint8_t *p = pf_put(o, pad);
+  if (p) memset(p, 0, pad);
+  o->splices[o->n_splices++] = (pf_splice){o->n, kept};
+  o->spliced += t->nbytes;
+}
+
 void pf_net_put_shape(pf_net_out *o, const pf_tensor *t, uint32_t flags) { put_dims(o, t, flags, t->nbytes); }
 
 void pf_net_put_tensor(pf_net_out *o, const pf_tensor *t, int32_t dead, const pf_net_arenas *arenas) {
@@ -62,6 +87,10 @@ void pf_net_put_tensor(pf_net_out *o, const pf_tensor *t, int32_t dead, const pf
   if (t->nbytes > PF_NET_PUSH && arenas && arenas->place(arenas->self, t, &arena, &offset)) {
     put_dims(o, t, PF_TENSOR_IN_ARENA, t->nbytes);
     pf_put32(o, arena), pf_put32(o, 0), pf_put64(o, offset);
+    return;
+  }
+  if (t->nbytes > PF_NET_PUSH) {
+    splice(o, t);
     return;
   }
   put_dims(o, t, 0, t->nbytes);
@@ -92,7 +121,7 @@ static pf_status get_strings(pf_net_in *in, const pf_net_shape *s, pf_tensor **o
   int64_t n = 0, k;
   pf_checked_bytes(PF_STRING, s->dims, s->ndim, &n);
   n /= (int64_t)sizeof(pf_str);
-  pf_net_in part = {pf_get(in, s->bytes), s->bytes, 0, 0};
+  pf_net_in part = {pf_get(in, s->bytes), s->bytes, 0, 0, NULL};
   if (in->bad || n > s->bytes / 4) return broken(err, "of fewer strings than its shape has");
   pf_tensor *t = pf_tensor_new(PF_STRING, s->dims, s->ndim);
   if (!t) return pf_error_set(err, PF_RESOURCE_EXHAUSTED, "out of memory for a tensor of %lld strings", (long long)n);
@@ -108,6 +137,8 @@ static pf_status get_strings(pf_net_in *in, const pf_net_shape *s, pf_tensor **o
   *out = t;
   return PF_OK;
 }
+
+static void release_body(void *body) { pf_tensor_unref(body); }
 
 pf_status pf_net_get_tensor(pf_net_in *in, const pf_net_arenas *arenas, pf_tensor **out, int32_t *dead, pf_error *err) {
   pf_net_shape s;
@@ -127,8 +158,14 @@ pf_status pf_net_get_tensor(pf_net_in *in, const pf_net_arenas *arenas, pf_tenso
     *out = in->bad || !arenas ? NULL : arenas->find(arenas->self, s.type, s.dims, s.ndim, s.bytes, arena, offset);
     return *out ? PF_OK : broken(err, "in memory that it does not share");
   }
+  if (s.flags & PF_TENSOR_PADDED) pf_get(in, pf_get32(in));
   const uint8_t *p = pf_get(in, s.bytes);
   if (in->bad) return broken(err, "that ends too early");
+  if (in->body && s.bytes > PF_NET_PUSH && ((uintptr_t)p & 63) == 0) {
+    *out = pf_tensor_wrap(s.type, s.dims, s.ndim, (void *)p, PF_T_FOREIGN, release_body, in->body);
+    if (*out) pf_tensor_ref(in->body);
+    return *out ? PF_OK : pf_error_set(err, PF_RESOURCE_EXHAUSTED, "out of memory for a tensor's header");
+  }
   *out = pf_tensor_new(s.type, s.dims, s.ndim);
   if (!*out) return pf_error_set(err, PF_RESOURCE_EXHAUSTED, "out of memory for a tensor of %lld bytes", (long long)s.bytes);
   if (s.bytes) memcpy((*out)->m.dl_tensor.data, p, (size_t)s.bytes);

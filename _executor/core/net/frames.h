@@ -15,14 +15,16 @@
  *   CREDIT    arena, offset                                           that block may be used again
  *   BYE       status, text                                            the sender closes the connection
  *
- *   tensor    type u32, flags u32 (DEAD, IN_ARENA, ABSENT), ndim u32, 0 u32, dims i64 each, n u64, then n bytes, or arena u32, 0 u32, offset u64
+ *   tensor    type u32, flags u32 (DEAD, IN_ARENA, ABSENT, PADDED), ndim u32, 0 u32, dims i64 each, n u64, then n bytes, or arena u32,
+ *             0 u32, offset u64; PADDED: before the bytes k u32 and k bytes, so that they begin at a multiple of 64 of the body
  *             strings: a length u32 and the bytes of each
  *   error     status u32, derived u32, then texts: node, op, device, task, message
  *   text      length u32, bytes
  *
  * Invariants
  * 1. A reader never reads beyond its end: what is missing reads as 0 and is `bad` from then on.
- * 2. Nothing is allocated for what a frame promises, only for what of it is there: at most 4 times as much, and 16 KB.
+ * 2. For what a frame of up to 160 kB promises nothing is allocated before it is there, and then at most 4 times as much; a larger one's
+ *    body gets its memory at once, within the receiver's `incoming_bytes`.  Tensors over 64 kB then lie where they were received.
  */
 #ifndef PF_NET_FRAMES_H
 #define PF_NET_FRAMES_H
@@ -34,7 +36,7 @@ enum {
   PF_NET_PING, PF_NET_CREDIT, PF_NET_BYE, PF_NET_TYPES
 };
 enum { PF_NET_REPLY = 1, PF_NET_REFUSED = 1, PF_NET_ALL = 1 };      /* flags, each of the frames above */
-enum { PF_TENSOR_DEAD = 1, PF_TENSOR_IN_ARENA = 2, PF_TENSOR_ABSENT = 4 };
+enum { PF_TENSOR_DEAD = 1, PF_TENSOR_IN_ARENA = 2, PF_TENSOR_ABSENT = 4, PF_TENSOR_PADDED = 8 };
 enum {
   PF_NET_MAGIC = 0x316e6670, PF_NET_VERSION = 1, PF_NET_HEAD = 32, PF_NET_CHUNK_HEAD = 16,
   PF_NET_PUSH = 65536,              /* a tensor of more bytes is announced */
@@ -65,7 +67,7 @@ static inline void pf_net_head_to(uint8_t *p, pf_net_head h) {
 }
 
 /* ---------------------------------------------------------------- reading */
-typedef struct { const uint8_t *p; int64_t n; int32_t bad, pad; } pf_net_in;
+typedef struct { const uint8_t *p; int64_t n; int32_t bad, pad; pf_tensor *body; } pf_net_in;    /* body: whose memory it is, or NULL */
 static inline const uint8_t *pf_get(pf_net_in *in, int64_t n) {
   if (in->bad || n < 0 || n > in->n) {
     in->bad = 1;
@@ -85,7 +87,13 @@ static inline pf_str pf_get_text(pf_net_in *in, int64_t most) {
 }
 
 /* ---------------------------------------------------------------- writing: into a caller's memory first, then on the heap */
-typedef struct { uint8_t *p, *own; int64_t n, room; int32_t failed, pad; } pf_net_out;
+typedef struct { int64_t at; pf_tensor *t; } pf_splice;         /* the tensor's bytes go there: they are not copied */
+typedef struct { uint8_t *p, *own; int64_t n, room; int32_t failed, n_splices; pf_splice *splices; int64_t spliced; } pf_net_out;
+static inline void pf_net_out_free(pf_net_out *o) {
+  for (int32_t k = 0; k < o->n_splices; k++) pf_tensor_unref(o->splices[k].t);
+  free(o->splices);
+  free(o->own);
+}
 static inline uint8_t *pf_put(pf_net_out *o, int64_t n) {
   if (o->failed) return NULL;
   if (n > o->room - o->n) {
@@ -116,8 +124,9 @@ static inline void pf_put_head(pf_net_out *o, int type, int flags, pf_step_key k
 /* The length of the one frame that was written. */
 static inline void pf_put_end(pf_net_out *o) {
   if (o->failed) return;
-  if (o->n - PF_NET_HEAD > (int64_t)0xffffffff) o->failed = 1;
-  else pf_to_le32(o->p, (uint32_t)(o->n - PF_NET_HEAD));
+  int64_t length = o->n + o->spliced - PF_NET_HEAD;
+  if (length > (int64_t)0xffffffff) o->failed = 1;
+  else pf_to_le32(o->p, (uint32_t)length);
 }
 
 /* ---------------------------------------------------------------- tensors and errors (codec.c) */

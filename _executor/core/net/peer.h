@@ -22,7 +22,7 @@ typedef struct pf_out {
   const uint8_t *p;
   int64_t n, at;
   uint8_t *own;                         /* freed with the node */
-  pf_transfer *last_of;                 /* NULL, or this is its last chunk */
+  pf_transfer *last_of;                 /* NULL, or this is the last of its bytes */
 } pf_out;
 /* A tensor that waits for room in the queue. */
 typedef struct pf_held {
@@ -85,10 +85,12 @@ struct pf_peer {
 
   pthread_mutex_t reading;              /* guards what receives: */
   uint8_t *buf;
-  int64_t lo, hi, room;
+  int64_t lo, hi;
   pf_incoming *sink;                    /* a chunk whose bytes go straight to where they belong */
   uint8_t *sink_to;
   int64_t sink_left;
+  pf_tensor *body;                      /* or a frame larger than `buf`, of this head */
+  pf_net_head body_head;
 
   pthread_mutex_t out;                  /* guards what is sent: */
   pthread_cond_t roomy;

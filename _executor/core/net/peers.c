@@ -21,7 +21,7 @@
 #include "net/peer.h"
 
 enum { HELLO_BYTES = 1024, SPANS = 32, READS = 16, SMALL_BODY = PF_NET_BUFFER - PF_NET_HEAD };
-static const int64_t POST_BYTES = 1 << 20, KEPT_BUFFER = 1 << 20;
+static const int64_t POST_BYTES = 1 << 20;
 
 /* ---------------------------------------------------------------- begin and end */
 pf_peer *pf_peer_new(pf_net *n, const pf_link *link, pf_link_conn *conn, int32_t initiated) {
@@ -36,7 +36,7 @@ pf_peer *pf_peer_new(pf_net *n, const pf_link *link, pf_link_conn *conn, int32_t
   pf_net_ref(n);
   p->net = n, p->link = link, p->conn = conn, p->initiated = initiated;
   p->fd = link->descriptor(conn);
-  p->buf = buf, p->room = PF_NET_BUFFER;
+  p->buf = buf;
   p->since_ns = pf_now_ns();
   pf_a64_store_rlx(&p->last_in, p->since_ns);
   pthread_mutex_init(&p->reading, NULL), pthread_mutex_init(&p->out, NULL), pthread_mutex_init(&p->lock, NULL);
@@ -52,6 +52,7 @@ void pf_peer_unref(pf_peer *p) {
   p->link->release(p->conn);
   pthread_mutex_destroy(&p->reading), pthread_mutex_destroy(&p->out), pthread_mutex_destroy(&p->lock);
   pthread_cond_destroy(&p->roomy);
+  pf_tensor_unref(p->body);
   free(p->buf);
   free(p);
   pf_net_unref(n);
@@ -154,8 +155,8 @@ static int32_t gather(const pf_out *o, pf_span *spans, int64_t *bytes) {
   int32_t k = 0;
   for (*bytes = 0; o && k < SPANS - 1 && *bytes < POST_BYTES; o = o->next) {
     int64_t in_head = o->at < o->head_n ? o->head_n - o->at : 0, at = o->at - o->head_n + in_head;
-    if (in_head) spans[k++] = (pf_span){(void *)(o->head + o->at), in_head};
-    if (o->n - at) spans[k++] = (pf_span){(void *)(o->p + at), o->n - at};
+    if (in_head) spans[k++] = (pf_span){(void *)(o->head + o->at), (size_t)in_head};
+    if (o->n - at) spans[k++] = (pf_span){(void *)(o->p + at), (size_t)(o->n - at)};
     *bytes += in_head + o->n - at;
   }
   return k;
@@ -210,7 +211,7 @@ static void queue_rest(pf_peer *p, const uint8_t *bytes, int64_t n, uint8_t *own
 static void send_held(pf_peer *p, pf_net_out *o, int32_t counted) {    /* out held */
   int64_t taken = 0, riding = p->n_riding;
   if (!p->first) {
-    pf_span spans[2] = {{p->riding, riding}, {o->p, o->n}};
+    pf_span spans[2] = {{p->riding, (size_t)riding}, {o->p, (size_t)o->n}};
     taken = p->link->post(p->conn, riding ? spans : spans + 1, riding ? 2 : 1);
     if (taken < 0) {
       p->post_failed = 1;
@@ -229,12 +230,44 @@ static void send_held(pf_peer *p, pf_net_out *o, int32_t counted) {    /* out he
   rearm(p);
 }
 
+/* Tensors of the frame as they are, between copies of the rest. */
+static void queue_spliced(pf_peer *p, pf_net_out *o) {          /* out held */
+  int64_t at = 0;
+  if (p->n_riding) queue_rest(p, p->riding, p->n_riding, NULL, 0);
+  p->n_riding = 0;
+  for (int32_t k = 0; k < o->n_splices && !p->post_failed; k++) {
+    pf_splice *s = o->splices + k;
+    pf_out *node = calloc(1, sizeof *node);
+    pf_transfer *whole = calloc(1, sizeof *whole);
+    queue_rest(p, o->p + at, s->at - at, NULL, 0);
+    at = s->at;
+    if (!node || !whole) {
+      free(node), free(whole);
+      p->post_failed = 1;
+      p->link->close(p->conn);
+      return;
+    }
+    whole->t = s->t;
+    s->t = NULL;
+    node->p = whole->t->m.dl_tensor.data, node->n = whole->t->nbytes, node->last_of = whole;
+    append(p, node);
+  }
+  if (at < o->n && !p->post_failed) queue_rest(p, o->p + at, o->n - at, NULL, 0);
+}
+
 void pf_peer_send_as(pf_peer *p, pf_net_out *o, int32_t counted) {
+  pf_transfer *finished = NULL;
   if (o->failed) pf_peer_losef(p, PF_RESOURCE_EXHAUSTED, "out of memory for a frame, or one of more than 4 GB");
   pthread_mutex_lock(&p->out);
-  if (!o->failed && !p->post_failed) send_held(p, o, counted);
+  if (!o->failed && !p->post_failed && o->n_splices) {
+    queue_spliced(p, o);
+    pump(p, &finished);
+  } else if (!o->failed && !p->post_failed) {
+    send_held(p, o, counted);
+  }
   pthread_mutex_unlock(&p->out);
-  free(o->own);
+  pf_transfers_finished(finished);
+  pf_net_out_free(o);
 }
 
 void pf_peer_send_soon(pf_peer *p, const pf_net_head *h) {
@@ -454,25 +487,42 @@ static const char *problem_of(const pf_peer *p, const pf_net_head *h) {
   return NULL;
 }
 
-/* Room for a whole frame of `need` bytes: at most twice what of it is there. */
-static int32_t make_room(pf_peer *p, int64_t need) {
-  if (p->lo) {
-    memmove(p->buf, p->buf + p->lo, (size_t)(p->hi - p->lo));
-    p->hi -= p->lo, p->lo = 0;
-  }
-  if (need <= p->room || p->hi < p->room) return 1;
-  int64_t room = pf_min64(need, 2 * p->room);
-  uint8_t *larger = realloc(p->buf, (size_t)room);
-  if (!larger) return 0;
-  p->buf = larger, p->room = room;
-  return 1;
+static void to_the_front(pf_peer *p) {
+  if (p->lo) memmove(p->buf, p->buf + p->lo, (size_t)(p->hi - p->lo));
+  p->hi -= p->lo, p->lo = 0;
 }
 
-static void shrink(pf_peer *p) {                /* the buffer is empty */
-  p->lo = p->hi = 0;
-  if (p->room <= KEPT_BUFFER) return;
-  uint8_t *smaller = realloc(p->buf, PF_NET_BUFFER);
-  if (smaller) p->buf = smaller, p->room = PF_NET_BUFFER;
+/* What is there of the sink's bytes goes there; the rest is received there. */
+static void fill_sink(pf_peer *p) {
+  int64_t k = pf_min64(p->sink_left, p->hi - p->lo);
+  memcpy(p->sink_to, p->buf + p->lo, (size_t)k);
+  p->sink_to += k, p->sink_left -= k, p->lo += k;
+}
+
+static pf_status begin_body(pf_peer *p, const pf_net_head *h) {
+  int64_t n = h->length;
+  if (n > p->net->o.incoming_bytes) return PF_RESOURCE_EXHAUSTED;
+  p->body = pf_tensor_new(PF_UINT8, &n, 1);
+  if (!p->body) return PF_RESOURCE_EXHAUSTED;
+  p->body_head = *h;
+  p->lo += PF_NET_HEAD;
+  p->sink_to = p->body->m.dl_tensor.data, p->sink_left = n;
+  fill_sink(p);                                 /* it is longer than the buffer: something is left */
+  return PF_OK;
+}
+
+/* All of it is there. */
+static pf_status sink_over(pf_peer *p, pf_serving **todo) {
+  pf_tensor *body = p->body;
+  if (!body) {
+    pf_chunk_ends(p);
+    return PF_OK;
+  }
+  p->body = NULL;
+  pf_net_in in = {body->m.dl_tensor.data, body->nbytes, 0, 0, body};
+  pf_status st = handle(p, &p->body_head, &in, todo);
+  pf_tensor_unref(body);
+  return st;
 }
 
 /* The bytes of a chunk that came with others go where they belong; those to come are received there. */
@@ -480,9 +530,7 @@ static pf_status chunk(pf_peer *p, const pf_net_head *h) {
   pf_status st = pf_chunk_begins(p, h, p->buf + p->lo + PF_NET_HEAD);
   if (st) return st;
   p->lo += PF_NET_HEAD + PF_NET_CHUNK_HEAD;
-  int64_t k = pf_min64(p->sink_left, p->hi - p->lo);
-  memcpy(p->sink_to, p->buf + p->lo, (size_t)k);
-  p->sink_to += k, p->sink_left -= k, p->lo += k;
+  fill_sink(p);
   if (!p->sink_left) pf_chunk_ends(p);
   return PF_OK;
 }
@@ -494,19 +542,26 @@ static pf_status parse(pf_peer *p, pf_serving **todo, const char **why) {
     pf_net_head h = pf_net_head_of(p->buf + p->lo);
     if ((*why = problem_of(p, &h))) return PF_DATA_LOSS;
     int64_t need = PF_NET_HEAD + (h.type == PF_NET_CHUNK ? PF_NET_CHUNK_HEAD : (int64_t)h.length);
-    if (p->hi - p->lo < need) return make_room(p, need) ? PF_OK : PF_RESOURCE_EXHAUSTED;
+    if (need > PF_NET_BUFFER) {
+      pf_status st = begin_body(p, &h);
+      if (st) return st;
+      break;
+    }
+    if (p->hi - p->lo < need) {
+      if (need > PF_NET_BUFFER - p->lo) to_the_front(p);
+      return PF_OK;
+    }
     if (h.type == PF_NET_CHUNK) {
       pf_status st = chunk(p, &h);
       if (st) return st;
       continue;
     }
-    pf_net_in body = {p->buf + p->lo + PF_NET_HEAD, h.length, 0, 0};
+    pf_net_in body = {p->buf + p->lo + PF_NET_HEAD, h.length, 0, 0, NULL};
     pf_status st = handle(p, &h, &body, todo);
     p->lo += need;
     if (st) return st;
   }
-  if (p->lo == p->hi) shrink(p);
-  else if (p->room - p->hi < PF_NET_HEAD) make_room(p, 0);
+  if (p->lo == p->hi || PF_NET_BUFFER - p->hi < PF_NET_HEAD) to_the_front(p);
   return PF_OK;
 }
 
@@ -517,9 +572,9 @@ static int32_t receive_once(pf_peer *p, pf_serving **todo) {
   pf_link_problem problem = {text, sizeof text, 0};
   pf_span spans[2];
   int32_t k = 0;
-  if (p->sink_left) spans[k++] = (pf_span){p->sink_to, p->sink_left};
-  spans[k++] = (pf_span){p->buf + p->hi, p->room - p->hi};
-  int64_t asked = p->sink_left + p->room - p->hi, got = p->link->receive(p->conn, spans, k, &problem), n = got;
+  if (p->sink_left) spans[k++] = (pf_span){p->sink_to, (size_t)p->sink_left};
+  spans[k++] = (pf_span){p->buf + p->hi, (size_t)(PF_NET_BUFFER - p->hi)};
+  int64_t asked = p->sink_left + PF_NET_BUFFER - p->hi, got = p->link->receive(p->conn, spans, k, &problem), n = got;
   if (n < 0) {
     pf_peer_losef(p, PF_UNAVAILABLE, "%s", text);
     return 0;
@@ -527,13 +582,14 @@ static int32_t receive_once(pf_peer *p, pf_serving **todo) {
   if (n == 0) return 0;
   pf_a64_store_rlx(&p->last_in, pf_coarse_ns());
   pf_a64_add_rlx(&p->bytes_in, n);
+  pf_status st = PF_OK;
   if (p->sink_left) {
     int64_t here = pf_min64(n, p->sink_left);
     p->sink_to += here, p->sink_left -= here, n -= here;
-    if (!p->sink_left) pf_chunk_ends(p);
+    if (!p->sink_left) st = sink_over(p, todo);
   }
   p->hi += n;
-  pf_status st = parse(p, todo, &why);
+  if (!st) st = parse(p, todo, &why);
   if (st && !pf_peer_is(p, PF_PEER_LOST)) {
     if (!why) why = st == PF_RESOURCE_EXHAUSTED ? "a frame that there is no memory for" : "a frame that is broken";
     refuse(p, st == PF_RESOURCE_EXHAUSTED ? st : PF_DATA_LOSS, "%.127s sent %s", p->name[0] ? p->name : "who connected", why);

@@ -151,7 +151,7 @@ static int64_t post(pf_link_conn *c, const pf_span *spans, int32_t n) {
   memmove(c->to_send, c->to_send + k, sizeof(int) * (size_t)c->n_to_send);
   pthread_mutex_unlock(&c->lock);
   for (int i = 0; i < k; i++) close(fds[i]);
-  if (taken < first.n || (n == 1 && taken == spans[0].n)) return taken;
+  if ((size_t)taken < first.n || (n == 1 && (size_t)taken == spans[0].n)) return taken;
   if (first.n < spans[0].n) return taken;
   int64_t more = post(c, spans + 1, n - 1);
   return more < 0 ? more : taken + more;
