@@ -806,6 +806,8 @@ class ClusterStep:
         try:
             values = running.result(keep=self._keep)
         except runtime.executor().StepError as failure:
+            if part.worker.local and part.worker is not self._link.tasks.own:
+                failure = part.worker.as_lost(failure)
             self._fail(failure, part)
             self._over(part)
         else:
