@@ -13,6 +13,7 @@ thread that read.  Seconds: medians over the rounds, of the median and the 99th 
     memcpy      100 MB within a process
 """
 import argparse
+import os
 import pathlib
 import statistics
 import subprocess
@@ -191,9 +192,8 @@ def main(rounds, target):
               f"{of['stream', kind] / of['100 MB', kind]:.2f} of the raw socket's")
     if target:
         sys.path.insert(0, str(HERE))
-        import marks
         import resultfile
-        resultfile.write(target, {"machine": marks.machine() if hasattr(marks, "machine") else {},
+        resultfile.write(target, {"machine": {"cpus": os.cpu_count(), "load": os.getloadavg()},
                                   "rows": rows})
 
 

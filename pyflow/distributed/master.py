@@ -455,10 +455,14 @@ class Compiler(plans.Compiler):
                        incarnation=number, rank=rank) for d in status.device]
 
     def _named(self):
-        """The tasks that the graph's nodes ask for, of those the session sees."""
+        """The tasks that the nodes of the graph and its functions ask for, of those the session
+        sees."""
         specs = [(t, DeviceSpec.from_string(t)) for t in self.link.visible()]
         found = {}
-        for request in {op.device for op in self.graph.get_operations()}:
+        requests = {op.device for op in self.graph.get_operations()}
+        for function in self.graph._library.definitions.values():
+            requests.update(node.device for node in function.node_def)
+        for request in requests:
             asked = parsed(request) if request else None
             if asked is None or asked.job is None:
                 continue
@@ -802,6 +806,8 @@ class ClusterStep:
         try:
             values = running.result(keep=self._keep)
         except runtime.executor().StepError as failure:
+            if part.worker.local and part.worker is not self._link.tasks.own:
+                failure = part.worker.as_lost(failure)
             self._fail(failure, part)
             self._over(part)
         else:

@@ -34,7 +34,8 @@ def options(lease=2.5):
             ("grpc.http2.min_ping_interval_without_data_ms", every // 2),
             ("grpc.http2.min_recv_ping_interval_without_data_ms", 50),
             ("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 500),
-            ("grpc.min_reconnect_backoff_ms", 100), ("grpc.enable_http_proxy", 0),
+            ("grpc.min_reconnect_backoff_ms", 1000),        # what an attempt has, at least
+            ("grpc.enable_http_proxy", 0),
             ("grpc.use_local_subchannel_pool", 1), ("grpc.so_reuseport", 0)]
 
 

@@ -227,6 +227,8 @@ class Worker:
         with self._lock:
             self._require_running()
             found = self._sessions.get(number)
+            if found is not None:
+                found.seen = time.monotonic()       # whoever asks for it is alive
         if found is None:
             raise self._executor.StepError(
                 errors.ABORTED, f"session {number:016x} is not open at {self.name}: it was closed,"
@@ -421,16 +423,20 @@ class Worker:
             old.cancel("the server's containers were reset")
             old.close()
 
+    def as_lost(self, failure):
+        """A step's failure as another task's master is to see it: what stopping the server cut off
+        is UNAVAILABLE."""
+        if self._stopped and getattr(failure, "code", None) == errors.CANCELLED:
+            failure.code, failure.task = errors.UNAVAILABLE, self.name
+            failure.message = f"{self.name} was stopped: {failure.message}"
+        return failure
+
     def stop(self):
         """Ends all sessions and forgets all state; afterwards every call raises UNAVAILABLE."""
         with self._lock:
             self._stopped = True
-            open_ = list(self._sessions.values())
-        lost = self._executor.StepError(errors.UNAVAILABLE, f"{self.name} was stopped",
-                                        task=self.name)
-        for session in open_:
-            for step, _ in list(session.steps) if session.master else ():
-                self.fail(session.number, step, lost)       # of another task's session
-            self.close_session(session.number, "the server was stopped")
+            open_ = list(self._sessions)
+        for number in open_:
+            self.close_session(number, "the server was stopped")
         self.state.cancel("the server was stopped")
         self.state.close()

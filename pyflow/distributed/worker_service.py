@@ -179,7 +179,7 @@ class WorkerService:
             ran(reply)
 
         def done(started, trace):
-            end(_reply_of(started, trace, worker.name))
+            end(_reply_of(started, trace, worker))
         key = request.step, request.graph
         try:
             calls = worker.calls_of(request.session)
@@ -297,14 +297,14 @@ class WorkerService:
         return rpc.of_message(message, runtime.executor().StepError)
 
 
-def _reply_of(started, trace, task):
+def _reply_of(started, trace, worker):
     reply = messages.RunGraphResponse()
     try:
         for value in started.result(keep=True):
             reply.ret.append(tensors.encode(value, value.type))
     except Exception as failure:
         del reply.ret[:]
-        reply.error.CopyFrom(rpc.error_message(failure, task))
+        reply.error.CopyFrom(rpc.error_message(worker.as_lost(failure), worker.name))
     if trace is not None:
         reply.step_stats = tracing.step_stats(trace)
     return reply

@@ -162,17 +162,21 @@ def once(bed, session, blocked, alive, here):
     return raised[0][0] - begun, idle if idle is not None else float("inf")
 
 
+said = []
+
+
 def works(session, fetch):
     try:
         return session.run(fetch, options=tf.RunOptions(timeout_in_ms=2000)) == 3
-    except tf.errors.OpError:
+    except tf.errors.OpError as error:
+        said[:] = [time.monotonic(), str(error)[:600]]
         return False
 
 
 def wait(condition, seconds):
     until = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < until, f"not within {seconds} s"
+        assert time.monotonic() < until, f"not within {seconds} s: {said}"
         time.sleep(0.01)
 
 

@@ -427,6 +427,26 @@ def input_by_queues(tf, x):
     x.note("step", int(x.session().run(step)))
 
 
+@program
+def reset_while_monitored(tf, x):
+    """Session.reset takes a monitored session's variables and session away: it makes another one,
+    from its checkpoint."""
+    with tf.device(PS0), tf.container("m" + x.name.replace("_", "")):
+        step = tf.get_variable("step", initializer=np.int64(0), trainable=False, collections=[
+            tf.GraphKeys.GLOBAL_VARIABLES, tf.GraphKeys.GLOBAL_STEP])
+        up = step.assign_add(1)
+    seen = []
+    with tf.train.MonitoredTrainingSession(
+            master=x.target("worker", 1), checkpoint_dir=x.folder, save_checkpoint_steps=2,
+            save_checkpoint_secs=None, save_summaries_steps=None, save_summaries_secs=None,
+            log_step_count_steps=None) as sess:
+        for k in range(8):
+            seen.append(int(sess.run(up)))
+            if k == 4:
+                tf.Session.reset(x.target("worker", 1), ["m" + x.name.replace("_", "")])
+    x.note("steps", seen)
+
+
 @program(alone=True)
 def chief_recovers(tf, x):
     """The only ps is killed while a monitored session trains, and comes back empty: the session
