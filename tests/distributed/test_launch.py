@@ -505,7 +505,8 @@ def test_no_orphan_survives_a_launcher_that_is_killed(guarded, launcher):
             os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("number, status", [
+    (signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.long)])
 def test_a_signal_to_the_launcher_is_passed_on(number, status, launcher):
     process, pids = launcher("""
 signal.signal(signal.SIGINT, lambda *_: (print("interrupted", flush=True), os._exit(1)))
@@ -817,7 +818,8 @@ def training(tmp_path):
         cluster.stop(signal.SIGKILL)
 
 
-@pytest.mark.parametrize("unix", [True, pytest.param(False, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("unix", [True, False])
 def test_servers_at_the_addresses_that_were_given(unix, training):
     cluster = training(40, 0, unix=unix)
     assert cluster.wait(60) == 0, cluster.said
