@@ -16,7 +16,7 @@ import threading
 import types
 import weakref
 
-from pyflow.distributed import (links, look, master, messages, remote_worker, rpc, security,
+from pyflow.distributed import (cluster_step, links, look, messages, remote_worker, rpc, security,
                                 services, tensors, why, worker)
 from pyflow.framework import errors
 from pyflow.session import devices as devices_lib
@@ -275,7 +275,7 @@ class Compiled:
     def _run_linked(self, args, timeout_ms):
         net, step = own_links().net, next(_step_numbers)
         running = net.run(self._peer, self._served, self._session, step, args, self._types,
-                          (timeout_ms + master.BACKSTOP_MS) / 1000 if timeout_ms else None)
+                          (timeout_ms + cluster_step.BACKSTOP_MS) / 1000 if timeout_ms else None)
         try:
             return running.result(timeout_ms / 1000 if timeout_ms else None)
         except TimeoutError:
@@ -292,7 +292,7 @@ class Compiled:
         """The StepError of a deadline that has passed."""
         place = self._link._place
         try:
-            with look.Cluster(place.address, place._channels.credentials, master.ASKING) as seen:
+            with look.Cluster(place.address, place._channels.credentials, cluster_step.ASKING) as seen:
                 found = why.explain(seen.asker, (self._session, step), seen.tasks)
         except look.Unreachable as problem:
             found = str(problem)

@@ -22,11 +22,11 @@ import logging
 import threading
 
 from pyflow.distributed import links as links_lib
-from pyflow.distributed import (client, daemon_pool, look, master, master_service, messages,
-                                remote_worker, routes, rpc, security, services, timeouts, worker,
-                                worker_service)
+from pyflow.distributed import (client, cluster_step, daemon_pool, look, master, master_service,
+                                messages, remote_worker, routes, rpc, security, services, timeouts,
+                                worker, worker_service)
 from pyflow.framework import errors, protos
-from pyflow.session import runtime, targets
+from pyflow.session import targets
 from pyflow.train import cluster_spec
 
 THREADS = 2048                          # at most; made as calls come
@@ -67,7 +67,7 @@ class Server:
         self._worker = worker.Worker(name, self._server_def.default_session_config, epoch=epoch)
         self._worker.lease = lease
         self._worker.cluster_def = self._server_def.cluster.SerializeToString()
-        self._worker.timeouts = timeouts.table(lease, BEAT, client.LEASE, master.GRACE)
+        self._worker.timeouts = timeouts.table(lease, BEAT, client.LEASE, cluster_step.GRACE)
         if isinstance(credentials, str):
             credentials = security.Credentials.load(credentials)
         elif credentials is None:
