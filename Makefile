@@ -43,6 +43,7 @@
 # make soak-dist     1,000,000 mixed steps over two workers and a ps (COUNT=20000: minutes); no process grows; WAY=--grpc without links
 # make fuzz-calls    calls between tasks lost, doubled, early, given up, to a successor (COUNT=100000; minutes)
 # make fuzz-messages damaged requests to a live server (COUNT=10000 of each call; a quarter of an hour)
+# make cut-off       a link between two tasks goes down, by proxies or in a network namespace (COUNT=30; WAY=--netns)
 # make chaos-failing a kernel fails on one of four tasks while the others block (COUNT=200; WAY=--processes)
 # make soak          1,000,000 mixed steps (minutes); memory, threads and handles stay flat
 PYTHON ?= python3
@@ -64,7 +65,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
 
 PARTS := test-system test-ops test-graphs test-others
 MORE := test-baseline test-avx2 test-cuda
-.PHONY: dist chaos bench-dist demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests libraries ray-tests kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved fuzz-frames sanitize soak kills queue-schedules compile-all test-matrix clean
+.PHONY: dist chaos soak-dist fuzz-calls fuzz-messages chaos-failing cut-off bench-dist demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests libraries ray-tests kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved fuzz-frames sanitize soak kills queue-schedules compile-all test-matrix clean
 
 demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
@@ -223,6 +224,9 @@ fuzz-calls: .venv/installed-tests
 
 fuzz-messages: .venv/installed-tests
 	$(BIN)/python -P tests/distributed/fuzz_messages.py --count $(or $(COUNT),10000)
+
+cut-off: .venv/installed-tests
+	$(BIN)/python -P tests/distributed/cut_off.py --count $(or $(COUNT),30) $(WAY)
 
 chaos-failing: .venv/installed-tests
 	$(BIN)/python -P tests/distributed/failing.py --count $(or $(COUNT),200) $(WAY)

@@ -136,7 +136,6 @@ NOT_HERE = {                            # well-known names that pyflow does not 
     "distribute": "not in this version, which runs in one process",
     "lite": "not in this version; a frozen graph runs without Python through libpyflow_rt",
     "train.SummaryWriter": "TensorFlow 0.x's name of tf.summary.FileWriter",
-    "train.Server": "not in this version, which runs in one process",
     **{f"{kind}_summary": f"TensorFlow 0.x's name of tf.summary.{kind}" for kind in
        ("scalar", "histogram", "image", "audio", "merge")},
     "tensor_summary": "TensorFlow 0.x's name of tf.summary.tensor_summary",

@@ -250,8 +250,8 @@ class Stage(NamedTuple):
 
 
 def critical_path(step_stats):
-    """[Stage]: from the kernel that ended last back to the first, each time to the one among what
-    it read that was there last; a Recv goes back to its Send at another task."""
+    """[Stage], in order of time: from the kernel that ended last back to the first, each time to
+    the one among what it read that was there last; a Recv goes back to its Send at another task."""
     timeline = Timeline(step_stats)
     slices, tasks = [], {}
     for device in step_stats.dev_stats:
@@ -266,7 +266,8 @@ def critical_path(step_stats):
     for slice_ in sorted(slices, key=lambda s: s.start + s.length):
         made.setdefault((tasks[id(slice_)], slice_.node.node_name), []).append(slice_)
     zero, path = min(s.start for s in slices), []
-    at = max(slices, key=lambda s: s.start + s.length)
+    ends = [s for s in slices if not s.op.endswith("Send")] or slices     # nobody waits for a Send
+    at = max(ends, key=lambda s: s.start + s.length)
     while at is not None and len(path) < 100_000:
         before = _before(at, sent, made, tasks)
         path.append(_stage(at, before, tasks, zero))

@@ -16,7 +16,8 @@ import threading
 import types
 import weakref
 
-from pyflow.distributed import links, messages, remote_worker, rpc, security, services, tensors, worker
+from pyflow.distributed import (cluster_step, links, look, messages, remote_worker, rpc, security,
+                                services, tensors, why, worker)
 from pyflow.framework import errors
 from pyflow.session import devices as devices_lib
 from pyflow.session import failures, metadata, runtime, targets
@@ -260,7 +261,7 @@ class Compiled:
 
     def run(self, args, timeout_ms=0, trace=None, keep=False):
         """The fetches' values.  Raises StepError."""
-        if self._linked and trace is None and not timeout_ms:
+        if self._linked and trace is None:
             return self._run_linked(args, timeout_ms)
         request = messages.RunCallableRequest(
             call=remote_worker.new_call(), callable=self._number, timeout_ms=timeout_ms, trace=3 if trace is not None else 0,
@@ -274,14 +275,29 @@ class Compiled:
     def _run_linked(self, args, timeout_ms):
         net, step = own_links().net, next(_step_numbers)
         running = net.run(self._peer, self._served, self._session, step, args, self._types,
-                          timeout_ms / 1000 if timeout_ms else None)
+                          (timeout_ms + cluster_step.BACKSTOP_MS) / 1000 if timeout_ms else None)
         try:
-            return running.result()
+            return running.result(timeout_ms / 1000 if timeout_ms else None)
+        except TimeoutError:
+            late = self._lateness(step, timeout_ms)
+            running.cancel()
+            raise late from None
         except BaseException:
             running.cancel()
             raise
         finally:
             net.clean(self._peer, self._session, step)
+
+    def _lateness(self, step, timeout_ms):
+        """The StepError of a deadline that has passed."""
+        place = self._link._place
+        try:
+            with look.Cluster(place.address, place._channels.credentials, cluster_step.ASKING) as seen:
+                found = why.explain(seen.asker, (self._session, step), seen.tasks)
+        except look.Unreachable as problem:
+            found = str(problem)
+        return runtime.executor().StepError(
+            errors.DEADLINE_EXCEEDED, f"the step was not over within {timeout_ms} ms: {found}")
 
     def start(self, args, timeout_ms=0):
         """The same on a thread of its own; a Started."""

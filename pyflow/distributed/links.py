@@ -44,16 +44,20 @@ def machine():
 def chosen(kinds=None, secure=False):
     """The kinds that Server(links=kinds), else PYFLOW_LINKS, means; secure: only those that encrypt
     and know their peers.  Raises ValueError for one that there is not."""
+    said = ""
     if kinds is None:
         text = env.value("PYFLOW_LINKS")
-        kinds = KINDS if text is None else [k for k in text.replace(",", " ").split() if k != "none"]
-        kinds = [k for k in kinds if text is not None or k in available()]
+        if text is None:
+            kinds = [k for k in KINDS if k in available()]
+        else:
+            said = f"PYFLOW_LINKS={text!r}: "
+            kinds = [k for k in text.replace(",", " ").split() if k != "none"]
     elif isinstance(kinds, str):
         raise TypeError(f"links must be a list of kinds, such as ('unix', 'tcp'), got {kinds!r}")
     there = available() if kinds else {}
     for kind in kinds:
         if kind not in there:
-            raise ValueError(_unknown(kind, there))
+            raise ValueError(said + _unknown(kind, there))
     return tuple(k for k in dict.fromkeys(kinds) if there[k][1] or not secure)
 
 

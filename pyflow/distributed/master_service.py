@@ -19,7 +19,7 @@ import threading
 import time
 import types
 
-from pyflow.distributed import master, messages, once, rpc, tensors, tracing
+from pyflow.distributed import cluster_step, messages, once, rpc, tensors, tracing
 from pyflow.distributed import worker as worker_lib
 from pyflow.framework import errors, graph_io, protos
 from pyflow.framework import graph as graph_lib
@@ -139,7 +139,7 @@ class MasterService:
         reply = messages.MakeCallableResponse(callable=number, graph=compiled.graphs)
         if request.explain:
             reply.ways = compiled.plan.explain()
-        if not isinstance(compiled.plan, master.ClusterPlan):   # all here: it can be run over a link
+        if not isinstance(compiled.plan, cluster_step.ClusterPlan):   # all here: it can be run over a link
             compiled.served = reply.served = own.adopt(session.link.number, compiled.plan)
             reply.number = session.link.number
             reply.here.MergeFrom(messages.RouteMessage(
@@ -215,7 +215,7 @@ class MasterService:
                  for name, value in zip(request.feed, request.value, strict=True)]
 
         def begin(compiled, args, timeout_ms):
-            clustered = isinstance(compiled.plan, master.ClusterPlan)
+            clustered = isinstance(compiled.plan, cluster_step.ClusterPlan)
             started = compiled.plan.start(args, timeout_ms, **({"keep": True} if clustered else {}))
             _end_with(context, started)
             return started.result() if clustered else started.result(keep=True)

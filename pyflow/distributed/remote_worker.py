@@ -28,6 +28,7 @@ OFFSET_SECONDS = 30.0                   # clocks drift: then their offset is mea
 OUTGOING = 64 << 20                     # bytes of tensors that wait to be sent to one peer
 DEREGISTER_SECONDS = 2.0                # what is not forgotten now goes with its session
 START_SECONDS = 30.0                    # for one to be there at all, its process just started
+LOOK_SECONDS = 1.0                      # between looks whether it is still waited for
 
 
 class Channels:
@@ -86,6 +87,12 @@ class Outgoing:
                 self._bytes += size
                 self._cond.notify_all()
 
+    def finish(self):
+        """It ends after what waits now."""
+        with self._cond:
+            self._queue.append((None, 0))
+            self._cond.notify_all()
+
     def close(self):
         """Nothing more is sent; who waits goes on."""
         with self._cond:
@@ -104,6 +111,8 @@ class Outgoing:
             if self._over:
                 raise StopIteration
             message, size = self._queue.popleft()
+            if message is None:
+                raise StopIteration
             self._bytes -= size
             self._cond.notify_all()
             return message
@@ -114,8 +123,9 @@ class Stream:
 
     hello(task, incarnation) of who speaks; expected: the incarnation that is meant, 0: any."""
 
-    def __init__(self, channel, task, address, me, expected=0):
-        self.task, self.address = task, address
+    def __init__(self, channel, task, address, me, expected=0, on_break=None):
+        """on_break(ErrorMessage): called once when it has ended."""
+        self.task, self.address, self._on_break = task, address, on_break
         self._requests, self._lock = Outgoing(), threading.Lock()
         self._waiting, self._numbers = {}, itertools.count(1)
         self.broken = None              # the ErrorMessage that ended it
@@ -173,13 +183,21 @@ class Stream:
 
     def _break(self, message):
         with self._lock:
-            if self.broken is None:
+            first = self.broken is None
+            if first:
                 self.broken = message
             waiting, self._waiting = self._waiting, {}
         self._requests.close()
         self._call.cancel()
         for ran in waiting.values():
             ran(messages.RunGraphResponse(error=message))
+        if first and self._on_break is not None:
+            self._on_break(message)
+
+    def finish(self):
+        """Ends it once what was said is sent."""
+        self._on_break = None
+        self._requests.finish()
 
     def close(self):
         """Ends it; what waits fails."""
@@ -254,7 +272,7 @@ class RemoteWorker:
         """Its GetStatusResponse, asked once.  Raises StepError, UNAVAILABLE or DEADLINE_EXCEEDED
         with the address, if nobody answers."""
         if self._status is None or fresh:
-            found = self._wait_for(timeout)
+            found = self._wait_for("GetStatus", messages.GetStatusRequest(), timeout)
             if found.task != self.name:
                 raise runtime.executor().StepError(
                     errors.FAILED_PRECONDITION, f"at {self.address} listens {found.task}, not "
@@ -269,24 +287,26 @@ class RemoteWorker:
         if self._waiting:
             self._channels.forget(self.address)
 
-    def _wait_for(self, timeout):
-        """Its GetStatusResponse, within so many seconds."""
+    def _wait_for(self, call, request, timeout):
+        """The reply to a call, which is made again until the server is there, for so many seconds.
+        StepError, UNAVAILABLE, once this worker was closed: the task is elsewhere now."""
         until = time.monotonic() + timeout
         with self._lock:
             self._waiting += 1
         try:
-            while True:
+            while not self._closed:
+                left = until - time.monotonic()
                 try:
-                    return self._call("GetStatus", messages.GetStatusRequest(),
-                                      max(0.01, until - time.monotonic()), wait_for_ready=True)
+                    return self._call(call, request, max(0.01, min(LOOK_SECONDS, left)),
+                                      wait_for_ready=True)
                 except ValueError:              # `wake` closed the channel before the call began
                     pass
                 except runtime.executor().StepError as failure:
-                    if failure.code != errors.CANCELLED or time.monotonic() >= until:
+                    again = failure.code in (errors.CANCELLED, errors.DEADLINE_EXCEEDED)
+                    if not again or time.monotonic() >= until:
                         raise self._explained(failure, timeout) from None
-                if self._closed:
-                    raise runtime.executor().StepError(
-                        errors.UNAVAILABLE, f"{self.name} is no longer at {self.address}")
+            raise runtime.executor().StepError(
+                errors.UNAVAILABLE, f"{self.name} is no longer at {self.address}")
         finally:
             with self._lock:
                 self._waiting -= 1
@@ -317,10 +337,10 @@ class RemoteWorker:
     def open_session(self, number, isolate=False, master="", lease=0.0, patience=START_SECONDS):
         """As Worker.open_session; waits until the server is there, at most `patience` seconds."""
         self.status(patience)
-        self._call("CreateWorkerSession", messages.SessionRequest(
+        self._wait_for("CreateWorkerSession", messages.SessionRequest(
             session=number, isolate=isolate, master=master or self._me[0], lease=lease,
             incarnation=self.incarnation, master_incarnation=self._me[1], epoch=self._me[2]),
-            patience, wait_for_ready=True)
+            patience)
         self._join()
 
     def _join(self):
@@ -368,6 +388,8 @@ class RemoteWorker:
         """Begins a partition, as Worker.start; types: the element types of args; clean: steps that
         are over; done: None where the caller will wait for what is returned, if `linked`."""
         if self.link is not None and not level:
+            if clean:
+                self.clean(number, clean)
             return self._run(graph, number, step, args, types, done, timeout_ms)
         args = [tensors.encode(a, t) for a, t in zip(args, types)]
         request = messages.RunGraphRequest(
@@ -396,6 +418,10 @@ class RemoteWorker:
             self._call("GetStatus", messages.GetStatusRequest(), 2.0)
         return net.run(self.name, graph, number, step, args, types, timeout, callback)
 
+    def is_connected(self):
+        """There is a link to this incarnation of it."""
+        return self._links.connected(self.name, self.incarnation)
+
     def fail(self, number, step, failure):
         """As Worker.fail."""
         if self.link is not None and self._links.net.cancel(
@@ -423,10 +449,11 @@ class RemoteWorker:
             pass                        # who is gone needs no cleaning
 
     def _connected(self):
+        incarnation = self.incarnation              # may ask, which takes the lock
         with self._lock:
             if self._stream is None or self._stream.broken is not None:
                 self._stream = Stream(self._channels.get(self.address), self.name, self.address,
-                                      self._me, self.incarnation)
+                                      self._me, incarnation)
             return self._stream
 
     def close(self):

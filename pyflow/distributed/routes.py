@@ -16,11 +16,12 @@ Threads: any.
 import threading
 import time
 
-from pyflow.distributed import messages, remote_worker, tensors
+from pyflow.distributed import messages, remote_worker, rpc, tensors
 from pyflow.framework import errors
 from pyflow.session import runtime
 
-AGAIN = 0.2
+AGAIN = 0.2                             # seconds between attempts to open a way that broke
+MAX_STEPS = 4096                        # of which a way knows that it sent something for them
 _here_lock = threading.Lock()
 _here = {}                              # (task, incarnation): Worker, the servers of this process
 
@@ -74,7 +75,7 @@ class Routes:
                        or _Pushed(self._worker, task, incarnation, address, self._channels))
             self._ways[task] = way
         if known is not None:
-            known.close()
+            known.retire()
 
     def lost(self, task, incarnation):
         """A link was lost: the next tensors go over gRPC, until `ensure` finds a link again."""
@@ -100,21 +101,30 @@ class Routes:
             way.close()
 
 
-class _Within:
+class _Way:
+    """What leads to one incarnation of a task."""
+
+    def stands(self):
+        """It leads there still, and as well as any other would."""
+        return True
+
+    def retire(self):
+        """Another one has taken its place; what is on its way arrives."""
+
+    def close(self):
+        """All ends."""
+
+
+class _Within(_Way):
     kind, address = "process", ""
 
     def __init__(self, worker, incarnation):
         self.incarnation, self.target = incarnation, worker.task
 
-    def stands(self):
-        """It leads there."""
-        return True
 
-    def close(self):
-        pass
+class _Linked(_Way):
+    """The connection is the pair's, not the route's: it stays."""
 
-
-class _Linked:
     def __init__(self, links, task, incarnation, kind, address):
         self.incarnation, self.kind, self.address = incarnation, kind, address
         self._links, self._task = links, task
@@ -132,14 +142,10 @@ class _Linked:
         return self._links.connected(self._task, self.incarnation)
 
     def stands(self):
-        """The route leads over a connection that is there."""
         return self.connected() and self._links.net.route(self._task)
 
-    def close(self):
-        pass                            # the connection is the pair's, not the route's
 
-
-class _Pushed:
+class _Pushed(_Way):
     kind = "grpc"
 
     def __init__(self, worker, task, incarnation, address, channels, instead=None):
@@ -148,12 +154,12 @@ class _Pushed:
         self._lock, self._opened = threading.Lock(), 0.0
         me = worker.name, worker.incarnation, worker.epoch
         self._open = lambda: remote_worker.Stream(channels.get(address), task, address, me,
-                                                  incarnation)
+                                                  incarnation, self._broke)
+        self._worker, self._steps = worker, {}      # (session, step) of what was sent, oldest first
         self._stream, self._instead = None, instead
         worker.task.route(task, self._push)
 
     def stands(self):
-        """It is not broken, and there is nothing better."""
         return self._instead is None and (self._stream is None or self._stream.broken is None)
 
     def _push(self, session, step, key, value, dead):
@@ -163,10 +169,21 @@ class _Pushed:
                 tensor = tensors.encode(value, value.type)
             except errors.OpError as wrong:
                 raise runtime.executor().StepError(wrong.error_code, wrong.message) from None
+        self._steps[session, step] = None
+        if len(self._steps) > MAX_STEPS:
+            self._steps.pop(next(iter(self._steps)), None)
         put = messages.TensorPut(session=session, step=step, key=key, tensor=tensor,
                                  incarnation=self.incarnation)
         self._there().send(messages.ConnectMessage(put=put), size=put.ByteSize(),
                           wanted=lambda: not self._task.failed(session, step))
+
+    def _broke(self, message):
+        """What was sent last may be lost: the steps that go on fail, here and at their masters."""
+        steps, self._steps = list(self._steps), {}
+        for session, step in steps:
+            if not self._task.failed(session, step):
+                failure = rpc.of_message(message, runtime.executor().StepError)
+                self._worker.lose(session, step, failure)
 
     def _there(self):
         """The stream; a new one where it broke, at most one in AGAIN seconds."""
@@ -176,6 +193,11 @@ class _Pushed:
                     and now - self._opened > AGAIN:
                 self._stream, self._opened = self._open(), now
             return self._stream
+
+    def retire(self):
+        with self._lock:
+            if self._stream is not None:
+                self._stream.finish()
 
     def close(self):
         with self._lock:

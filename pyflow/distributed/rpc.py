@@ -34,7 +34,8 @@ def options(lease=2.5):
             ("grpc.http2.min_ping_interval_without_data_ms", every // 2),
             ("grpc.http2.min_recv_ping_interval_without_data_ms", 50),
             ("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 500),
-            ("grpc.min_reconnect_backoff_ms", 100), ("grpc.enable_http_proxy", 0),
+            ("grpc.min_reconnect_backoff_ms", 1000),        # what an attempt has, at least
+            ("grpc.enable_http_proxy", 0),
             ("grpc.use_local_subchannel_pool", 1), ("grpc.so_reuseport", 0)]
 
 
@@ -65,7 +66,7 @@ def error_message(failure, task="", origin=None):
 
 def failure_code(exception):
     """A status code for an exception that has none."""
-    if isinstance(exception, (ValueError, TypeError)):
+    if isinstance(exception, (ValueError, TypeError, OverflowError)):
         return errors.INVALID_ARGUMENT
     if isinstance(exception, MemoryError):
         return errors.RESOURCE_EXHAUSTED

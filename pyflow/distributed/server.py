@@ -22,11 +22,11 @@ import logging
 import threading
 
 from pyflow.distributed import links as links_lib
-from pyflow.distributed import (client, daemon_pool, look, master, master_service, messages,
-                                remote_worker, routes, rpc, security, services, timeouts, worker,
-                                worker_service)
+from pyflow.distributed import (client, cluster_step, daemon_pool, look, master, master_service,
+                                messages, remote_worker, routes, rpc, security, services, timeouts,
+                                worker, worker_service)
 from pyflow.framework import errors, protos
-from pyflow.session import runtime, targets
+from pyflow.session import targets
 from pyflow.train import cluster_spec
 
 THREADS = 2048                          # at most; made as calls come
@@ -67,7 +67,7 @@ class Server:
         self._worker = worker.Worker(name, self._server_def.default_session_config, epoch=epoch)
         self._worker.lease = lease
         self._worker.cluster_def = self._server_def.cluster.SerializeToString()
-        self._worker.timeouts = timeouts.table(lease, BEAT, client.LEASE, master.GRACE)
+        self._worker.timeouts = timeouts.table(lease, BEAT, client.LEASE, cluster_step.GRACE)
         if isinstance(credentials, str):
             credentials = security.Credentials.load(credentials)
         elif credentials is None:
@@ -80,6 +80,7 @@ class Server:
         tasks.channels = self._channels
         self._place = self._worker.place = master.Place(tasks)
         self._tasks, self._over, self._started = tasks, threading.Event(), False
+        self._worker.tell = self._tell
         self._worker.on_ready, self._worker.on_bye = self._ready, self._bye
         self._lock, self._stopped = threading.Lock(), threading.Event()
         self._listen(address, insecure, credentials)
@@ -225,6 +226,11 @@ class Server:
         if not self._over.is_set() and self._worker.routes is not None:
             threading.Thread(target=self._worker.routes.lost, args=(task, incarnation),
                              name="pyflow-lost", daemon=True).start()
+
+    def _tell(self, task, session, step, failure):
+        """The session's master hears that a step failed here."""
+        if task in self._tasks.addresses and task != self._worker.name:
+            self._tasks.get(task).fail(session, step, failure)
 
     def _beat(self):
         """Signs of life to other tasks, and the ends of steps and sessions that nobody ends."""

@@ -76,6 +76,7 @@ class Worker:
         self.pool = devices_lib.Pools(config, self.threads).get(0)
         self.address, self.lease, self.routes, self.links = "", 10.0, None, None
         self.cluster_def, self.timeouts, self.place = b"", (), None     # the server's to set
+        self.tell = lambda master, number, step, failure: None
         self.on_ready, self.on_bye = None, lambda why: None
         self.tracer = tracing.Tracer()
         self._executor = executor
@@ -226,6 +227,8 @@ class Worker:
         with self._lock:
             self._require_running()
             found = self._sessions.get(number)
+            if found is not None:
+                found.seen = time.monotonic()       # whoever asks for it is alive
         if found is None:
             raise self._executor.StepError(
                 errors.ABORTED, f"session {number:016x} is not open at {self.name}: it was closed,"
@@ -381,6 +384,15 @@ class Worker:
             self.task.fail(number, step, failure.code, failure.message, failure.task, True)
         except self._executor.StepError:
             pass                        # it is over
+        if self.place is not None:
+            self.place.failed(number, step, failure)
+
+    def lose(self, number, step, failure):
+        """What this task sent for a step did not arrive: it fails here, and its master hears so."""
+        self.fail(number, step, failure)
+        session = self._sessions.get(number)
+        if session is not None and session.master:
+            self.tell(session.master, number, step, failure)
 
     def clean(self, number, steps):
         """These steps are over everywhere."""
@@ -410,6 +422,14 @@ class Worker:
                 old, self.state = self.state, self._executor.State("server", self.task)
             old.cancel("the server's containers were reset")
             old.close()
+
+    def as_lost(self, failure):
+        """A step's failure as another task's master is to see it: what stopping the server cut off
+        is UNAVAILABLE."""
+        if self._stopped and getattr(failure, "code", None) == errors.CANCELLED:
+            failure.code, failure.task = errors.UNAVAILABLE, self.name
+            failure.message = f"{self.name} was stopped: {failure.message}"
+        return failure
 
     def stop(self):
         """Ends all sessions and forgets all state; afterwards every call raises UNAVAILABLE."""

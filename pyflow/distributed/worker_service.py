@@ -179,7 +179,7 @@ class WorkerService:
             ran(reply)
 
         def done(started, trace):
-            end(_reply_of(started, trace, worker.name))
+            end(_reply_of(started, trace, worker))
         key = request.step, request.graph
         try:
             calls = worker.calls_of(request.session)
@@ -209,7 +209,7 @@ class WorkerService:
         """Reads on a thread of its own; yields answers."""
         answers, running = queue.SimpleQueue(), {}
         context.add_callback(lambda: answers.put(None))
-        reader = threading.Thread(target=self._read, args=(requests, answers, running),
+        reader = threading.Thread(target=self._read, args=(requests, answers, running, context),
                                   name="pyflow-connect", daemon=True)
         reader.start()
         try:
@@ -222,10 +222,14 @@ class WorkerService:
             for started in list(running.values()):
                 started.cancel()
 
-    def _read(self, requests, answers, running):
+    def _read(self, requests, answers, running, context):
         try:
             for message in requests:
                 self._handle(message, answers, running)
+                if not context.is_active():         # what was begun meanwhile ends, too
+                    for started in list(running.values()):
+                        started.cancel()
+                    return
         except Exception as problem:        # the stream broke, or the bytes were none of ours
             if not hasattr(problem, "code"):
                 _log.debug("a peer's stream ended: %s", problem)
@@ -293,14 +297,14 @@ class WorkerService:
         return rpc.of_message(message, runtime.executor().StepError)
 
 
-def _reply_of(started, trace, task):
+def _reply_of(started, trace, worker):
     reply = messages.RunGraphResponse()
     try:
         for value in started.result(keep=True):
             reply.ret.append(tensors.encode(value, value.type))
     except Exception as failure:
         del reply.ret[:]
-        reply.error.CopyFrom(rpc.error_message(failure, task))
+        reply.error.CopyFrom(rpc.error_message(worker.as_lost(failure), worker.name))
     if trace is not None:
         reply.step_stats = tracing.step_stats(trace)
     return reply

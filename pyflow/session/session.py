@@ -19,6 +19,7 @@ Threads: all methods may be called from any thread; `_lock` guards compiling and
 """
 import collections
 import itertools
+import sys
 import threading
 import weakref
 
@@ -487,7 +488,8 @@ class BaseSession:
                 self.close()
             elif not self._closed:      # this thread may be within a call to the same server
                 self._closed = True
-                abandon()
+                if not sys.is_finalizing():     # no thread begins any more: the lease ends it
+                    abandon()
         except Exception:
             pass                                   # half-built, or the interpreter is ending
 

@@ -9,7 +9,8 @@ through PYFLOW_CERTIFICATES.
 
 scale has a cluster that `python -m pyflow launch` runs on this machine have N tasks in a job.
 
-Exit status: 0 done; 1 no launcher, or several; 2 a wrong option, no openssl, or a folder that cannot be written.
+Exit status: 0 done; 1 no launcher, or several; 2 a wrong option, no openssl, or a folder that
+cannot be written.
 """
 import argparse
 import sys

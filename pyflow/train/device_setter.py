@@ -114,6 +114,9 @@ class GreedyLoadBalancingStrategy:
         self._load_fn = load_fn
         self._loads = [0] * num_tasks
 
+    def __repr__(self):
+        return f"<tf.contrib.training.GreedyLoadBalancingStrategy, loads {self._loads}>"
+
     def __call__(self, op):
         """The task of an Operation."""
         task = self._loads.index(min(self._loads))
@@ -131,6 +134,10 @@ class RandomStrategy:
         if num_ps_tasks < 1:
             raise ValueError(f"num_ps_tasks must be at least 1, got {num_ps_tasks}")
         self._num_tasks, self._seed = num_ps_tasks, seed
+
+    def __repr__(self):
+        return (f"<tf.contrib.training.RandomStrategy of {self._num_tasks} tasks, seed "
+                f"{self._seed}>")
 
     def __call__(self, op):
         """The task of an Operation."""

@@ -17,7 +17,9 @@ Invariants
      order of tasks (shards): who came when changes no bit, nor does a replica that was restarted
      and gives its gradient again.
   4. With a gate, nothing that was computed before the chief began, or began anew, counts.
-  5. The chief's part runs in a thread, through get_chief_queue_runner or the hook.
+  5. With a gate, a step's update begins when all gradients of all variables are there: a replica
+     that was restarted in the midst of giving its own finds the variables as they were.
+  6. The chief's part runs in a thread, through get_chief_queue_runner or the hook.
 
 Threads: graphs are built by one; replicas' steps may run from any.  Source: TF 1.15,
 training/sync_replicas_optimizer.py; Chen et al. 2016 (arXiv:1604.00981).
@@ -63,6 +65,31 @@ def _accumulator_of(grad, var):
                          "IndexedSlices or None")
     return accumulators.ConditionalAccumulator(grad.dtype, shape=var.get_shape(),
                                                shared_name=shared_name)
+
+
+def _all_at_once(means):
+    """The same once all are there: no variable changes while a gradient of its step is missing,
+    which somebody may yet have to compute with it."""
+    flat = [part for mean, _ in means if mean is not None for part in
+            (_parts(mean) if isinstance(mean, IndexedSlices) else (mean,))]
+    with ops.control_dependencies([part.op for part in flat]):
+        return [(_passed(mean), var) for mean, var in means]
+
+
+def _parts(slices):
+    return [part for part in (slices.values, slices.indices, slices.dense_shape)
+            if part is not None]
+
+
+def _passed(mean):
+    if mean is None:
+        return None
+    if not isinstance(mean, IndexedSlices):
+        with ops.device(mean.device):
+            return identity_functions.identity(mean)
+    with ops.device(mean.values.device):
+        return IndexedSlices(identity_functions.identity(mean.values), mean.indices,
+                             mean.dense_shape)
 
 
 def source_of(device):
@@ -194,6 +221,7 @@ class SyncReplicasOptimizer(Optimizer):
         with ops.device(step.device), ops.name_scope(""):
             self._gate = step_gate.StepGate("sync_gate", self._shards, name="sync_gate")
         given, means = self._accumulated(pairs)
+        means = _all_at_once(means)
         with ops.device(step.device), ops.name_scope(""):
             update = self._opt.apply_gradients(means, step)
             with ops.control_dependencies(given):

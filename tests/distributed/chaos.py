@@ -126,7 +126,8 @@ def run(plan, seed=0, workers=2, ps=1, shards=0, say=print):
     wanted = reference(max(step for _, step, _ in seen), workers, ps, shards)
     wrong = [(at, step) for at, step, sha in seen if wanted[step] != sha]
     repeats = not wrong or reference(len(wanted), workers, ps, shards) == wanted
-    return {"kills": kills, "reference_repeats": repeats, "steps": len(wanted), "compared": len(seen), "wrong_steps": wrong,
+    return {"kills": kills, "reference_repeats": repeats, "steps": len(wanted),
+            "compared": len(seen), "wrong_steps": wrong,
             "seed": seed, "workers": workers, "ps": ps, "shards": shards}
 
 

@@ -120,6 +120,8 @@ class Proxy:
         self._open |= both
         try:
             await asyncio.gather(self._pump(reader, to_there), self._pump(there, writer))
+        except asyncio.CancelledError:
+            pass                        # the proxy ends
         finally:
             self._open -= both
             for one in both:

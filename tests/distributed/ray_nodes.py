@@ -39,6 +39,34 @@ else:
 """
 
 
+SERVERS = """
+import sys, time
+import numpy as np
+import pyflow as tf
+from pyflow.distributed import commits, launch, training
+task, last = launch.task(), int(sys.argv[2])
+server = task.server()
+print("begins", task.label, task.epoch, task.address, flush=True)
+if not task.is_chief:
+    server.join()
+    sys.exit()
+with tf.device(tf.train.replica_device_setter(cluster=task.cluster, worker_device=task.name)):
+    x = tf.placeholder(tf.float32, [8])
+    w = tf.get_variable("w", [8], initializer=tf.random_normal_initializer(seed=1))
+    step = tf.train.get_or_create_global_step()
+    train = tf.train.AdamOptimizer(0.05).minimize(tf.reduce_sum(tf.square(w - x)), step)
+with training.training_session(
+        server, True, feed=lambda step, source: {x: np.random.RandomState(step).rand(8)},
+        checkpoint_dir=sys.argv[1], save_steps=5, last_step=last, epoch=task.epoch,
+        job=task.job_id) as sess:
+    while not sess.should_stop():
+        print("step", sess.run([train, step])[1], task.epoch, flush=True)
+        time.sleep(0.05)
+print("sha256", training.digest(commits.newest_committed(sys.argv[1]).prefix), flush=True)
+server.stop_cluster()
+"""
+
+
 def loopback_up():
     """Brings up lo, the only interface of a new namespace; refuses to run beside others."""
     names = [name for _, name in socket.if_nameindex()]
@@ -54,18 +82,18 @@ class Job:
 
     def __init__(self, nodes, folder, steps, **options):
         self.nodes, self.said = nodes, []
-        script, runs = self.script(folder)
+        script, runs = self.script(folder, options.pop("text", TRAIN))
         self.cluster = on_ray.RayCluster(
             [sys.executable, "-P", script, runs, str(steps)], {"ps": 1, "worker": 2},
             address=nodes.address, grace=2.0, output=self.hear,
             **{"restarts": 3, "name": "job", **options})
 
     @staticmethod
-    def script(folder):
+    def script(folder, text=TRAIN):
         """Writes the training script, makes a folder for its checkpoints; their paths."""
         script, runs = os.path.join(folder, "train.py"), os.path.join(folder, "runs")
         with open(script, "w") as f:
-            f.write(TRAIN)
+            f.write(text)
         os.makedirs(runs, exist_ok=True)
         return script, runs
 
@@ -91,14 +119,14 @@ class Job:
         return node
 
 
-def cluster_of(health, spare=True):
-    """A head without room for tasks, three nodes, and a spare one."""
+def cluster_of(health, spare=1):
+    """A head without room for tasks, three nodes, and spare ones."""
     from ray.cluster_utils import Cluster
     head = {"num_cpus": 0, "include_dashboard": False}
     if health:
         head["_system_config"] = on_ray.HEALTH
     nodes = Cluster(initialize_head=True, head_node_args=head)
-    for _ in range(3 + spare):
+    for _ in range(3 + spare):          # an actor each
         nodes.add_node(num_cpus=1)
     return nodes
 
@@ -176,6 +204,26 @@ def again(nodes, folder):
                                                        cluster.members().tasks.values()]}
 
 
+def servers(nodes, folder):
+    """tf.train.Servers train: undisturbed; then the parameter server's node is lost, and the
+    chief's. What both runs end with."""
+    ends, seconds = [], []
+    for lost in ((), ("ps", "worker")):
+        place = os.path.join(folder, f"lost{len(lost)}")
+        os.makedirs(place)
+        run = Job(nodes, place, 100, text=SERVERS, name=f"job{len(lost)}")
+        with run.cluster as cluster:
+            for n, job in enumerate(lost, 1):
+                run.until(f"step {30 * n} ")
+                at = time.monotonic()
+                nodes.remove_node(run.node_of(job, 0), allow_graceful=False)
+                again, _ = run.until(f"begins {job}-0 2 ", at)
+                seconds.append(run.until("step", again)[0] - at)
+            status = cluster.wait(120)
+            ends.append([status, run.until("sha256")[1]])
+    return {"ends": ends, "seconds": seconds}
+
+
 def command(folder):
     """`python -m pyflow launch --on ray`, which starts a head of its own."""
     Job.script(folder)
@@ -220,10 +268,11 @@ CASES = {
     "lose worker": lambda folder: lose(cluster_of(True), folder),
     "lose ps": lambda folder: lose(cluster_of(True), folder, "ps"),
     "lose worker with defaults": lambda folder: lose(cluster_of(False), folder),
-    "shrink": lambda folder: shrink(cluster_of(True, spare=False), folder),
+    "shrink": lambda folder: shrink(cluster_of(True, spare=0), folder),
     "freeze process": lambda folder: freeze(cluster_of(True), folder, "process"),
     "freeze actor": lambda folder: freeze(cluster_of(True), folder, "actor"),
     "freeze node": lambda folder: freeze(cluster_of(True), folder, "node"),
+    "servers": lambda folder: servers(cluster_of(True, spare=2), folder),
     "command": command,
     "again": lambda folder: again(cluster_of(True), folder),
 }

@@ -10,18 +10,18 @@ from pyflow.distributed import once
 
 
 def test_badly_delivered_calls_have_one_effect():
-    command = [sys.executable, delivery.__file__, "--count", "1200"]
+    command = [sys.executable, delivery.__file__, "--count", "600"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "none wrong, nothing left" in done.stdout
 
 
 def test_damaged_messages_are_typed_errors():
-    command = [sys.executable, fuzz_messages.__file__, "--count", "25"]
+    command = [sys.executable, fuzz_messages.__file__, "--count", "10"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     refused = re.search(r"'INVALID_ARGUMENT': (\d+)", done.stdout)
-    assert int(refused[1]) > 100, done.stdout
+    assert int(refused[1]) > 40, done.stdout
 
 
 def test_a_call_done_twice_is_found(monkeypatch):

@@ -1,4 +1,4 @@
-"""A kernel fails on one of four tasks while the others block: the cause is raised, and all are idle."""
+"""A kernel fails on one of four tasks while the others block: the cause is raised, all are idle."""
 import subprocess
 import sys
 
@@ -7,7 +7,11 @@ import pytest
 import failing
 
 
-@pytest.mark.parametrize("apart", [False, True], ids=["process", "processes"])
+LONG = pytest.mark.long     # the same over processes; and 200, of which 20 find most
+WAYS = [pytest.param(False, id="process"), pytest.param(True, id="processes", marks=LONG)]
+
+
+@pytest.mark.parametrize("apart", WAYS)
 def test_the_cause_is_raised_and_every_task_is_idle(apart):
     command = [sys.executable, failing.__file__, "--count", "20"] + ["--processes"] * apart
     done = subprocess.run(command, capture_output=True, text=True, timeout=200)
@@ -15,7 +19,7 @@ def test_the_cause_is_raised_and_every_task_is_idle(apart):
     assert "20 raised the cause" in done.stdout
 
 
-@pytest.mark.long           # the 20 above find the same, nearly always
+@LONG
 @pytest.mark.parametrize("apart", [False, True], ids=["process", "processes"])
 def test_two_hundred_of_them(apart):
     command = [sys.executable, failing.__file__, "--count", "200", "--seed", "1000"]

@@ -21,17 +21,17 @@ def fuzz(tmp_path_factory):
 
 def test_random_graphs_on_three_tasks_equal_the_interpreter(fuzz):
     found, servers, _ = fuzz
-    for seed in range(40):
+    for seed in range(25):
         found.check_seed(seed)
-    assert found.errors > 1 and found.steps > 60
+    assert found.errors > 1 and found.steps > 40
     assert fuzz_graphs.left(servers) is None
 
 
 def test_the_cause_wins_over_a_send_that_was_refused(fuzz):
     """Its peer's step had failed before it sent: a consequence, whoever hears of it first."""
     found, _, _ = fuzz
-    for _ in range(10):
-        for seed in (47, 1204, 1214, 1342):
+    for _ in range(4):
+        for seed in (47, 1204, 1342):
             found.check_seed(seed)
 
 
@@ -43,6 +43,7 @@ def test_a_difference_is_found(fuzz, monkeypatch):
             fuzz[0].check_seed(seed)
 
 
+@pytest.mark.long           # the same in one process is above
 def test_over_processes_and_proxies_that_delay(fuzz):
     command = [sys.executable, fuzz_graphs.__file__, "--processes", "--delay", "0", "0.02",
                "--count", "12", "--jobs", "6"]

@@ -505,7 +505,8 @@ def test_no_orphan_survives_a_launcher_that_is_killed(guarded, launcher):
             os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("number, status", [
+    (signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.long)])
 def test_a_signal_to_the_launcher_is_passed_on(number, status, launcher):
     process, pids = launcher("""
 signal.signal(signal.SIGINT, lambda *_: (print("interrupted", flush=True), os._exit(1)))
@@ -817,7 +818,8 @@ def training(tmp_path):
         cluster.stop(signal.SIGKILL)
 
 
-@pytest.mark.parametrize("unix", [True, pytest.param(False, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("unix", [True, False])
 def test_servers_at_the_addresses_that_were_given(unix, training):
     cluster = training(40, 0, unix=unix)
     assert cluster.wait(60) == 0, cluster.said
@@ -842,6 +844,16 @@ def test_a_server_hears_of_tasks_that_move_come_and_leave(tmp_path):
     until(lambda: worker._tasks.addresses.get("/job:ps/replica:0/task:0") == first.address)
     assert value() == 3.0 and len(first._worker.task.counts()) > 0
     first.stop()
+    reserved = processes.reserve_port()
+    nowhere = f"127.0.0.1:{processes.port_of(reserved)}"
+    worker.update_cluster({"worker": ["localhost:1"], "ps": [nowhere]})
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        waits = pool.submit(value)              # for a server that never comes
+        until(lambda: any(known._waiting for known in worker._tasks.known() if not known.local))
+        worker.update_cluster({"worker": ["localhost:1"], "ps": [second.address]})
+        with pytest.raises(errors.UnavailableError, match=f"no longer at {nowhere}"):
+            waits.result(10)
+    reserved.close()
     moved = {**who.tasks, ("ps", 0): members.Member(second.address, 2, "running"),
              ("ps", 1): members.Member(third.address, 1, "running")}
     members.write(tmp_path / "m", who._replace(generation=2, tasks=moved))

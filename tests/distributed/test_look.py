@@ -143,6 +143,7 @@ def test_reasons_for_silence(free_ports):
         text = probe.reason(f"127.0.0.1:{mute.getsockname()[1]}", 0.2)
         assert "does not take connections" in text
     assert "no HOST:PORT" in probe.reason("nonsense")
+    assert "no process listens" in probe.reason("unix:/no/such/socket")
     assert "cannot be resolved" in probe.reason("no-such-host.invalid:1", 0.2)
 
 
@@ -252,8 +253,8 @@ thread.join()
 def test_thread_switches_of_the_system(tmp_path):
     """In a namespace of mounts of its own, where this may be."""
     mount = ["unshare", "-m", "sh", "-c",
-             f'mount -t tracefs nodev {tmp_path} && mkdir {tmp_path}/instances/pyflow-test && rmdir '
-             f'{tmp_path}/instances/pyflow-test && exec "$@"', "sh"]
+             f'mount -t tracefs nodev {tmp_path} && mkdir {tmp_path}/instances/pyflow-test && '
+             f'rmdir {tmp_path}/instances/pyflow-test && exec "$@"', "sh"]
     try:
         subprocess.run([*mount, "true"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as problem:

@@ -1,5 +1,5 @@
-"""Clients, masters and workers that are killed, frozen, cut off or interrupted: who notices, when, and
-what is left."""
+"""Clients, masters and workers that are killed, frozen, cut off or interrupted: who notices, when,
+and what is left."""
 import json
 import os
 import pathlib
@@ -18,7 +18,8 @@ from pyflow import _executor
 from pyflow.distributed import remote_worker
 
 LOST = pathlib.Path(lost.__file__)
-LINKS = [pytest.param(None, id="link"), pytest.param([], id="grpc")]
+LONG = pytest.mark.long         # the other way of the two
+LINKS = [pytest.param(None, id="link", marks=LONG), pytest.param([], id="grpc")]
 
 
 def start(*arguments):
@@ -65,8 +66,9 @@ def ps():
 
 # ---------------------------------------------------------------- who began it is gone
 
-@pytest.mark.parametrize("links", LINKS)
-@pytest.mark.parametrize("how", ["client", "master"])
+@pytest.mark.parametrize("how, links", [
+    ("client", None), ("master", []), pytest.param("client", [], marks=LONG),
+    pytest.param("master", None, marks=LONG)], ids=str)
 def test_a_killed_beginner_of_100_blocked_steps(ps, how, links):
     """All gone within its lease."""
     spec, server = ps(links)
@@ -158,7 +160,7 @@ class Pair:
         self.cluster.__exit__()
 
 
-@pytest.mark.parametrize("how", ["stop_reading", "cut"])
+@pytest.mark.parametrize("how", ["cut", pytest.param("stop_reading", marks=LONG)])
 def test_a_link_that_is_down_is_an_error_on_both_sides(how):
     pair = Pair(proxied=True)
     try:
@@ -181,7 +183,8 @@ def works(session, fetch):
     return True
 
 
-@pytest.mark.parametrize("links", [[], ["unix"]], ids=["grpc", "link"])
+@pytest.mark.parametrize("links", [pytest.param([], id="grpc"),
+                                   pytest.param(["unix"], id="link", marks=LONG)])
 def test_a_frozen_worker_is_noticed_and_writes_nothing_when_thawed(links):
     pair = Pair(proxied=False, links=links)
     process = pair.cluster.processes["b", 0]
@@ -197,6 +200,41 @@ def test_a_frozen_worker_is_noticed_and_writes_nothing_when_thawed(links):
             assert session.run(pair.v) == 0
     finally:
         process.send_signal(signal.SIGCONT)
+        pair.close()
+
+
+@pytest.mark.parametrize("links", [[], ["unix"]], ids=["grpc", "link"])
+def test_steps_that_are_over_are_cleaned_up_elsewhere(links):
+    pair = Pair(proxied=False, links=links)
+    channels = remote_worker.Channels()
+    try:
+        for _ in range(20):
+            pair.session.run(pair.alive)
+        other = remote_worker.RemoteWorker("/job:b/replica:0/task:0",
+                                           pair.cluster.addresses["b", 0], channels, ("t", 0, 0))
+        until(lambda: other.status(fresh=True).steps_open == 0, 2)
+    finally:
+        channels.close()
+        pair.close()
+
+
+def test_a_master_hears_that_two_of_its_tasks_lost_each_other():
+    """A step that waits for what was lost between them would wait for ever."""
+    pair = Pair(proxied=False)
+    channels = remote_worker.Channels()
+    try:
+        server = pair.cluster.server
+        teller = remote_worker.RemoteWorker("/job:a/replica:0/task:0", server.address, channels,
+                                            ("/job:b/replica:0/task:0", 0, 0))
+
+        def tell():
+            (link,) = server._place.sessions
+            (step,) = link._running
+            teller.fail(link.number, step.number, _executor.StepError(
+                14, "the link to c is down", task="/job:b/replica:0/task:0"))
+        pair.fails(tell, 1)
+    finally:
+        channels.close()
         pair.close()
 
 
@@ -224,12 +262,15 @@ def test_a_successor_closes_its_forerunners_sessions(ps):
 
 # ---------------------------------------------------------------- a peer that does not take what is sent
 
-def test_a_sleeping_consumer_bounds_what_its_producer_holds():
+def test_a_sleeping_consumer_bounds_what_its_producer_holds(monkeypatch):
     """A loop sends 2 MB an iteration to a task behind a proxy that stopped reading for a while."""
-    cluster = processes.Cluster({"a": 1, "b": 1}, ("a", 0), proxies=True, links=[])
-    n, mega = 300, 1 << 19
+    monkeypatch.setattr(remote_worker, "OUTGOING", 8 << 20)
+    cluster, mega = processes.Cluster({"a": 1, "b": 1}, ("a", 0), proxies=True, links=[]), 1 << 19
     try:
         with tf.Graph().as_default() as graph:
+            with tf.device("/job:a/task:0"):
+                n = tf.placeholder(tf.int32, [])
+
             def body(i, total):
                 with tf.device("/job:a/task:0"):
                     x = tf.ones([mega]) * tf.cast(i, tf.float32)
@@ -238,10 +279,9 @@ def test_a_sleeping_consumer_bounds_what_its_producer_holds():
             with tf.device("/job:a/task:0"):
                 i, total = tf.while_loop(lambda i, total: i < n, body, [0, 0.0],
                                          parallel_iterations=1000)
-        proxy = cluster.proxies["b", 0]
+        proxy, soon = cluster.proxies["b", 0], tf.RunOptions(timeout_in_ms=60000)
         with tf.Session(cluster.server.target, graph=graph) as session:
-            assert session.run(total, options=tf.RunOptions(timeout_in_ms=60000)) \
-                == n * (n - 1) / 2
+            assert session.run(total, {n: 5}, options=soon) == 10
             proxy.stop_reading()
             timer = threading.Timer(1.0, proxy.read_on)
             timer.start()
@@ -249,10 +289,9 @@ def test_a_sleeping_consumer_bounds_what_its_producer_holds():
             watch = threading.Thread(target=lambda: peak.extend(
                 resident() for _ in range(100) if time.sleep(0.01) is None))
             watch.start()
-            assert session.run(total, options=tf.RunOptions(timeout_in_ms=60000)) \
-                == n * (n - 1) / 2
+            assert session.run(total, {n: 60}, options=soon) == 60 * 59 / 2
             watch.join()
-            assert max(peak) - before < 250e6, f"{(max(peak) - before) / 1e6:.0f} MB more"
+            assert max(peak) - before < 80e6, f"{(max(peak) - before) / 1e6:.0f} MB more"
     finally:
         cluster.__exit__()
 

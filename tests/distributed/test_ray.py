@@ -59,6 +59,14 @@ def test_a_node_that_is_lost_while_it_trains(case, seconds, tmp_path):
 
 
 @pytest.mark.long
+def test_servers_whose_nodes_are_lost_end_with_the_same_bits(tmp_path):
+    found = run("servers", tmp_path)
+    undisturbed, disturbed = found["ends"]
+    assert undisturbed[0] == 0 and undisturbed == disturbed and "sha256 " in undisturbed[1]
+    assert max(found["seconds"]) <= 10      # from the loss to the next step
+
+
+@pytest.mark.long
 def test_without_a_spare_node_the_job_shrinks(tmp_path):
     assert run("shrink", tmp_path) == {"status": 0, "state": "gone", "epoch": 1, "newest": [150, 1]}
 

@@ -135,3 +135,41 @@ def test_workers_join_and_leave_while_it_runs():
         assert training_of.sessions("worker-0") == 1
     wanted = chaos.reference(seen[-1][1], 1, 1, 4)
     assert [sha for _, _, sha in seen] == [wanted[step] for _, step, _ in seen]
+
+
+def test_a_program_of_tensorflow_s_goes_on_when_its_parameter_server_is_replaced(tmp_path):
+    """MonitoredTrainingSession and its hooks, nothing of pyflow's own."""
+    workers, ps, spec = between_graph.local_cluster(tf, 2, 1)
+    ends, replaced = {}, []
+
+    def work(worker):
+        with tf.Graph().as_default():
+            train, _, variables, step, made = between_graph.model(
+                tf, spec, worker, lambda tf: between_graph.sync(tf, 2))
+            hooks = [made.make_session_run_hook(worker == 0), tf.train.StopAtStepHook(last_step=60)]
+            with tf.train.MonitoredTrainingSession(
+                    workers[worker].target, worker == 0, str(tmp_path) if worker == 0 else None,
+                    hooks=hooks, save_checkpoint_steps=5, log_step_count_steps=None,
+                    save_summaries_steps=None, save_summaries_secs=None) as sess:
+                while not sess.should_stop():
+                    seen = sess.run([step, train])[0]
+                    if worker == 0 and seen >= 25 and not replaced:
+                        replaced.append(ps[0])
+                        ps[0].stop()
+                        ps.append(tf.train.Server(spec, "ps", 0))
+            ends[worker] = True
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert ends == {0: True, 1: True} and replaced
+    reader = tf.train.NewCheckpointReader(tf.train.latest_checkpoint(str(tmp_path)))
+    found = {name: reader.get_tensor(name).tolist() for name in reader.get_variable_to_shape_map()}
+    for server in workers + ps[1:]:
+        server.stop()
+    workers, ps, spec = between_graph.local_cluster(tf, 2, 1)
+    wanted = between_graph.train_sync(tf, workers, spec, 60)
+    for server in workers + ps:
+        server.stop()
+    assert found == wanted

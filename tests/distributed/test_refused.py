@@ -7,7 +7,7 @@ import pytest
 import plugins_of_fuzz
 import processes
 import pyflow as tf
-from pyflow.distributed import master
+from pyflow.distributed import cluster_compiler
 from pyflow.passes import node as nodes
 
 A, B = "/job:a/replica:0/task:0", "/job:b/replica:0/task:0"
@@ -118,7 +118,7 @@ def test_handles_do_not_travel(apart):
                         types=(tf.int32,))
     graph = nodes.Graph([source, reader], [], [reader])
     with pytest.raises(tf.errors.InvalidArgumentError) as failed:
-        master.check_edges(graph, {A: apart, B: apart})
+        cluster_compiler.check_edges(graph, {A: apart, B: apart})
     for part in ("'queue'", "FIFOQueueV2", A, "resource", "'size'", "QueueSizeV2", B):
         assert part in str(failed.value)
 

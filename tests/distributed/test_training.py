@@ -205,6 +205,36 @@ def test_backups_are_not_waited_for_and_their_stale_gradients_dropped():
     assert ends[0] == ends[1] == [-5.0, 5] and ends[2] == [5, 5]
 
 
+def test_no_variable_changes_before_the_gradients_of_all_are_there(cluster):
+    """Else a replica that was killed between two of its gradients, and begins anew, would compute
+    the second with a variable of the next step."""
+    workers, _, spec = cluster
+    with tf.Graph().as_default() as graph:
+        with tf.device(tf.train.replica_device_setter(
+                cluster=spec, worker_device="/job:worker/task:0")):
+            step = tf.train.get_or_create_global_step()
+            made = [tf.get_variable(name, [], initializer=tf.zeros_initializer())
+                    for name in ("v", "w")]
+            sync = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(1.0), 2)
+            sync.apply_gradients([(tf.constant(1.0), v) for v in made], global_step=step)
+        init = [tf.global_variables_initializer(), tf.local_variables_initializer()]
+        other = sync._local_source.assign(1)
+    first, second = [op for op in graph.get_operations() if op.type == "_AccumulatorApplyFrom"]
+    with tf.Session(workers[0].target, graph=graph) as sess:
+        sess.run(init)
+        sess.run(sync.chief_init_op)
+        update = threading.Thread(target=sess.run, args=(sync._update_op,))
+        update.start()
+        sess.run([first, second])
+        sess.run(other)
+        sess.run(first)                     # of both; the second of one alone
+        time.sleep(0.2)
+        assert sess.run(made) == [0.0, 0.0] and update.is_alive()
+        sess.run(second)
+        update.join(20)
+        assert sess.run(made) == [-1.0, -1.0]
+
+
 @pytest.mark.parametrize("format", ["pyflow", "tensorflow"])
 def test_each_parameter_server_writes_its_part_of_a_sharded_checkpoint(cluster, format, tmp_path):
     workers, _, spec = cluster

@@ -139,7 +139,6 @@ def test_versions():
 
 
 @pytest.mark.parametrize("name, hint", [
-    ("train.Server", "one process"),
     ("train.SummaryWriter", "tf.summary"), ("scalar_summary", "tf.summary"),
     ("merge_all_summaries", "tf.summary"), ("LMDBReader", "TFRecords"),
     ("contrib.timeseries", "tf.get_variable"),

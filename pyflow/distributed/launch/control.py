@@ -5,7 +5,8 @@
 
 Invariants
 1. The socket lies in a folder of mode 0700: whoever can connect could end the launcher as well.
-2. A request is at most LARGEST bytes and SECONDS long; what is none is answered, and changes nothing.
+2. A request is at most LARGEST bytes and SECONDS long; what is none is answered, and changes
+   nothing.
 
 Threads: the launcher's own answers, between other things.
 Callers: local.py; `python -m pyflow cluster scale`.

@@ -1,5 +1,5 @@
-"""Programs of clusters: each is run by TensorFlow (record.py) and by pyflow (test_as_tensorflow.py),
-and has to say the same.
+"""Programs of clusters: each is run by TensorFlow (record.py) and by pyflow
+(test_as_tensorflow.py), and has to say the same.
 
 A program is a function of (tf, x); it has a graph of its own and a variable scope of its name, and
 a cluster of two parameter servers and two workers that all programs share.  It says what it sees:
@@ -164,9 +164,10 @@ class World:
         return Thread(self, lambda: self.failing(function, *texts))
 
     # ------------------------------------------------------------------------------- processes
-    def start(self, spec, job, task):
-        """A server in a process of its own."""
-        process = Process(self.tf, spec, job, task)
+    def start(self, spec, job, task, delay=None):
+        """A server in a process of its own; with a delay it begins to listen only so many seconds
+        later, and nobody waits for it here."""
+        process = Process(self.tf, spec, job, task, delay)
         self._ends.callback(process.kill)
         return process
 
@@ -189,13 +190,16 @@ class Thread:
 class Process:
     """`serve.py` for one task."""
 
-    def __init__(self, tf, spec, job, task):
+    def __init__(self, tf, spec, job, task, delay=None):
         self.address = spec[job][task]
         self.target = f"grpc://{self.address}"
         package = "pyflow" if tf.__name__ == "pyflow" else "tensorflow"
         self.child = subprocess.Popen(
-            [sys.executable, str(HERE / "serve.py"), package, json.dumps(spec), job, str(task)],
+            [sys.executable, str(HERE / "serve.py"), package, json.dumps(spec), job, str(task),
+             str(delay or 0)],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        if delay is not None:
+            return
         if not select.select([self.child.stdout], [], [], 60)[0]:
             raise RuntimeError(f"the server of {job} {task} did not start")
         assert self.child.stdout.readline() == "ready\n"

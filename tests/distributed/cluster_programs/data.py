@@ -323,6 +323,33 @@ def handles_cross_tasks(tf, x):
 
 
 @program
+def used_elsewhere(tf, x):
+    """What asks for another task than its queue's or variable's goes there all the same."""
+    with tf.device(PS0):
+        q = tf.FIFOQueue(3, tf.float32, shapes=[[]], shared_name=x.name)
+        table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(
+            tf.constant(["a"]), tf.constant([7], tf.int64)), -1)
+        v = tf.get_variable("v", initializer=1.0)
+    with tf.device(WORKER1):
+        put, take, size = q.enqueue(tf.constant(4.0)), q.dequeue(), q.size()
+        found = table.lookup(tf.constant(["a", "b"]))
+        grown = v.assign_add(2.0)
+        y = v * 10.0
+    with tf.device("/job:nobody/task:9"):
+        close = q.close()
+    sess = x.session("worker", 0)
+    sess.run([v.initializer, tf.tables_initializer()])
+    sess.run(put)
+    x.note("size", sess.run(size))
+    x.note("taken", sess.run(take))
+    x.note("found", sess.run(found))
+    x.note("grown", sess.run(grown))
+    x.note("read", sess.run(y))
+    sess.run(close)
+    x.error("closed", lambda: sess.run(put))
+
+
+@program
 def python_functions(tf, x):
     """py_func on the session's own task."""
     def twice(a):

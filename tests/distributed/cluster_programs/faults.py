@@ -107,7 +107,7 @@ def timeouts(tf, x):
 def unreachable(tf, x):
     """Nobody listens there."""
     address = spec_of(a=1)["a"][0]
-    config = tf.ConfigProto(operation_timeout_in_ms=1500)
+    config = tf.ConfigProto(operation_timeout_in_ms=500)
     c = tf.constant(1)
     began = time.monotonic()
 
@@ -157,6 +157,28 @@ def ps_is_killed(tf, x):
     new.run(v.initializer)
     x.note("initialised", new.run(y))
     again.kill()
+
+
+@program(alone=True)
+def ps_starts_late(tf, x):
+    """A step that needs a task which is not there yet waits for it; so does a session at it."""
+    spec = spec_of(ps=1, worker=1)
+    server = tf.train.Server(spec, job_name="worker", task_index=0)
+    with tf.device(PS0):
+        v = tf.get_variable("v", initializer=1.0)
+    with tf.device(WORKER0):
+        y = v + 1.0
+
+    x.start(spec, "ps", 0, delay=1.0)
+    sess = x.session(target=server.target)
+    sess.run(v.initializer)
+    x.note("a step at a worker", sess.run(y))
+    later = spec_of(ps=1)
+    x.start(later, "ps", 0, delay=1.0)
+    with tf.Graph().as_default():
+        three = tf.constant(3.0)
+        sess = x.session(target=f"grpc://{later['ps'][0]}")
+        x.note("a session at the ps itself", sess.run(three))
 
 
 LOST = ("AbortedError", "UnavailableError", "DeadlineExceededError")

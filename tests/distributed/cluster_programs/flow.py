@@ -1,4 +1,4 @@
-"""Control flow, functions, gradients, partial runs and callables whose parts lie on several tasks."""
+"""Control flow, functions, gradients, partial runs and callables, with parts on several tasks."""
 import numpy as np
 
 from cluster_programs import program
@@ -215,6 +215,39 @@ def functions(tf, x):
     with tf.device(WORKER0):
         g, = tf.gradients(two, one)
     x.note("gradient", sess.run(g))
+
+
+@program
+def functions_with_devices(tf, x):
+    """A body that names tasks; a function that calls itself's kin; one in a loop."""
+    if tf.__name__ == "pyflow":
+        from pyflow.python.framework import function
+    else:
+        from tensorflow.python.framework import function
+
+    @function.Defun(tf.float32)
+    def inner(a):
+        return a + 1.0
+
+    @function.Defun(tf.float32)
+    def outer(a):
+        with tf.device(PS1):
+            b = a * 3.0
+        return inner(b) + inner(a)
+
+    n = tf.placeholder(tf.float32, [])
+    with tf.device(WORKER1):
+        y = outer(n)
+    sess = x.session()
+    x.note("called", sess.run(y, {n: 2.0}))
+
+    def body(i, v):
+        with tf.device(PS0):
+            v = inner(v) * 2.0
+        v.set_shape([])
+        return i + 1, v
+
+    x.note("in a loop", sess.run(tf.while_loop(lambda i, _: i < 3, body, [0, n]), {n: 1.0}))
 
 
 @program

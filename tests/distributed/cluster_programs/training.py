@@ -296,9 +296,9 @@ def waiting_takes_no_longer(tf, x):
     with tf.device(PS0):
         w = tf.get_variable("w", initializer=1.0)
     manager = tf.train.SessionManager(ready_op=tf.report_uninitialized_variables([w]),
-                                      recovery_wait_secs=1)
-    x.error("too long", lambda: manager.wait_for_session(x.target("worker", 1), max_wait_secs=2),
-            "Session was not ready after waiting 2 secs")
+                                      recovery_wait_secs=0.5)
+    x.error("too long", lambda: manager.wait_for_session(x.target("worker", 1), max_wait_secs=1),
+            "Session was not ready after waiting 1 secs")
 
 
 @program
@@ -425,6 +425,26 @@ def input_by_queues(tf, x):
             found.append(int(sess.run(add)))
     x.note("sums", found)
     x.note("step", int(x.session().run(step)))
+
+
+@program
+def reset_while_monitored(tf, x):
+    """Session.reset takes a monitored session's variables and session away: it makes another one,
+    from its checkpoint."""
+    with tf.device(PS0), tf.container("m" + x.name.replace("_", "")):
+        step = tf.get_variable("step", initializer=np.int64(0), trainable=False, collections=[
+            tf.GraphKeys.GLOBAL_VARIABLES, tf.GraphKeys.GLOBAL_STEP])
+        up = step.assign_add(1)
+    seen = []
+    with tf.train.MonitoredTrainingSession(
+            master=x.target("worker", 1), checkpoint_dir=x.folder, save_checkpoint_steps=2,
+            save_checkpoint_secs=None, save_summaries_steps=None, save_summaries_secs=None,
+            log_step_count_steps=None) as sess:
+        for k in range(8):
+            seen.append(int(sess.run(up)))
+            if k == 4:
+                tf.Session.reset(x.target("worker", 1), ["m" + x.name.replace("_", "")])
+    x.note("steps", seen)
 
 
 @program(alone=True)

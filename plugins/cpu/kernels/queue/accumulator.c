@@ -445,8 +445,8 @@ static pf_status set_step(pf_ctx *c, const void *s) {
 
 #define TYPES "dtype=float|double|half|bfloat16"
 #define SAME PF_KERNEL_DETERMINISTIC    /* sums in the order of sources */
-#define MAKE(op_, init_) PF_CPU_FLAGS(op_, TYPES, SAME, .init = init_, .compute = open_accumulator, \
-  .state_size = sizeof(make_state), .attrs = PF_ATTRS( \
+#define MAKE(op_, init_) PF_CPU_FLAGS(op_, TYPES, SAME, .init = init_, \
+  .compute = open_accumulator, .state_size = sizeof(make_state), .attrs = PF_ATTRS( \
     PF_ATTR(make_state, PF_ATTR_STRING, container), PF_ATTR(make_state, PF_ATTR_STRING, \
                                                             shared_name), \
     PF_ATTR(make_state, PF_ATTR_STRING, reduction_type), PF_ATTR(make_state, PF_ATTR_TYPE, dtype), \
@@ -463,7 +463,8 @@ const pf_kernel *const accumulator_kernels[] = {
                .state_size = 8,
                .attrs = PF_ATTRS(PF_REF(pf_attr, "has_known_shape", PF_ATTR_BOOL, 0))),
   PF_CPU_FLAGS("_AccumulatorTakeAt", TYPES, SAME | PF_KERNEL_ASYNC, .compute = take_dense_at),
-  PF_CPU_FLAGS("_SparseAccumulatorTakeAt", TYPES, SAME | PF_KERNEL_ASYNC, .compute = take_sparse_at),
+  PF_CPU_FLAGS("_SparseAccumulatorTakeAt", TYPES, SAME | PF_KERNEL_ASYNC,
+               .compute = take_sparse_at),
   PF_CPU_FLAGS("AccumulatorTakeGradient", TYPES, PF_KERNEL_ASYNC, .compute = take_dense),
   PF_CPU_FLAGS("ResourceAccumulatorTakeGradient", TYPES, PF_KERNEL_ASYNC, .compute = take_dense),
   PF_CPU_FLAGS("SparseAccumulatorTakeGradient", TYPES, PF_KERNEL_ASYNC, .compute = take_sparse),

@@ -103,7 +103,7 @@ static int64_t post(pf_link_conn *c, const pf_span *spans, int32_t n) {
   int32_t k = 0;
   int64_t left = MOST;
   for (; k < n && k < SPANS && left > 0; k++) {
-    some[k] = (struct iovec){spans[k].data, (size_t)(spans[k].n < left ? spans[k].n : left)};
+    some[k] = (struct iovec){spans[k].data, spans[k].n < (size_t)left ? spans[k].n : (size_t)left};
     left -= (int64_t)some[k].iov_len;
   }
   struct msghdr m = {.msg_iov = some, .msg_iovlen = (size_t)k};
@@ -115,7 +115,7 @@ static int64_t post(pf_link_conn *c, const pf_span *spans, int32_t n) {
 static int64_t receive(pf_link_conn *c, const pf_span *spans, int32_t n, pf_link_problem *p) {
   struct iovec some[SPANS];
   int32_t k = 0;
-  for (; k < n && k < SPANS; k++) some[k] = (struct iovec){spans[k].data, (size_t)spans[k].n};
+  for (; k < n && k < SPANS; k++) some[k] = (struct iovec){spans[k].data, spans[k].n};
   struct msghdr m = {.msg_iov = some, .msg_iovlen = (size_t)k};
   ssize_t came;
   errno = 0;
