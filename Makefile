@@ -234,6 +234,7 @@ chaos-failing: .venv/installed-tests
 sanitize: .venv/installed-tests
 	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py thread --count $(or $(COUNT),10000)
 	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py thread --script step_orders.c --count $(or $(COUNT),100000)
+	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py thread --script net_storm.c --count 4000
 	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py thread --script task_orders.py --count $(or $(COUNT),5000)
 	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py thread --script ../queues/schedules.py --count $(or $(COUNT),100000)
 	cd tests && PATH="$(CURDIR)/$(BIN):$$PATH" ../$(BIN)/python fuzz/sanitize.py thread --script ../queues/schedules.py --count $(or $(COUNT),100000) --threads 3

@@ -390,13 +390,13 @@ static pf_status greeted(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
   if (newer)
     return refuse(p, PF_ABORTED, "%.*s is of epoch %llu, which is over: %llu has been here", (int)name.len, name.data,
                   (unsigned long long)h->epoch, (unsigned long long)newer);
+  pthread_mutex_lock(&n->lock);
   p->epoch = h->epoch;
   if (!p->initiated) {
-    pthread_mutex_lock(&n->lock);
     p->incarnation = incarnation;
     pf_copy_text(p->name, sizeof p->name, name.data, name.len);
-    pthread_mutex_unlock(&n->lock);
   }
+  pthread_mutex_unlock(&n->lock);
   if (!opened(p)) return refuse(p, PF_ALREADY_EXISTS, "%s is connected with %s already", n->task->name, p->name);
   if (!p->initiated) pf_peer_hello(p, PF_NET_REPLY);
   return PF_OK;
