@@ -250,8 +250,8 @@ class Stage(NamedTuple):
 
 
 def critical_path(step_stats):
-    """[Stage], in order of time: from the kernel that ended last back to the first, each time to the
-    one among what it read that was there last; a Recv goes back to its Send at another task."""
+    """[Stage], in order of time: from the kernel that ended last back to the first, each time to
+    the one among what it read that was there last; a Recv goes back to its Send at another task."""
     timeline = Timeline(step_stats)
     slices, tasks = [], {}
     for device in step_stats.dev_stats:

@@ -10,7 +10,7 @@ docs/distributed.md tells how to use it; here is how it is cut:
             -> master.py: one session over many tasks: devices, partitions, steps
             -> worker.py: one task's plans and steps;  remote_worker.py: the same over gRPC
     services.py    MasterService and WorkerService, their calls
-    messages.py, tensors.py, rpc.py    what travels, and how
+    messages.py, tensors.py, rpc.py    what travels, and how;  once.py: what comes twice is done once
     pairs.py, routes.py, links.py      which ops and which link carry tensors; ways.py says so
     training.py    sessions that train, and are recovered;  collectives.py: sums over tasks
 

@@ -35,6 +35,7 @@ from pyflow.session import devices as devices_lib
 from pyflow.session import evaluate, failures, metadata, plans, runtime, targets
 
 GRACE = 5.0                     # seconds in which the other tasks of a failed step should end it
+LOOKS = 2.0                     # seconds between looks whether those that are waited for are there
 LATE_GRACE = 0.3                # the same where the step's deadline has passed
 BACKSTOP_MS = 5000              # beyond a step's own deadline, a worker ends its part by itself
 ASKING = 0.3                    # seconds for a task to say what it waits for, when a deadline passes
@@ -864,9 +865,16 @@ class ClusterStep:
         try:
             if self._awaited is not None:
                 self._wait_for_first(until)
+            looks = time.monotonic() + LOOKS
             with self._cond:
                 while self._left and not self._given_up:
                     now = time.monotonic()
+                    if now > looks and self._failure is None:
+                        looks = now + LOOKS
+                        lost = self._lost_part()
+                        if lost is not None:
+                            threading.Thread(target=self._give_up, args=(lost,),
+                                             daemon=True).start()
                     if until is not None and now >= until:
                         return False
                     if self._failure is not None:
@@ -888,6 +896,20 @@ class ClusterStep:
         if self._given_up:
             self._link.over(self, self.number, [p.worker for p in self._parts], True)
         return True
+
+    def _lost_part(self):
+        """A partition whose worker's link is gone, though nobody said that it failed; or None."""
+        for part in self._parts:
+            if part not in self._ended and getattr(part.worker, "link", None) is not None and \
+                    not part.worker.is_connected():
+                return part
+        return None
+
+    def _give_up(self, part):
+        self._fail(runtime.executor().StepError(
+            errors.UNAVAILABLE, f"{part.worker.name} was lost: its connection is gone",
+            task=part.worker.name), part)
+        self._over(part)
 
     def lateness(self):
         """The StepError of a deadline that has passed: who waits for whom, the culprit first."""

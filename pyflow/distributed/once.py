@@ -3,7 +3,7 @@
 A sender gives each call a key.  Who delivers it again, because the answer was lost or a network
 doubled it, gets the same answer, and nothing is done a second time.
 
-    NEW --begin--> UNDER WAY --end--> ANSWERED --later--> KNOWN (its answer was let go) --later--> NEW
+    NEW --begin--> UNDER WAY --end--> ANSWERED --later--> KNOWN (without the answer) --later--> NEW
 
 Invariants
 1. An answer is kept while it is small (KEPT bytes); of a larger one is known that it was given, and

@@ -418,6 +418,10 @@ class RemoteWorker:
             self._call("GetStatus", messages.GetStatusRequest(), 2.0)
         return net.run(self.name, graph, number, step, args, types, timeout, callback)
 
+    def is_connected(self):
+        """There is a link to this incarnation of it."""
+        return self._links.connected(self.name, self.incarnation)
+
     def fail(self, number, step, failure):
         """As Worker.fail."""
         if self.link is not None and self._links.net.cancel(

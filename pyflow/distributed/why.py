@@ -19,10 +19,8 @@ import re
 from typing import NamedTuple
 
 from pyflow.distributed import look, messages
+from pyflow.distributed.wait_reports import Report, read_key
 
-_KEY = re.compile(r"^(?P<source>[^;]*);(?P<incarnation>[0-9a-f]{16});(?P<to>[^;]*);"
-                  r"(?P<stem>.*?)edge_(?P<number>\d+)_(?P<tensor>.*);(?P<frame>.*):(?P<turn>-?\d+)$",
-                  re.S)
 _RANKS = ("silent", "unbegun", "lost", "missing", "answer", "circle", "empty", "held", "kernel",
           "idle", "full", "unknown")
 _ROWS = 40                              # of a table in an error's text
@@ -93,112 +91,6 @@ def explain(asker, step, tasks):
         replies.update(asker.ask_all("GetWaits", messages.WaitsRequest(), others))
         found = _Join(asker, replies, step, 0.0).why()
     return found.text()
-
-
-# ---------------------------------------------------------------- what the tasks answered
-
-class Call(NamedTuple):
-    """A kernel under way."""
-
-    node: str
-    op: str
-    resource: str
-    seconds: float
-
-
-class Run:
-    """A step's partition that runs on a task; without functions' steps within it."""
-
-    def __init__(self):
-        self.seconds, self.calls, self.blocks, self.nodes = 0.0, [], {}, {}
-
-    def leaves(self, name=None):
-        """The names of the nodes that run or are under way before the node `name`; all: None."""
-        if name is None or name not in self.nodes:
-            wanted = set(self.blocks)
-        else:
-            wanted, todo, before = set(), [self.nodes[name]], self._before()
-            while todo:
-                block = todo.pop()
-                if block not in wanted:
-                    wanted.add(block)
-                    todo += before.get(block, ())
-        names = {self.blocks[k][0] for k in wanted if k in self.blocks}
-        names |= {n for n, k in self.nodes.items() if k in wanted}
-        if name is not None and name not in self.nodes:
-            return set()
-        return names
-
-    def _before(self):
-        found = {}
-        for number, (_, _, _, successors) in self.blocks.items():
-            for k in successors:
-                found.setdefault(k, []).append(number)
-        return found
-
-    def running(self, names=None):
-        """(node, op) of a block that computes, without a call under way; None."""
-        under_way = {c.node for c in self.calls}
-        by_block = {}
-        for node, block in self.nodes.items():
-            by_block.setdefault(block, set()).add(node)
-        for number, (node, op, pending, _) in sorted(self.blocks.items()):
-            if pending != -1 or names is not None and node not in names:
-                continue
-            if node not in under_way and not under_way & by_block.get(number, set()):
-                return node, op
-        return None
-
-
-class Report:
-    """One task's answer, sorted."""
-
-    def __init__(self, reply):
-        self.steps, self.keys, self.runs, self.masters = {}, {}, {}, list(reply.step)
-        self.cut = False
-        for row in reply.row:
-            key = (row.session, row.step)
-            if row.kind == "step":
-                self.steps[key] = row
-            elif row.kind == "key":
-                self.keys.setdefault(key, []).append(row)
-            elif row.kind == "cut":
-                self.cut = True
-            else:
-                self._run_row(self.runs.setdefault(key, Run()), row)
-
-    @staticmethod
-    def _run_row(run, row):
-        if row.kind == "run":
-            run.seconds = max(run.seconds, row.seconds)
-        elif row.kind == "call":
-            run.calls.append(Call(row.text[0], row.text[1], row.text[2], row.seconds))
-        elif row.kind == "block":
-            successors = [int(n) for n in row.text[2].split(",") if n]
-            run.blocks[row.id, row.a] = (row.text[0], row.text[1], row.b,
-                                         [(row.id, n) for n in successors])
-        elif row.kind == "node":
-            run.nodes[row.text[0]] = (row.id, row.a)
-
-
-class Key(NamedTuple):
-    """A rendezvous key, read."""
-
-    task: str           # who sends
-    send: str           # its node
-    tensor: str
-    in_loop: bool
-
-
-def read_key(text):
-    """The Key of a rendezvous key's text, or None."""
-    found = _KEY.match(text)
-    if not found:
-        return None
-    source = found["tensor"].rpartition(":")[0] or found["tensor"]
-    return Key(found["source"].partition("/device:")[0],
-               f"{source}/_{found['stem']}send_{found['number']}", found["tensor"],
-               bool(found["frame"]))
 
 
 # ---------------------------------------------------------------- the join
@@ -363,7 +255,8 @@ class _Join:
         key = read_key(text)
         if key is None:
             self.rows[at] = Row(look.short(task), f"key {text[:80]}", "?", row.seconds)
-            self._end(at, "unknown", task, f"{task} waits for key {text[:200]!r}, of no form of ours")
+            self._end(at, "unknown", task,
+                      f"{task} waits for key {text[:200]!r}, of no form of ours")
             return
         if key.task == task:
             self.rows[at] = Row(look.short(task), f"tensor {key.tensor}", look.short(task),
@@ -383,8 +276,8 @@ class _Join:
         run = report.runs.get((session, number))
         if run is None and not self._began(report, key.task, session, number):
             self._end(at, "unbegun", key.task, f"{key.task} never began step {number}, so "
-                      f"{self._node(session, key.send)} is not sent: the request to run it was lost,"
-                      " or it ended and was forgotten there")
+                      f"{self._node(session, key.send)} is not sent: the request to run it was "
+                      "lost, or it ended and was forgotten there")
             return
         if run is not None and (key.send in run.nodes or key.in_loop and run.blocks):
             own = ("part", key.task, session, number)
@@ -398,8 +291,8 @@ class _Join:
                     self.edges[at].append(own)
             return
         if self.known.get((key.task, session, key.send), True):
-            self._end(at, "lost", key.task, f"tensor {key.tensor} was sent by {key.task} and did not"
-                      f" arrive at {to or key.task}: it was lost on the way ("
+            self._end(at, "lost", key.task, f"tensor {key.tensor} was sent by {key.task} and did "
+                      f"not arrive at {to or key.task}: it was lost on the way ("
                       f"{self._node(session, key.send)})")
         else:
             self._end(at, "missing", key.task, f"nothing at {key.task} sends tensor {key.tensor}, "
@@ -608,8 +501,8 @@ class _Join:
             for end, from_ in reached.items():
                 if self.ends[end] == tuple(culprits[0][:3]):
                     first = self._leading_to(end)
-        rows = sorted(self.rows.items(), key=lambda item: (item[0] not in first, item[0][0] != "client",
-                                                           -item[1].seconds))
+        rows = sorted(self.rows.items(), key=lambda item: (
+            item[0] not in first, item[0][0] != "client", -item[1].seconds))
         return list(dict.fromkeys(row for _, row in rows))
 
     def _leading_to(self, end):
@@ -632,7 +525,8 @@ def _words(op, state):
             what = {"MapS": "staging map", "OrderedMap": "staging map", "Stage": "staging area",
                     "Unstage": "staging area"}.get(name, name.lower())
             if what == "accumulator":
-                return "accumulator with too few gradients" if state == "empty" else "full accumulator"
+                few = state == "empty"
+                return "accumulator with too few gradients" if few else "full accumulator"
             if what == "barrier":
                 return "incomplete barrier" if state == "empty" else "full barrier"
             return f"{state} {what}"

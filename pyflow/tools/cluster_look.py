@@ -1,4 +1,4 @@
-"""python -m pyflow cluster status|top|why|trace|stop ADDRESS: a cluster, asked at any of its servers.
+"""python -m pyflow cluster status|top|why|trace|stop ADDRESS: a cluster, asked at any server of it.
 
     status    a row per task, links, devices, plugins, time-outs; --json
     top       the rows again and again
@@ -6,8 +6,8 @@
     trace     the next steps of all tasks as one trace for Perfetto
     stop      every task's `Server.join` returns
 
-Exit status: 0 all is well; 1 a task does not answer, or something hangs; 2 nobody answers at ADDRESS,
-or a wrong option.
+Exit status: 0 all is well; 1 a task does not answer, or something hangs; 2 nobody answers at
+ADDRESS, or a wrong option.
 """
 import json
 import sys

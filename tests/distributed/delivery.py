@@ -1,5 +1,5 @@
-"""Calls of both services as a bad network delivers them: lost, answered in vain, doubled, early, to a
-successor, given up while they run.
+"""Calls of both services as a bad network delivers them: lost, answered in vain, doubled, early,
+to a successor, given up while they run.
 
     python tests/distributed/delivery.py --count 100000        # make fuzz-calls
     python tests/distributed/delivery.py --replay 4711

@@ -94,7 +94,8 @@ class Fuzz(graphs.Fuzz):
                 values = program.values()
                 want, failed = oracle.step(dict(zip([p.op for p in program.placeholders], values)))
                 self.steps += 1
-                self.compare(program, session, dict(zip(program.placeholders, values)), want, failed)
+                fed = dict(zip(program.placeholders, values))
+                self.compare(program, session, fed, want, failed)
                 if failed:              # what else ran before it failed is anybody's guess
                     self.failing += 1
                     break

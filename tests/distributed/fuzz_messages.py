@@ -1,6 +1,6 @@
 """Damaged requests to a live server over gRPC: typed errors, no crash, no hang, bounded memory.
 
-    python tests/distributed/fuzz_messages.py --count 10000        # of each call; make fuzz-messages
+    python tests/distributed/fuzz_messages.py --count 10000     # of each call; make fuzz-messages
     python tests/distributed/fuzz_messages.py --call RunGraph --count 1000 --seed 7
 
 Half are random bytes, half are valid requests with bytes flipped, cut, put in, doubled or swapped,

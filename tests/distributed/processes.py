@@ -49,8 +49,8 @@ def free_ports(n):
 
 
 class Cluster:
-    """jobs: {job: how many}; here: the task of this process, or None; delay: of the proxies, seconds;
-    options: of every Server."""
+    """jobs: {job: how many}; here: the task of this process, or None; delay: of the proxies,
+    seconds; options: of every Server."""
 
     def __init__(self, jobs, here=None, proxies=False, delay=(0.0, 0.0), setup="", seed=0,
                  **options):

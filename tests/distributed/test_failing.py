@@ -1,4 +1,4 @@
-"""A kernel fails on one of four tasks while the others block: the cause is raised, and all are idle."""
+"""A kernel fails on one of four tasks while the others block: the cause is raised, all are idle."""
 import subprocess
 import sys
 

@@ -50,6 +50,25 @@ class Cluster:
         if faults or old is not None:
             self.processes[job, task].stdout.readline()
 
+    def settle(self):
+        """Until all tasks know that one is back which they had given up."""
+        graph, until = tf.Graph(), time.monotonic() + 10
+        with graph.as_default():
+            found = []
+            for job, task in self.processes:
+                with tf.device(f"/job:{job}/task:{task}"):
+                    found.append(tf.random_uniform([]) + 1)
+            with tf.device("/job:worker/task:0"):
+                found = tf.add_n(found)
+        while True:
+            time.sleep(0.2)
+            try:
+                with tf.Session(self.server.target, graph=graph) as sess:
+                    sess.run(found)
+                return
+            except tf.errors.OpError:
+                assert time.monotonic() < until
+
     @staticmethod
     def end(process):
         process.kill()
@@ -142,7 +161,7 @@ class Play:
                 asking.join()
             text = str(late.value)
         if self.stopped:
-            time.sleep(0.3)             # it finds that others gave it up, and they that it is back
+            self.cluster.settle()
         for thread in self.threads:
             thread.join()
         first = text.partition(" ms: ")[2].split("\n")[0]
@@ -243,7 +262,7 @@ def lost_frame_of_this_task(play):
     with play.on(sink):
         y = x * 2
     play.before = lambda sess: play.patch.setattr(routes._Pushed, "_push", lambda self, *put: None)
-    return y, f"tensor mine.*:0 was sent by .*worker.*task:0 and did not arrive at {play.name(sink)}"
+    return y, f"tensor mine.*:0 was sent by .*task:0 and did not arrive at {play.name(sink)}"
 
 
 def lost_run(play):
@@ -339,8 +358,8 @@ def deadlocked_barrier(play):
         barrier.insert_many(1, ["a"], [2.0])
         taken = barrier.take_many(1)
     play.before = lambda sess: sess.run(half)
-    return taken, (f"incomplete barrier 'gate' at {play.name(at)}: nothing that runs fills it; this "
-                   "would: BarrierInsertMany.*test_hangs.py:")
+    return taken, (f"incomplete barrier 'gate' at {play.name(at)}: nothing that runs fills it; "
+                   "this would: BarrierInsertMany.*test_hangs.py:")
 
 
 def too_few_gradients(play):
@@ -506,7 +525,7 @@ def test_a_session_that_waits_for_a_task(cluster, free_ports):
 
 
 def test_one_trace_over_processes(cluster):
-    """A step on three processes and here: one clock, arrows between tasks, the path back over all."""
+    """A step on three processes and here: one clock, arrows between tasks, a path back."""
     graph = tf.Graph()
     with graph.as_default():
         with tf.device("/job:ps/task:0"):

@@ -253,8 +253,8 @@ thread.join()
 def test_thread_switches_of_the_system(tmp_path):
     """In a namespace of mounts of its own, where this may be."""
     mount = ["unshare", "-m", "sh", "-c",
-             f'mount -t tracefs nodev {tmp_path} && mkdir {tmp_path}/instances/pyflow-test && rmdir '
-             f'{tmp_path}/instances/pyflow-test && exec "$@"', "sh"]
+             f'mount -t tracefs nodev {tmp_path} && mkdir {tmp_path}/instances/pyflow-test && '
+             f'rmdir {tmp_path}/instances/pyflow-test && exec "$@"', "sh"]
     try:
         subprocess.run([*mount, "true"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as problem:

@@ -1,5 +1,5 @@
-"""Clients, masters and workers that are killed, frozen, cut off or interrupted: who notices, when, and
-what is left."""
+"""Clients, masters and workers that are killed, frozen, cut off or interrupted: who notices, when,
+and what is left."""
 import json
 import os
 import pathlib

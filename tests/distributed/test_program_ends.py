@@ -28,8 +28,10 @@ def started(end):
     return child, time.monotonic()
 
 
-@pytest.mark.parametrize("end", [
-    "pass", "[threading.Thread(target=s.run, args=(take,), daemon=True).start() for s in sessions]"])
+BLOCKED = "[threading.Thread(target=s.run, args=(take,), daemon=True).start() for s in sessions]"
+
+
+@pytest.mark.parametrize("end", ["pass", BLOCKED])
 def test_at_its_last_line(end):
     child, began = started(end)
     child.communicate(timeout=20)

@@ -96,13 +96,15 @@ def test_a_queue_and_who_would_fill_it():
     replies = {A: task(*queue("QueueDequeueV2", "/q"), steps=[(1, {A: (True, False)})])}
     text, _ = first(replies)
     assert text.startswith(f"empty queue 'q' at {A}: nothing fills it, in no session's graph")
-    text, _ = first(replies, partners=[("/q", "put", "QueueEnqueueV2"), ("/q", "size", "QueueSize")])
+    text, _ = first(replies, partners=[("/q", "put", "QueueEnqueueV2"),
+                                       ("/q", "size", "QueueSize")])
     assert "this would: QueueEnqueueV2 'put' made at user.py:7;" in text and "size" not in text
 
 
 def test_the_filler_leads_on():
     """Its enqueue is under way in another step, and waits for what was lost."""
-    put = (("block", ("put", "QueueEnqueueV2"), 1, 1, 2), ("node", ("put", "QueueEnqueueV2"), 1, 0, 2))
+    put = (("block", ("put", "QueueEnqueueV2"), 1, 1, 2),
+           ("node", ("put", "QueueEnqueueV2"), 1, 0, 2))
     before = tuple(row if row[0] != "block" else ("block", (*row[1], "1"), 0, -1, 2)
                    for row in recv(B, A, "x", 2))
     replies = {A: task(*queue("QueueDequeueV2", "/q"), *before, *put,

@@ -1,5 +1,5 @@
-"""Programs of clusters: each is run by TensorFlow (record.py) and by pyflow (test_as_tensorflow.py),
-and has to say the same.
+"""Programs of clusters: each is run by TensorFlow (record.py) and by pyflow
+(test_as_tensorflow.py), and has to say the same.
 
 A program is a function of (tf, x); it has a graph of its own and a variable scope of its name, and
 a cluster of two parameter servers and two workers that all programs share.  It says what it sees:

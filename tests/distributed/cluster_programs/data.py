@@ -324,7 +324,7 @@ def handles_cross_tasks(tf, x):
 
 @program
 def used_elsewhere(tf, x):
-    """What asks for another task than its queue's, table's or variable's goes there all the same."""
+    """What asks for another task than its queue's or variable's goes there all the same."""
     with tf.device(PS0):
         q = tf.FIFOQueue(3, tf.float32, shapes=[[]], shared_name=x.name)
         table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(

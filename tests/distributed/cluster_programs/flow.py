@@ -1,4 +1,4 @@
-"""Control flow, functions, gradients, partial runs and callables whose parts lie on several tasks."""
+"""Control flow, functions, gradients, partial runs and callables, with parts on several tasks."""
 import numpy as np
 
 from cluster_programs import program

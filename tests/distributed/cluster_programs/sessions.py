@@ -58,8 +58,8 @@ def default_placement(tf, x):
     y = a * 2.0
     for job, task in (("worker", 0), ("worker", 1), ("ps", 1)):
         meta = tf.RunMetadata()
-        x.session(job, task).run(y, {a: [1, 2]}, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE),
-                                 run_metadata=meta)
+        traced = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+        x.session(job, task).run(y, {a: [1, 2]}, options=traced, run_metadata=meta)
         x.note("ran on", device_names({d.device for d in meta.step_stats.dev_stats}))
 
 

@@ -296,9 +296,9 @@ def waiting_takes_no_longer(tf, x):
     with tf.device(PS0):
         w = tf.get_variable("w", initializer=1.0)
     manager = tf.train.SessionManager(ready_op=tf.report_uninitialized_variables([w]),
-                                      recovery_wait_secs=1)
-    x.error("too long", lambda: manager.wait_for_session(x.target("worker", 1), max_wait_secs=2),
-            "Session was not ready after waiting 2 secs")
+                                      recovery_wait_secs=0.5)
+    x.error("too long", lambda: manager.wait_for_session(x.target("worker", 1), max_wait_secs=1),
+            "Session was not ready after waiting 1 secs")
 
 
 @program
