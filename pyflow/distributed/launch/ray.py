@@ -42,6 +42,7 @@ NEEDS = 'clusters on Ray need the package ray: pip install "pyflow-dataflow[ray]
 # For a head that we start: a lost node is noticed after a second, where Ray's defaults take 15.
 HEALTH = {"health_check_initial_delay_ms": 1000, "health_check_period_ms": 250,
           "health_check_timeout_ms": 250, "health_check_failure_threshold": 4}
+STARTING = 60.0                 # seconds that all tasks together have to find their first places
 _ASK = 0.5                      # seconds that an actor waits for news of its process
 
 
@@ -132,7 +133,7 @@ class RayCluster(Supervisor):
         of local.LocalCluster; the environment is beside that of the nodes.
     address: of the Ray cluster; default: what RAY_ADDRESS says, or one that is started here.
     name: drivers of the same name go on with the same epochs. cpus: that each task reserves.
-    patience: seconds that a task may wait for a place. shrink: jobs that may lose tasks.
+    patience: seconds that a task may wait for a new place. shrink: jobs that may lose tasks.
 
     The lease is also how long an actor may say nothing, or a process be stopped, before it is
     killed and its task placed anew: that counts as a restart."""
@@ -151,7 +152,7 @@ class RayCluster(Supervisor):
     def start(self):
         """Connects to Ray, finds a place for all tasks and starts them; returns itself.
 
-        Raises tf.errors.ResourceExhaustedError if they find none within `patience` seconds."""
+        Raises tf.errors.ResourceExhaustedError if they find none within STARTING seconds."""
         if not self._ray.is_initialized():
             self._own_head = self._address is None
             head = self._head() if self._own_head else {}
@@ -183,7 +184,7 @@ class RayCluster(Supervisor):
                 self._slots[job, index] = Slot(job, index, state="gone")
         self._group = ray.util.placement_group([{"CPU": self._cpus}] * len(self._slots),
                                                strategy="SPREAD")
-        if not self._group.wait(self._patience_of_place):
+        if not self._group.wait(STARTING):
             raise errors.ResourceExhaustedError(None, None, (
                 f"Ray finds no place for {len(self._slots)} tasks of {self._cpus} CPUs each: it "
                 f"has {ray.cluster_resources().get('CPU', 0):g} CPUs"))
@@ -308,7 +309,7 @@ class RayCluster(Supervisor):
             return
         quiet = time.monotonic() - place["since"]
         if not place.get("node"):
-            if quiet > self._patience_of_place:
+            if quiet > (self._patience_of_place if self._begun.is_set() else STARTING):
                 self._without_place(slot)
         elif quiet > _ASK + self._lease:
             self._end_frozen(slot)
@@ -335,6 +336,9 @@ class RayCluster(Supervisor):
             self._lose(slot, said, 1)
 
     def _without_place(self, slot):
+        if not self._begun.is_set():
+            raise errors.ResourceExhaustedError(None, None, (
+                f"{slot.label}: Ray started no actor for it in {STARTING:g} s"))
         waited = f"{slot.label}: Ray found no place for it in {self._patience_of_place:g} s"
         _forget(self._ray, slot.place["host"])
         slot.place = None
