@@ -72,7 +72,7 @@ class Took:
 def test_what_comes_before_the_step_waits_for_it(task, threads):
     y = op("Recv") * 2.0
     task.put(7, 1, b"k", np.float32(21), FLOAT)
-    assert task.counts() == {"open": 0, "early": 1, "gone": 0, "early_bytes": 4}
+    assert task.counts() == {"open": 0, "early": 1, "gone": 0, "early_bytes": 4, "ended": 0}
     with tf.Session(threads=threads) as session:
         one = started(session, y, task, 1)
         assert one.result(20)[0] == 42
@@ -83,7 +83,7 @@ def test_what_comes_before_the_step_waits_for_it(task, threads):
         assert two.result(20)[0] == 8
     task.clean(7, 1)
     task.clean(7, 2)
-    assert task.counts() == {"open": 0, "early": 0, "gone": 2, "early_bytes": 0}
+    assert task.counts() == {"open": 0, "early": 0, "gone": 2, "early_bytes": 0, "ended": 2}
 
 
 def test_what_a_step_sent_is_there_after_it(task):

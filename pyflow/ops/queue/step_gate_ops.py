@@ -32,17 +32,19 @@ def _block(name, doc, shape_of, inputs="", outputs="", attrs=""):
     return Block
 
 
-_StepGate = _block("_StepGate", "What replicas that train in step wait at.", _scalar,
-                   outputs="handle: resource",
-                   attrs="container: string = '', shared_name: string = '', shards: int = 0")
+_StepGate = _block(
+    "_StepGate", "What replicas that train in step wait at.  TF: none, its queue of tokens.", _scalar,
+    outputs="handle: resource",
+    attrs="container: string = '', shared_name: string = '', shards: int = 0")
 _StepGateBegin = _block(
     "_StepGateBegin", "Begins a generation at a step, with the gate shut: at least `generation`, "
-    "and more than any before.", _scalar,
+    "and more than any before.  TF: none.", _scalar,
     inputs="handle: resource, step: int64, generation: int64", outputs="label: int64")
 _StepGateOpen = _block(
     "_StepGateOpen", "Lets replicas compute the label's step. AbortedError for one of another "
-    "generation.", _nothing, inputs="handle: resource, label: int64")
+    "generation.  TF: none.", _nothing, inputs="handle: resource, label: int64")
 _StepGateNext = _block(
-    "_StepGateNext", "What comes after (label, source): waits until there is something to do.",
+    "_StepGateNext", "What comes after (label, source): waits until there is something to do.  "
+    "TF: none.",
     _scalars, inputs="handle: resource, label: int64, source: int64, owner: int64",
     outputs="next_label: int64, next_source: int64")
