@@ -38,7 +38,7 @@ OUTSIDE = {
     "queue.queue_ops": ("queues, likewise", "queues/test_oracle.py"),
     "queue.staging_ops": ("staging areas, likewise", "queues/test_oracle.py"),
     "queue.step_gate_ops": ("gates of steps, at which replicas wait for each other",
-                            "distributed/test_training.py"),
+                            "distributed/test_shards.py"),
     "reader.reader_ops": ("readers of files", "readers/test_answers.py"),
     "state.critical_section_ops": ("mutexes", "ops/test_critical_section.py"),
     "state.lookup_table_ops": ("tables", "state/test_lookup_tables.py"),
