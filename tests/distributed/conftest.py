@@ -1,4 +1,5 @@
 import pathlib
+import logging
 import socket
 import sys
 
@@ -20,3 +21,9 @@ def free_ports():
             probe.close()
         return ports
     return find
+
+
+@pytest.fixture(autouse=True)
+def warnings_are_heard(caplog):
+    """Other folders' modules silence the logger "pyflow" for good."""
+    caplog.set_level(logging.WARNING, "pyflow")

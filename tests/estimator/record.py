@@ -4,7 +4,7 @@ tensorflow-cpu==2.15.* (the last with tf.estimator) and its estimator package.
 import json
 import pathlib
 
-import programs
+import estimator_programs as programs
 import tensorflow.compat.v1 as tf
 
 if __name__ == "__main__":

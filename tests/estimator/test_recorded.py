@@ -10,7 +10,7 @@ import pyflow as tf
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE))
-import programs  # noqa: E402
+import estimator_programs as programs  # noqa: E402
 
 RTOL = 2e-4
 
