@@ -41,7 +41,7 @@ def test_neither_driver_nor_cuda_libraries_are_needed():
 def test_tables_are_read_without_a_gpu(tmp_path):
     describe(BUILT, tmp_path / "plugin.json")
     found = json.loads((tmp_path / "plugin.json").read_text())
-    assert found["devices"] == ["GPU"] and found["abi"] == [1, 2]
+    assert found["devices"] == ["GPU"] and found["abi"] == [1, 3]
     assert {"MatMul", "Conv2D", "ApplyAdam"} <= {k["op"] for k in found["kernels"]}
 
 
