@@ -149,7 +149,7 @@ cdef void call_back(void* object) noexcept with gil:
 
 cdef void tell_lost(void* arg, const char* name, uint64_t incarnation, const pf_error* why) noexcept with gil:
     try:
-        (<object>arg)(name.decode("utf-8", "replace"), incarnation, why.code, why.message.decode("utf-8", "replace"))
+        (<object>arg)(name.decode("utf-8", "replace"), incarnation, why.code, (<pf_error*>why).message.decode("utf-8", "replace"))
     except BaseException:
         sys.excepthook(*sys.exc_info())
 
