@@ -181,7 +181,7 @@ static pf_status check_apart(pf_ctx *c, const ck_item *items, int64_t n) {
 
 /* The items of one name, of which the first is a slice; *n: how many stay. */
 static pf_status take_slices(pf_ctx *c, saving *s, ck_item *items, int64_t *n) {
-  int64_t covered = 0, whole;
+  int64_t covered = 0, whole = 0;
   for (int64_t i = 0; i < *n; i++) {
     ck_slice *place = &s->places[s->n_places++];
     PF_TRY(place_slice(c, s, &items[i], &items[0], place));
