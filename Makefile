@@ -63,7 +63,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
                 tests/ops/test_convolution.py tests/ops/test_row_kernels.py tests/ops/test_vmath.py tests/ops/test_rnn_ops.py \
                 tests/passes/test_fuse.py tests/passes/test_fuse_random.py tests/oracle/test_oracle.py
 
-PARTS := test-system test-ops test-graphs test-others
+PARTS := test-system test-ops test-distributed test-others test-graphs
 MORE := test-baseline test-avx2 test-cuda
 .PHONY: dist chaos soak-dist fuzz-calls fuzz-messages chaos-failing cut-off bench-dist demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests libraries ray-tests kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved fuzz-frames sanitize soak kills queue-schedules compile-all test-matrix clean
 
@@ -97,8 +97,11 @@ test-ops: .venv/installed-tests
 test-graphs: .venv/installed-tests
 	$(PYTEST) -m "not alone $(SHORT)" $(GRAPH_TESTS)
 
+test-distributed dist: .venv/installed-tests  # clusters: they wait more than they compute
+	$(PYTEST) -m "not alone $(SHORT)" tests/distributed
+
 test-others: .venv/installed-tests
-	$(PYTEST) -m "not alone $(SHORT)" tests $(addprefix --ignore=,$(SYSTEM_TESTS) $(GRAPH_TESTS) tests/ops tests/oracle tests/cuda)
+	$(PYTEST) -m "not alone $(SHORT)" tests $(addprefix --ignore=,$(SYSTEM_TESTS) $(GRAPH_TESTS) tests/ops tests/oracle tests/cuda tests/distributed)
 
 test-baseline test-avx2: .venv/installed-tests  # as older processors run them
 	PYFLOW_CPU_ISA=$(@:test-%=%) $(PYTEST) $(KERNEL_TESTS)
@@ -114,8 +117,6 @@ ab: .venv/installed-tests
 	$(PYTHON) -m venv --clear .venv-ab && .venv-ab/bin/python -m pip -q install "$(OLD)[test]"
 	$(BIN)/python -P benchmarks/ab.py --old .venv-ab/bin/python --new $(BIN)/python --json ab-results.json
 
-dist: .venv/installed-tests
-	$(PYTEST) -m "not alone $(SHORT)" tests/distributed
 
 chaos: .venv/installed-tests
 	PYTHONSAFEPATH=1 $(BIN)/python -P tests/distributed/chaos.py $(or $(CHAOS),--kills 100 --pairs 20 --json build/chaos.json)
