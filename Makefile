@@ -97,7 +97,9 @@ test-ops: .venv/installed-tests
 test-graphs: .venv/installed-tests
 	$(PYTEST) -m "not alone $(SHORT)" $(GRAPH_TESTS)
 
-test-distributed dist: .venv/installed-tests  # clusters: they wait more than they compute
+dist: test-distributed
+
+test-distributed: .venv/installed-tests  # clusters: they wait more than they compute
 	$(PYTEST) -m "not alone $(SHORT)" tests/distributed
 
 test-others: .venv/installed-tests
