@@ -5,7 +5,7 @@
 # make bench   pyflow beside TensorFlow, torch, onnxruntime, jax and NumPy (downloads them into .venv-tf, .venv-torch, .venv-ort);
 #              an hour, BENCH=--quick a third of it
 # make ab OLD=old.whl   this tree beside another wheel on 40 fixed rows: did a change cost speed?  (15 minutes)
-# make dist    the tests of clusters (part of make test)
+# make dist    the tests of clusters (part of make test); make dist-long: the long ones, three minutes
 # make chaos   processes of a training killed at random moments, every step's variables compared with an undisturbed run's: 100 each of
 #              worker, parameter server and chief, 20 times two at once (CHAOS="--kills 5 --shards 4"); ten minutes
 # make bench-dist  steps over two processes beside TensorFlow's servers and raw sockets; two minutes
@@ -65,7 +65,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
 
 PARTS := test-system test-ops test-distributed test-others test-graphs
 MORE := test-baseline test-avx2 test-cuda
-.PHONY: dist chaos soak-dist fuzz-calls fuzz-messages chaos-failing cut-off bench-dist demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests libraries ray-tests kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved fuzz-frames sanitize soak kills queue-schedules compile-all test-matrix clean
+.PHONY: dist dist-long chaos soak-dist fuzz-calls fuzz-messages chaos-failing cut-off bench-dist demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests libraries ray-tests kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved fuzz-frames sanitize soak kills queue-schedules compile-all test-matrix clean
 
 demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
@@ -99,8 +99,12 @@ test-graphs: .venv/installed-tests
 
 dist: test-distributed
 
-test-distributed: .venv/installed-tests  # clusters: they wait more than they compute
-	$(PYTEST) -m "not alone $(SHORT)" tests/distributed
+test-distributed: .venv/installed-tests  # clusters: they wait more than they compute; of the long ones the kills
+	$(PYTEST) -m "not alone and not long" tests/distributed
+	$(if $(LONG),$(PYTEST) -m long tests/distributed/test_recovery.py)
+
+dist-long: .venv/installed-tests
+	$(PYTEST) -m long tests/distributed
 
 test-others: .venv/installed-tests
 	$(PYTEST) -m "not alone $(SHORT)" tests $(addprefix --ignore=,$(SYSTEM_TESTS) $(GRAPH_TESTS) tests/ops tests/oracle tests/cuda tests/distributed)
