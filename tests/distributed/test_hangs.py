@@ -14,6 +14,8 @@ import threading
 import time
 
 import pytest
+
+import processes
 from chrome_flows import check_flows
 
 import pyflow as tf
@@ -83,17 +85,7 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def free_ports_of_module():
-    import socket
-
-    def find(n):
-        held = [socket.socket() for _ in range(n)]
-        for probe in held:
-            probe.bind(("localhost", 0))
-        ports = [probe.getsockname()[1] for probe in held]
-        for probe in held:
-            probe.close()
-        return ports
-    return find
+    return processes.free_ports
 
 
 @pytest.fixture(scope="module")
