@@ -102,9 +102,7 @@ class Worker:
 
     def kernel_table(self):
         """The KernelTable of the process."""
-        if self._kernels is None:
-            self._kernels = KernelTable(self._executor.kernels())
-        return self._kernels
+        return self._known_kernels()[1]
 
     def kernel_rows(self):
         """[(op, device type, where)] of all kernels, in order."""
@@ -113,8 +111,17 @@ class Worker:
 
     def kernels_digest(self):
         """Equal for workers with the same kernels."""
-        text = "\n".join("\t".join(row) for row in self.kernel_rows())
-        return hashlib.sha256(text.encode()).digest()
+        return self._known_kernels()[2]
+
+    def _known_kernels(self):
+        """(number of plugins, KernelTable, digest): kernels come with plugins alone, and listing
+        them takes milliseconds."""
+        count = len(plugins.load_all())
+        if self._kernels is None or self._kernels[0] != count:
+            text = "\n".join("\t".join(row) for row in self.kernel_rows())
+            self._kernels = (count, KernelTable(self._executor.kernels()),
+                             hashlib.sha256(text.encode()).digest())
+        return self._kernels
 
     def status(self, kernels=False):
         """A GetStatusResponse."""

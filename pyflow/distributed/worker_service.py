@@ -152,7 +152,8 @@ class WorkerService:
         found = queue.SimpleQueue()
         self._worker.task.take(request.session, request.step, bytes(request.key),
                                lambda code, value: found.put((code, value)))
-        context.add_callback(lambda: found.put((errors.CANCELLED, None)))
+        if not context.add_callback(lambda: found.put((errors.CANCELLED, None))):
+            return                      # its caller is gone already
         code, value = found.get()
         if code == errors.INVALID_ARGUMENT and value is None:
             yield messages.RecvTensorResponse(dead=True)
@@ -208,7 +209,8 @@ class WorkerService:
     def Connect(self, requests, context):
         """Reads on a thread of its own; yields answers."""
         answers, running = queue.SimpleQueue(), {}
-        context.add_callback(lambda: answers.put(None))
+        if not context.add_callback(lambda: answers.put(None)):
+            return                      # its peer is gone already
         reader = threading.Thread(target=self._read, args=(requests, answers, running, context),
                                   name="pyflow-connect", daemon=True)
         reader.start()
