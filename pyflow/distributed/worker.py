@@ -25,6 +25,7 @@ Threads: any.  `_lock` guards the tables; nothing is compiled or called with it 
 """
 import hashlib
 import itertools
+import logging
 import os
 import socket
 import threading
@@ -43,6 +44,7 @@ from pyflow.session import threads as threads_lib
 MAX_TASKS, MAX_NAME = 100000, 1000      # whose fences are remembered
 MAX_LEASE = 3600.0                      # seconds, whatever a master asks for
 PROCESS = os.urandom(16)                # of this process: a py_func's function is in one alone
+_log = logging.getLogger("pyflow.distributed")
 os.register_at_fork(after_in_child=lambda: globals().update(PROCESS=os.urandom(16)))
 
 
@@ -170,10 +172,14 @@ class Worker:
         if not self._fences.admit(task, fence):
             return
         with self._lock:
-            gone = [s.number for s in self._sessions.values()
+            gone = [s for s in self._sessions.values()
                     if s.master == task and s.fence is not None and s.fence != fence]
-        for number in gone:
-            self.close_session(number, f"{task} was replaced: its epoch is {fence.epoch}")
+        for session in gone:
+            why = (f"{task} of epoch {session.fence.epoch} was replaced by epoch {fence.epoch}: "
+                   "the old process must end")
+            _log.warning("refused: session %016x is closed at %s: %s", session.number, self.name,
+                         why)
+            self.close_session(session.number, why)
 
     def open_session(self, number, isolate=False, master="", lease=0.0, patience=None,
                      fence=None):

@@ -13,7 +13,8 @@ How: kill    kill -9; the launcher starts the next epoch
 
 Prints a line per hit, then per kind: what the process was doing, how long it was to the next step,
 and what became of the survivors: processes, sessions, plans they registered.  Exit status 1 if any
-step's variables differ, no step came within --patience of a hit, or a frozen one was not refused.
+step's variables differ, no step came within PATIENCE of a hit, or one that was thawed was not refused, or
+did not end.
 """
 import argparse
 import collections
@@ -167,24 +168,17 @@ def freeze(training, victims, asked):
 HOW = {"kill": kill, "crash": crash, "hold": hold, "freeze": freeze}
 
 
-def thaw(training, pids, since, rng):
-    """Wakes those that were replaced; they must hear so and go, which ends the waiting: a parameter
-    server hears it from nobody, and is killed."""
+def thaw(training, pids, rng):
+    """Wakes those that were replaced, and waits until they have ended, as they must: True."""
     time.sleep(rng.random())
     for pid in pids:
         os.killpg(pid, signal.SIGCONT)
-    at = time.monotonic()
-    for _ in range(5):
-        found = training.wait_for_step(at)
-        if found is None:
-            return
-        at = found[0]
-    time.sleep(1.0)
-    for pid in pids:
-        try:
-            os.killpg(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+    until = time.monotonic() + 20
+    while any(pid == process.pid for process in list(training.cluster._strays()) for pid in pids):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def hit(training, kinds, rng, asked):
@@ -201,14 +195,13 @@ def hit(training, kinds, rng, asked):
     found = training.wait_for_step(done + 0.01)     # one that was being noted is none after it
     if asked.how == "hold":
         found = training.wait_for_step(at + asked.seconds)
-    if asked.how == "freeze" and found is not None:
-        thaw(training, pids, at, rng)
+    gone = asked.how != "freeze" or found is not None and thaw(training, pids, rng)
     after = {t: training.marks(t) for t in before if t not in victims}
     changed = [sum(after[t][k] != before[t][k] for t in after) for k in range(2)]
     changed.append(sum(n - plans[s] for s, n in collections.Counter(training.plans()).items()
                        if plans[s]))                # of sessions that were there
     return {"kinds": list(kinds), "phases": phases, "at": at, "usual": usual,
-            "seconds": None if found is None else found[0] - done,
+            "seconds": None if found is None or not gone else found[0] - done,
             "new_processes": changed[0], "new_sessions": changed[1], "new_plans": changed[2]}
 
 
@@ -270,7 +263,7 @@ def reference(steps, asked):
 
 def holds(report):
     """Whether nothing is wrong."""
-    fenced = report["how"] != "freeze" or len(report["refusals"]) > 0
+    fenced = report["how"] != "freeze" or len(report["refusals"]) >= len(report["hits"])
     crashed = report["how"] != "crash" or len(
         [line for line in report["ends"] if "SIGSEGV" in line]) >= len(report["hits"])
     return not report["wrong_steps"] and fenced and crashed and all(
