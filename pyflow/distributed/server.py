@@ -20,6 +20,7 @@ Threads: any.
 import contextlib
 import logging
 import threading
+import time
 
 from pyflow.distributed import links as links_lib
 from pyflow.distributed import (client, cluster_step, daemon_pool, look, master, master_service,
@@ -244,9 +245,15 @@ class Server:
 
     def _beat(self):
         """Signs of life to other tasks, and the ends of steps and sessions that nobody ends."""
-        while not self._over.wait(min(BEAT, self._worker.lease / 4)):
+        every = min(BEAT, self._worker.lease / 4)
+        while True:
+            began = time.monotonic()
+            if self._over.wait(every):
+                return
+            away = max(0.0, time.monotonic() - began - 2 * every)
             links = list(self._place.sessions)
-            for what in ([link.flush for link in links] + [self._worker.sweep, self._master.sweep]
+            for what in ([link.flush for link in links]
+                         + [lambda: self._worker.sweep(away), lambda: self._master.sweep(away)]
                          + [link.deregister_dropped for link in links]):
                 try:
                     what()

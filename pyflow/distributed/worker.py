@@ -195,17 +195,17 @@ class Worker:
                                                          min(lease or self.lease, MAX_LEASE), fence)
             found.seen = time.monotonic()
 
-    def close_session(self, number, why="the session was closed"):
-        """Ends a session: its steps are cancelled, its plans go; twice is once."""
+    def close_session(self, number, why="the session was closed", code=errors.CANCELLED):
+        """Ends a session: its steps fail with this code, its plans go; twice is once."""
         with self._lock:
             found = self._sessions.pop(number, None)
             for graph in found.graphs if found is not None else ():
                 self._forget(graph)
         if found is None:
             return
+        found.state.cancel(why, code)
         for started in list(found.steps.values()):
             started.cancel()
-        found.state.cancel(why)
         self.task.clean(number)
         found.state.close()
 
@@ -226,15 +226,22 @@ class Worker:
                 if number in self._sessions:
                     self._sessions[number].seen = now
 
-    def sweep(self):
-        """Closes what nobody came back for: sessions past their lease, steps that never began."""
+    def sweep(self, away=0.0):
+        """Closes what nobody came back for: sessions past their lease, steps that never began.
+
+        away: seconds for which this process was frozen, or Python held, so that it heard of nobody;
+        they count for nobody.  Who comes back after all finds its session ABORTED, and makes
+        another."""
         now = time.monotonic()
         with self._lock:
+            for session in self._sessions.values():
+                session.seen = min(now, session.seen + away)
             late = [s.number for s in self._sessions.values()
                     if s.master and now - s.seen > s.lease]
         for number in late:
-            self.close_session(number, "its master was not heard of for the session's lease")
-        self.task.sweep(self.lease)
+            self.close_session(number, "its master was not heard of for the session's lease",
+                               errors.ABORTED)
+        self.task.sweep(self.lease + away)
 
     def _session(self, number):
         with self._lock:
