@@ -45,14 +45,15 @@ REFUSED = re.compile(r"epoch (\d+)(?: of job '[^']*')? was replaced by (?:epoch 
 class Training:
     """A training under way.  folder: what chaos_task.py writes."""
 
-    def __init__(self, folder, steps, workers=2, ps=1, shards=0, save_steps=5):
+    def __init__(self, folder, steps, workers=2, ps=1, shards=0, save_steps=5, kernels=None):
         self.folder, self.workers, self.ps = pathlib.Path(folder), workers, ps
         self.output = []
         words = ["--softmax", "--steps", str(steps), "--save-steps", str(save_steps),
                  "--folder", os.path.join(folder, "run"), "--shards", str(shards)]
         self.cluster = local.LocalCluster(
             [sys.executable, "-P", str(TASK), *words], {"ps": ps, "worker": workers},
-            restarts=1_000_000, environment={"PYFLOW_CHAOS": str(folder)}, backoff=(0.05, 0.05),
+            restarts=1_000_000, backoff=(0.05, 0.05),
+            environment={"PYFLOW_CHAOS": str(folder), "PYFLOW_CHAOS_KERNELS": kernels or ""},
             output=lambda label, line: self.output.append(f"[{label}] {line}"))
 
     def steps(self):
@@ -76,9 +77,9 @@ class Training:
         return self.cluster.pid(*task), self.sessions("{}-{}".format(*task))
 
     def plans(self):
-        """[session] of every plan that was registered anywhere."""
-        return [line.split()[1] for job, index in self.tasks()
-                for line in self._lines(f"{job}-{index}.plan")]
+        """{(task, session, sha256): how often that plan was registered}."""
+        return collections.Counter((*task, *line.split()[1:]) for task in self.tasks()
+                                   for line in self._lines("{}-{}.plan".format(*task)))
 
     def tasks(self):
         """[(job, index)]."""
@@ -188,7 +189,7 @@ def hit(training, kinds, rng, asked):
     pids = [training.alive(task, asked.how != "kill") for task in victims]
     phases = [training.phase(task) for task in victims]
     usual, before = training.step_seconds(), {t: training.marks(t) for t in training.tasks()}
-    plans = collections.Counter(training.plans())
+    plans = training.plans()
     at = time.monotonic()
     HOW[asked.how](training, victims, asked)
     done = time.monotonic()
@@ -198,8 +199,7 @@ def hit(training, kinds, rng, asked):
     gone = asked.how != "freeze" or found is not None and thaw(training, pids, rng)
     after = {t: training.marks(t) for t in before if t not in victims}
     changed = [sum(after[t][k] != before[t][k] for t in after) for k in range(2)]
-    changed.append(sum(n - plans[s] for s, n in collections.Counter(training.plans()).items()
-                       if plans[s]))                # of sessions that were there
+    changed.append(sum(n - plans[plan] for plan, n in training.plans().items() if plans[plan]))
     return {"kinds": list(kinds), "phases": phases, "at": at, "usual": usual,
             "seconds": None if found is None or not gone else found[0] - done,
             "new_processes": changed[0], "new_sessions": changed[1], "new_plans": changed[2]}
@@ -211,7 +211,8 @@ def run(plan, asked, say=lambda line: None):
     """The report of a training with hits.  plan: a list of kinds that are hit at once."""
     rng, hits = random.Random(asked.seed), []
     with tempfile.TemporaryDirectory() as folder:
-        training = Training(folder, 10**9, asked.workers, asked.ps, asked.shards)
+        training = Training(folder, 10**9, asked.workers, asked.ps, asked.shards,
+                            kernels=asked.kernels)
         with training.cluster:
             if training.wait_for_step(0.0) is None:
                 raise RuntimeError("no step was made:\n" + "\n".join(training.output[-40:]))
@@ -231,7 +232,12 @@ def run(plan, asked, say=lambda line: None):
 
 
 def several(plan, asked, say=lambda line: None):
-    """The report of asked.jobs trainings at once, each with its share of the hits."""
+    """The report of asked.jobs trainings at once, each with its share of the hits; asked: what
+    `arguments` gives."""
+    if asked.how == "crash" and asked.kernels is None:
+        with tempfile.TemporaryDirectory() as folder:
+            asked.kernels = str(plugins_of_fuzz.build(folder, "libfuzz_kernels.so"))
+            return several(plan, asked, say)
     shares = [plan[k::asked.jobs] for k in range(asked.jobs)]
     asked_of = [argparse.Namespace(**{**vars(asked), "seed": asked.seed + 1000 * k})
                 for k in range(asked.jobs)]
@@ -254,7 +260,8 @@ def several(plan, asked, say=lambda line: None):
 def reference(steps, asked):
     """{step: sha256} of an undisturbed run."""
     with tempfile.TemporaryDirectory() as folder:
-        training = Training(folder, steps, asked.workers, asked.ps, asked.shards, save_steps=1000)
+        training = Training(folder, steps, asked.workers, asked.ps, asked.shards, 1000,
+                            asked.kernels)
         with training.cluster as cluster:
             if cluster.wait(60 + steps) != 0:
                 raise RuntimeError("the reference failed:\n" + "\n".join(training.output[-40:]))
@@ -321,6 +328,7 @@ def arguments(words=None):
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--ps", type=int, default=1)
     parser.add_argument("--shards", type=int, default=0)
+    parser.set_defaults(kernels=None)
     parser.add_argument("--verbose", action="store_true", help="what the processes printed, too")
     parser.add_argument("--json", help="a file for the report")
     return parser.parse_args(words)
@@ -332,9 +340,7 @@ def main():
     plan = [(kind,) for kind in asked.of.split(",") for _ in range(asked.kills)]
     plan += [tuple(rng.sample(KINDS, 2)) for _ in range(asked.pairs)]
     rng.shuffle(plan)
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["PYFLOW_CHAOS_KERNELS"] = str(plugins_of_fuzz.build(folder, "libfuzz_kernels.so"))
-        report = several(plan, asked, lambda line: print(line, flush=True))
+    report = several(plan, asked, lambda line: print(line, flush=True))
     print(shown(report))
     if asked.verbose:
         print(*report["output"], sep="\n")

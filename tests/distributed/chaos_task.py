@@ -3,7 +3,8 @@
 In the folder of PYFLOW_CHAOS:  steps        a line per step of the chief: seconds, step, sha256 of
                                              all variables
                                 TASK.session a line per session of a worker: seconds, process id
-                                TASK.plan    a line per plan registered at a task: seconds, session
+                                TASK.plan    a line per plan registered at a task: seconds,
+                                             session, sha256 of the graph
                                 phase.TASK   64 bytes: what the process does now (mapped, so that
                                              it is there after a kill)
                                 crash.TASK   made by others: a kernel of the task ends its process
@@ -145,12 +146,13 @@ def main():
 
 
 def count_plans(label):
-    """Notes each plan that this process registers."""
-    for name in ("register", "adopt"):
-        def noted(self, number, *args, inner=getattr(worker.Worker, name), **options):
-            note(f"{label}.plan", number)
-            return inner(self, number, *args, **options)
-        setattr(worker.Worker, name, noted)
+    """Notes each plan that is registered at this process."""
+    inner = worker.Worker.register
+
+    def register(self, number, data, *args, **options):
+        note(f"{label}.plan", number, hashlib.sha256(data).hexdigest())
+        return inner(self, number, data, *args, **options)
+    worker.Worker.register = register
 
 
 if __name__ == "__main__":
