@@ -13,8 +13,8 @@ How: kill    kill -9; the launcher starts the next epoch
 
 Prints a line per hit, then per kind: what the process was doing, how long it was to the next step,
 and what became of the survivors: processes, sessions, plans they registered.  Exit status 1 if any
-step's variables differ, no step came within PATIENCE of a hit, or one that was thawed was not refused, or
-did not end.
+step's variables differ, no step came within PATIENCE of a hit, one that was thawed was not refused or did not
+end, or one that nobody had hit ended.
 """
 import argparse
 import collections
@@ -228,7 +228,19 @@ def run(plan, asked, say=lambda line: None):
         return {"hits": hits, "seen": [(step, sha) for _, step, sha in seen],
                 "refusals": training.refusals(),
                 "ends": [line for line in training.output if re.match(r"\[launch\] .*epoch", line)],
+                "raised": raised(training.output),
                 "output": training.output}
+
+
+def raised(output):
+    """What processes said last that ended by themselves, though nobody had done anything to them:
+    their survival is promised."""
+    found = []
+    for at, line in enumerate(output):
+        if ended := re.match(r"\[launch\] (\S+) \(epoch \d+\): exit status", line):
+            said = [words for words in output[:at] if words.startswith(f"[{ended[1]}]")]
+            found.append("\n".join([*said[-80:], line]))
+    return found
 
 
 def several(plan, asked, say=lambda line: None):
@@ -252,6 +264,7 @@ def several(plan, asked, say=lambda line: None):
             "reference_repeats": repeats, "steps": last, "compared": len(seen),
             "wrong_steps": wrong, "refusals": [r for f in found for r in f["refusals"]],
             "ends": [line for f in found for line in f["ends"]],
+            "raised": [text for f in found for text in f["raised"]],
             **({"output": [line for f in found for line in f["output"]]} if asked.verbose else {}),
             **{k: v for k, v in vars(asked).items() if k in ("seed", "workers", "ps", "shards",
                                                               "jobs", "seconds")}}
@@ -273,7 +286,7 @@ def holds(report):
     fenced = report["how"] != "freeze" or len(report["refusals"]) >= len(report["hits"])
     crashed = report["how"] != "crash" or len(
         [line for line in report["ends"] if "SIGSEGV" in line]) >= len(report["hits"])
-    return not report["wrong_steps"] and fenced and crashed and all(
+    return not report["wrong_steps"] and not report["raised"] and fenced and crashed and all(
         one["seconds"] is not None for one in report["hits"])
 
 
@@ -306,6 +319,7 @@ def shown(report):
                   for phase, count in phases.most_common()]
     how = collections.Counter(line.split(": ")[1] for line in report["ends"])
     lines.append("processes ended with " + ", ".join(f"{k} {n}" for k, n in how.most_common()))
+    lines += [f"A SURVIVOR ENDED:\n{text}" for text in report["raised"]]
     if report["refusals"]:
         pairs = collections.Counter(tuple(r) for r in report["refusals"])
         lines.append(f"{len(report['refusals'])} refusals logged with both epochs: " + ", ".join(
