@@ -257,9 +257,10 @@ def several(plan, asked, say=lambda line: None):
         found = list(pool.map(run, shares, asked_of, [say] * asked.jobs))
     seen = [pair for one in found for pair in one["seen"]]
     last = max(step for step, _ in seen)
-    wanted = reference(last, asked)
+    like = asked.workers, asked.ps, asked.shards, asked.kernels
+    wanted = reference(last, *like)
     wrong = [step for step, sha in seen if wanted[step] != sha]
-    repeats = not wrong or reference(last, asked) == wanted
+    repeats = not wrong or reference(last, *like) == wanted
     return {"hits": [one for f in found for one in f["hits"]], "how": asked.how,
             "reference_repeats": repeats, "steps": last, "compared": len(seen),
             "wrong_steps": wrong, "refusals": [r for f in found for r in f["refusals"]],
@@ -270,11 +271,10 @@ def several(plan, asked, say=lambda line: None):
                                                               "jobs", "seconds")}}
 
 
-def reference(steps, asked):
+def reference(steps, workers=2, ps=1, shards=0, kernels=None):
     """{step: sha256} of an undisturbed run."""
     with tempfile.TemporaryDirectory() as folder:
-        training = Training(folder, steps, asked.workers, asked.ps, asked.shards, 1000,
-                            asked.kernels)
+        training = Training(folder, steps, workers, ps, shards, 1000, kernels)
         with training.cluster as cluster:
             if cluster.wait(60 + steps) != 0:
                 raise RuntimeError("the reference failed:\n" + "\n".join(training.output[-40:]))

@@ -170,7 +170,7 @@ def test_workers_join_and_leave_while_it_runs():
                 assert training_of.wait_for_step(time.monotonic() + 0.3)
             seen = training_of.steps()
         assert training_of.sessions("worker-0") == 1
-    wanted = chaos.reference(seen[-1][1], chaos.arguments(["--workers", "1", "--shards", "4"]))
+    wanted = chaos.reference(seen[-1][1], 1, 1, 4)
     assert [sha for _, _, sha in seen] == [wanted[step] for _, step, _ in seen]
 
 
