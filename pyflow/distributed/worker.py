@@ -175,8 +175,8 @@ class Worker:
             gone = [s for s in self._sessions.values()
                     if s.master == task and s.fence is not None and s.fence != fence]
         for session in gone:
-            why = (f"{task} of epoch {session.fence.epoch} was replaced by epoch {fence.epoch}: "
-                   "the old process must end")
+            why = (f"{task} of {_said(session.fence)} was replaced by {_said(fence)}: the old "
+                   "process must end")
             _log.warning("refused: session %016x is closed at %s: %s", session.number, self.name,
                          why)
             self.close_session(session.number, why)
@@ -460,3 +460,7 @@ class Worker:
             self.close_session(number, "the server was stopped")
         self.state.cancel("the server was stopped")
         self.state.close()
+
+
+def _said(fence):
+    return f"epoch {fence.epoch}" if fence.epoch else f"incarnation {fence.incarnation:016x}"

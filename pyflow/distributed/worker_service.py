@@ -232,7 +232,10 @@ class WorkerService:
                     for started in list(running.values()):
                         started.cancel()
                     return
-        except Exception as problem:        # the stream broke, or the bytes were none of ours
+        except errors.OpError as problem:   # the bytes were none of ours
+            answers.put(messages.ConnectMessage(error=rpc.error_message(problem,
+                                                                        self._worker.name)))
+        except Exception as problem:        # the stream broke
             if not hasattr(problem, "code"):
                 _log.debug("a peer's stream ended: %s", problem)
         finally:

@@ -29,12 +29,13 @@ import numpy as np
 
 import pyflow as tf
 import processes
-from pyflow.distributed import messages, remote_worker, rpc, services, tensors, worker, worker_service
+from pyflow.distributed import epochs, messages, remote_worker, rpc, services, tensors, worker, worker_service
 
 LEFT_OUT = {"Bye"}
 SECONDS, PATIENCE, BYTES = 1.0, 5.0, 1 << 30
 WAITS = {"RecvTensor": 0.002, "Connect": 0.002}     # seconds: these may wait for what nobody sends
 CALLS = {**services.MASTER, **services.WORKER}
+CODES = {code.value[0]: code.name for code in rpc.grpc().StatusCode}
 
 
 class Valid:
@@ -331,7 +332,9 @@ class Within(Fuzz):
             self.details = ""
             answers = self.handlers[call](given, context)
             for answer in answers if kind in ("from", "both") else [answers]:
-                reply.FromString(answer.SerializeToString())
+                answer = reply.FromString(answer.SerializeToString())
+                if call == "Connect" and answer.HasField("error"):
+                    return CODES[answer.error.code]
         except Aborted as aborted:
             code, self.details = aborted.args
             return code
@@ -346,6 +349,7 @@ class Within(Fuzz):
             session.seen = float("-inf")
         master.sweep()
         self.server._worker.reset([])
+        self.server._worker._fences = epochs.Fences()
         super().begin()
 
     def close(self):
