@@ -29,7 +29,8 @@ import numpy as np
 
 import pyflow as tf
 import processes
-from pyflow.distributed import epochs, messages, remote_worker, rpc, services, tensors, worker, worker_service
+from pyflow.distributed import (epochs, messages, remote_worker, rpc, services, tensors, worker,
+                                worker_service)
 
 LEFT_OUT = {"Bye"}
 SECONDS, PATIENCE, BYTES = 1.0, 5.0, 1 << 30
