@@ -76,6 +76,12 @@ class Training:
         """(process, sessions) of a task."""
         return self.cluster.pid(*task), self.sessions("{}-{}".format(*task))
 
+    def has_begun(self, task):
+        """It is not just coming back: its process has made a session, if it makes any."""
+        made = self._lines("{}-{}.session".format(*task))
+        pid = self.cluster.pid(*task)
+        return pid is not None and (task[0] == "ps" or made and int(made[-1].split()[1]) == pid)
+
     def plans(self):
         """{(task, session, sha256): how often that plan was registered}."""
         return collections.Counter((*task, *line.split()[1:]) for task in self.tasks()
@@ -190,6 +196,7 @@ def hit(training, kinds, rng, asked):
     phases = [training.phase(task) for task in victims]
     usual, before = training.step_seconds(), {t: training.marks(t) for t in training.tasks()}
     plans = training.plans()
+    begun = [t for t in before if t not in victims and training.has_begun(t)]
     at = time.monotonic()
     HOW[asked.how](training, victims, asked)
     done = time.monotonic()
@@ -197,7 +204,7 @@ def hit(training, kinds, rng, asked):
     if asked.how == "hold":
         found = training.wait_for_step(at + asked.seconds)
     gone = asked.how != "freeze" or found is not None and thaw(training, pids, rng)
-    after = {t: training.marks(t) for t in before if t not in victims}
+    after = {t: training.marks(t) for t in begun}
     changed = [sum(after[t][k] != before[t][k] for t in after) for k in range(2)]
     changed.append(sum(n - plans[plan] for plan, n in training.plans().items() if plans[plan]))
     return {"kinds": list(kinds), "phases": phases, "at": at, "usual": usual,
