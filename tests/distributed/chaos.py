@@ -202,7 +202,7 @@ def hit(training, kinds, rng, asked):
     done = time.monotonic()
     found = training.wait_for_step(done + 0.01)     # one that was being noted is none after it
     if asked.how == "hold":
-        found = training.wait_for_step(at + asked.seconds)
+        found = training.wait_for_step(at + asked.seconds, asked.seconds + PATIENCE)
     gone = asked.how != "freeze" or found is not None and thaw(training, pids, rng)
     after = {t: training.marks(t) for t in begun}
     changed = [sum(after[t][k] != before[t][k] for t in after) for k in range(2)]
