@@ -73,7 +73,7 @@ class Worker:
         self.task = executor.Task(name)
         self.state = executor.State("server", self.task)
         self.threads = threads_lib.choose(threads, config)
-        self.pool = devices_lib.Pools(config, self.threads).get(0)
+        self.pool = devices_lib.Pools(config, self.threads, private=True).get(0)
         self.address, self.lease, self.routes, self.links = "", 10.0, None, None
         self.cluster_def, self.timeouts, self.place = b"", (), None     # the server's to set
         self.tell = lambda master, number, step, failure: None
