@@ -13,8 +13,8 @@ How: kill    kill -9; the launcher starts the next epoch
 
 Prints a line per hit, then per kind: what the process was doing, how long it was to the next step,
 and what became of the survivors: processes, sessions, plans they registered.  Exit status 1 if any
-step's variables differ, no step came within PATIENCE of a hit, one that was thawed was not refused or did not
-end, or one that nobody had hit ended.
+step's variables differ, no step came within PATIENCE of a hit, one that was thawed was not refused
+or did not end, or one that nobody had hit ended.
 """
 import argparse
 import collections

@@ -2,8 +2,8 @@
 
     python -P tests/distributed/slow_worker.py --steps 300      # make slow-worker
 
-A gradient takes --work milliseconds, of waiting, so that the machine's cores do not matter; the slow
-worker's takes ten times as long, once it is told to.  Prints the median step of three healthy
+A gradient takes --work milliseconds, of waiting, so that the machine's cores do not matter; the
+slow worker's takes ten times as long, once it is told to.  Prints the median step of three healthy
 workers and of two healthy ones with the slow one.  Exit status 1 if that is over 1.15 of this.
 """
 import argparse
