@@ -83,8 +83,8 @@ class Training:
         return pid is not None and (task[0] == "ps" or made and int(made[-1].split()[1]) == pid)
 
     def plans(self):
-        """{(task, session, sha256): how often that plan was registered}."""
-        return collections.Counter((*task, *line.split()[1:]) for task in self.tasks()
+        """{(task, master, session, sha256): how often that plan was registered}."""
+        return collections.Counter((task, *line.split()[1:]) for task in self.tasks()
                                    for line in self._lines("{}-{}.plan".format(*task)))
 
     def tasks(self):
@@ -206,7 +206,9 @@ def hit(training, kinds, rng, asked):
     gone = asked.how != "freeze" or found is not None and thaw(training, pids, rng)
     after = {t: training.marks(t) for t in begun}
     changed = [sum(after[t][k] != before[t][k] for t in after) for k in range(2)]
-    changed.append(sum(n - plans[plan] for plan, n in training.plans().items() if plans[plan]))
+    hit_ones = {f"/job:{job}/replica:0/task:{index}" for job, index in victims}
+    changed.append(sum(n - plans[plan] for plan, n in training.plans().items()
+                       if plans[plan] and plan[1] not in hit_ones))
     return {"kinds": list(kinds), "phases": phases, "at": at, "usual": usual,
             "seconds": None if found is None or not gone else found[0] - done,
             "new_processes": changed[0], "new_sessions": changed[1], "new_plans": changed[2]}

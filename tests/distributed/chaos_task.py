@@ -4,7 +4,7 @@ In the folder of PYFLOW_CHAOS:  steps        a line per step of the chief: secon
                                              all variables
                                 TASK.session a line per session of a worker: seconds, process id
                                 TASK.plan    a line per plan registered at a task: seconds,
-                                             session, sha256 of the graph
+                                             master, session, sha256 of the graph
                                 phase.TASK   64 bytes: what the process does now (mapped, so that
                                              it is there after a kill)
                                 crash.TASK   made by others: a kernel of the task ends its process
@@ -150,7 +150,9 @@ def count_plans(label):
     inner = worker.Worker.register
 
     def register(self, number, data, *args, **options):
-        note(f"{label}.plan", number, hashlib.sha256(data).hexdigest())
+        session = self._sessions.get(number)
+        master = session and session.master or self.name
+        note(f"{label}.plan", master, number, hashlib.sha256(data).hexdigest())
         return inner(self, number, data, *args, **options)
     worker.Worker.register = register
 
