@@ -13,6 +13,7 @@ cimport cython
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from look_h cimport *
 from pyflow._executor.plans cimport Parts, Plan
+from pyflow._executor.started cimport Started
 from pyflow._executor.tasks cimport Task
 from pyflow._executor.values cimport array_of, borrow, clear_error, kept, raise_error, tensor_of
 
@@ -75,6 +76,7 @@ cdef extern from "net/net.h" nogil:
     pf_status pf_net_run(pf_net*, const char*, uint64_t, pf_step_key, pf_tensor**, int32_t, int64_t,
                          void (*)(void*) noexcept nogil, void*, pf_remote**, pf_error*) noexcept
     int32_t pf_remote_wait(pf_remote*, int64_t) noexcept
+    int32_t pf_remote_help(pf_remote*, pf_started*, int64_t) noexcept
     void pf_remote_cancel(pf_remote*, pf_status, const char*) noexcept
     void pf_remote_unref(pf_remote*) noexcept
     pf_status pf_net_cancel(pf_net*, const char*, pf_step_key, const pf_error*) noexcept
@@ -207,6 +209,22 @@ cdef class Remote:
                 break
             PyErr_CheckSignals()
             if 0 <= until <= pf_now_ns():
+                return False
+        return True
+
+    def help(self, Started own not None, double timeout):
+        """Works on this thread for a step of this process that has tensors from the one there, at most `timeout` seconds or until that one
+        fails; whether `own` is over.  Signal handlers run meanwhile."""
+        cdef int64_t until = pf_now_ns() + <int64_t>(timeout * 1e9), slice
+        own.quiet = False
+        while not own.done():
+            slice = min(pf_now_ns() + 50000000, until)
+            with nogil:
+                pf_remote_help(self.r, own.h, slice)
+            if own.done():
+                break
+            PyErr_CheckSignals()
+            if pf_now_ns() >= until or (pf_a32_load(&self.r.over) and self.r.status):
                 return False
         return True
 

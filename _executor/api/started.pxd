@@ -32,8 +32,9 @@ cdef class Started:
     cdef Task task              # whose step it is; None: nobody's
     cdef list hold
     cdef object callback
+    cdef bint quiet             # nobody works for it yet
     cdef object __weakref__
     cdef release(self)
 
 cdef Started begin(tuple keep, pf_plan** plans, int n, tuple arg_numbers, tuple order, object feeds, int64_t timeout_ms,
-                   Rendezvous rendezvous, callback, Task task, session, step, Trace trace)
+                   Rendezvous rendezvous, callback, Task task, session, step, Trace trace, bint quiet)

@@ -65,6 +65,8 @@ cdef class Started:
         if self.l == NULL:
             return
         with nogil:
+            if self.quiet:
+                pf_started_wake(self.h)
             if not wait_for(self.l, 0):
                 pf_started_cancel(self.h, PF_CANCELLED, b"nobody waits for the step any more")
             wait_for(self.l, -1)
@@ -100,6 +102,10 @@ cdef class Started:
         cdef int64_t until = -1 if timeout is None else pf_now_ns() + <int64_t>(timeout * 1e9)
         cdef int64_t slice
         cdef int32_t over
+        if self.quiet:
+            self.quiet = False
+            with nogil:
+                pf_started_wake(self.h)
         while True:
             slice = pf_now_ns() + 50000000
             if until >= 0:
@@ -150,7 +156,7 @@ cdef int32_t wait_for(pf_landing* l, int64_t until) noexcept nogil:
     return over
 
 cdef Started begin(tuple keep, pf_plan** plans, int n, tuple arg_numbers, tuple order, object feeds, int64_t timeout_ms,
-                   Rendezvous rendezvous, callback, Task task, session, step, Trace trace):
+                   Rendezvous rendezvous, callback, Task task, session, step, Trace trace, bint quiet):
     """Plans side by side, which `keep` keeps; arg_numbers: per plan, which feeds are its own; order: of each result among all."""
     cdef Started s = Started()
     cdef int n_args = <int>sum([len(a) for a in arg_numbers]), k, j, at = 0
@@ -199,6 +205,8 @@ cdef Started begin(tuple keep, pf_plan** plans, int n, tuple arg_numbers, tuple 
             s.task = task
             o.task = task.t
             o.key = key
+        o.quiet = quiet
+        s.quiet = quiet
         if trace is not None:
             o.trace = trace.t
             s.hold.append(trace)

@@ -79,6 +79,9 @@ typedef struct pf_remote {
 pf_status pf_net_run(pf_net *n, const char *peer, uint64_t handle, pf_step_key key, pf_tensor *const *args, int32_t n_args,
                      int64_t timeout_ns, void (*told)(void *), void *object, pf_remote **out, pf_error *err);
 int32_t pf_remote_wait(pf_remote *r, int64_t until_ns);                     /* 1: over; the caller receives frames meanwhile */
+/* Works for a step of this process, of which r is another part, and receives where there is nothing to do.  1: `own` is over; 0: r has
+ * failed, or the time has come. */
+int32_t pf_remote_help(pf_remote *r, pf_started *own, int64_t until_ns);
 void pf_remote_cancel(pf_remote *r, pf_status code, const char *message);   /* the step there fails; the answer comes as ever */
 void pf_remote_unref(pf_remote *r);
 pf_status pf_net_cancel(pf_net *n, const char *peer, pf_step_key key, const pf_error *why);

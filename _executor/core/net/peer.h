@@ -163,6 +163,7 @@ void pf_peer_send_as(pf_peer *p, pf_net_out *take, int32_t counted);    /* count
 void pf_peer_send_soon(pf_peer *p, const pf_net_head *h);       /* with the next frame, or after a fifth of the lease */
 void pf_peer_readable(pf_peer *p);                      /* receives what is there, and acts on it */
 void pf_peer_writable(pf_peer *p);
+int32_t pf_peer_lull(pf_peer *p, const pf_lull *lull);  /* the same for a helper of a step */
 int32_t pf_peer_poll(pf_peer *p, pf_a32 *until_set, int64_t until_ns);  /* receives on this thread; 0: another one does */
 void pf_peer_hello(pf_peer *p, int32_t flags);
 void pf_peer_ping(pf_peer *p, int32_t flags, int64_t heard);

@@ -623,20 +623,29 @@ static void set_direct(pf_peer *p, int32_t direct) {
   pthread_mutex_unlock(&p->out);
 }
 
-int32_t pf_peer_poll(pf_peer *p, pf_a32 *until_set, int64_t until_ns) {
+int32_t pf_peer_lull(pf_peer *p, const pf_lull *lull) {
   pf_serving *todo = NULL;
   if (!pf_peer_is(p, PF_PEER_OPEN) || pthread_mutex_trylock(&p->reading)) return 0;
   set_direct(p, 1);
-  while (!pf_a32_load(until_set) && !todo && pf_peer_is(p, PF_PEER_OPEN)) {
-    int64_t left = until_ns - pf_now_ns();
+  while (!lull->enough(lull->self) && !todo && pf_peer_is(p, PF_PEER_OPEN)) {
+    int64_t left = lull->until_ns - pf_now_ns();
     if (left <= 0) break;
     struct timespec ts = {left / 1000000000, left % 1000000000};
-    struct pollfd f = {.fd = p->fd, .events = POLLIN};
-    if (ppoll(&f, 1, &ts, NULL) < 0 && errno == EINTR) break;      /* who waits looks at signals */
+    struct pollfd f[2] = {{.fd = p->fd, .events = POLLIN}, {.fd = lull->nudge, .events = POLLIN}};
+    if (ppoll(f, lull->nudge < 0 ? 1 : 2, &ts, NULL) < 0 && errno == EINTR) break;      /* who waits looks at signals */
+    if (lull->nudge >= 0 && f[1].revents) break;
     receive_once(p, &todo);
   }
   set_direct(p, 0);
   pthread_mutex_unlock(&p->reading);
+  pf_worker *was = pf_pool_be(NULL);            /* those steps are none of the helper's */
   begin_all(todo);
+  pf_pool_be(was);
   return 1;
+}
+
+static int32_t is_set(void *flag) { return pf_a32_load(flag); }
+
+int32_t pf_peer_poll(pf_peer *p, pf_a32 *until_set, int64_t until_ns) {
+  return pf_peer_lull(p, &(pf_lull){.nudge = -1, .until_ns = until_ns, .enough = is_set, .self = until_set});
 }
