@@ -121,14 +121,14 @@ cdef class Plan:
         return results
 
     def start(self, feeds=(), int64_t timeout_ms=0, Rendezvous rendezvous=None, callback=None, Task task=None, session=0, step=0,
-              Trace trace=None, bint quiet=False):
+              Trace trace=None, bint quiet=False, bint here=False):
         """Begins one step and returns a Started at once.  `callback(started)` is called when it is over, on a thread of the
         pool: it has to be brief.  task: whose step it is, by the key (session, step).  trace: as in `run`.  quiet: no thread begins it
-        before it is waited for, or helped by a Remote."""
+        before it is waited for, or helped by a Remote.  here: what can run at once runs on this thread."""
         if trace is not None:
             trace.plans[<uintptr_t>self.p] = self
         return begin((self,), &self.p, 1, (tuple(range(self.n_args)),), tuple(range(self.n_rets)), feeds, timeout_ms, rendezvous,
-                     callback, task, session, step, trace, quiet)
+                     callback, task, session, step, trace, quiet, here)
 
 cdef list run_plan(Plan plan, object feeds, pf_run_options* o, Interrupt* interrupt, bint keep):
     cdef pf_tensor* small[MAX_INLINE_ARGS * 2]

@@ -37,4 +37,4 @@ cdef class Started:
     cdef release(self)
 
 cdef Started begin(tuple keep, pf_plan** plans, int n, tuple arg_numbers, tuple order, object feeds, int64_t timeout_ms,
-                   Rendezvous rendezvous, callback, Task task, session, step, Trace trace, bint quiet)
+                   Rendezvous rendezvous, callback, Task task, session, step, Trace trace, bint quiet, bint here=*)

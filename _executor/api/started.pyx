@@ -156,7 +156,7 @@ cdef int32_t wait_for(pf_landing* l, int64_t until) noexcept nogil:
     return over
 
 cdef Started begin(tuple keep, pf_plan** plans, int n, tuple arg_numbers, tuple order, object feeds, int64_t timeout_ms,
-                   Rendezvous rendezvous, callback, Task task, session, step, Trace trace, bint quiet):
+                   Rendezvous rendezvous, callback, Task task, session, step, Trace trace, bint quiet, bint here=False):
     """Plans side by side, which `keep` keeps; arg_numbers: per plan, which feeds are its own; order: of each result among all."""
     cdef Started s = Started()
     cdef int n_args = <int>sum([len(a) for a in arg_numbers]), k, j, at = 0
@@ -206,6 +206,7 @@ cdef Started begin(tuple keep, pf_plan** plans, int n, tuple arg_numbers, tuple 
             o.task = task.t
             o.key = key
         o.quiet = quiet
+        o.here = here
         s.quiet = quiet
         if trace is not None:
             o.trace = trace.t

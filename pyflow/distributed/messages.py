@@ -44,7 +44,7 @@ RunGraphRequest: 1 session uint64; 2 graph uint64; 3 step uint64; 4 arg *TensorM
 RunGraphResponse: 1 ret *TensorMessage; 2 error ErrorMessage; 3 step_stats bytes
 CleanupGraphRequest: 1 session uint64; 2 step *uint64; 3 error ErrorMessage
 TensorPut: 1 session uint64; 2 step uint64; 3 key bytes; 4 tensor TensorMessage; 5 incarnation
-    uint64
+    uint64; 6 transfer uint64
 RecvTensorRequest: 1 session uint64; 2 step uint64; 3 key bytes; 4 incarnation uint64
 RecvTensorResponse: 1 dtype int32; 2 shape *int64; 3 dead bool; 4 chunk bytes; 5 strings *bytes
 ConnectMessage: 1 number uint64; 2 run RunGraphRequest @what; 3 clean CleanupGraphRequest @what; 4

@@ -18,7 +18,7 @@ import os
 import threading
 import time
 
-from pyflow.distributed import (clocks, messages, probe, rpc, security, services, tensors,
+from pyflow.distributed import (chunks, clocks, messages, probe, rpc, security, services, tensors,
                                 worker_service)
 from pyflow.framework import errors
 from pyflow.session import runtime
@@ -75,17 +75,32 @@ class Outgoing:
     def __init__(self):
         self._queue, self._cond = collections.deque(), threading.Condition()
         self._bytes, self._over = 0, False
+        self._laters = []                           # of those who sent more than there was room for
 
-    def put(self, message, size=0, wanted=lambda: True):
+    def put(self, message, size=0, wanted=lambda: True, sending=None, later=None):
         """Adds a message.  size: its bytes, if it is to wait until there is room, as long as
-        wanted()."""
+        wanted().  sending: a chunks.Sending that follows it, and has those bytes.  later: an executor's
+        Later; who has one does not wait."""
         with self._cond:
-            while size and self._bytes > OUTGOING and not self._over and wanted():
-                self._cond.wait(0.1)
+            if size and self._bytes > OUTGOING and later is not None and later.begin():
+                self._laters.append(later)
+            else:
+                while size and self._bytes > OUTGOING and not self._over and wanted():
+                    self._cond.wait(0.1)
             if not self._over:
-                self._queue.append((message, size))
+                self._queue.append((message, size if sending is None else 0))
+                if sending is not None:
+                    self._queue.append((sending, size))
                 self._bytes += size
                 self._cond.notify_all()
+        if self._over:
+            self._end_laters(errors.UNAVAILABLE)
+
+    def _end_laters(self, code=0):
+        with self._cond:
+            laters, self._laters = self._laters, []
+        for later in laters:
+            later.end(code)
 
     def finish(self):
         """It ends after what waits now."""
@@ -100,22 +115,40 @@ class Outgoing:
             self._queue.clear()
             self._bytes = 0
             self._cond.notify_all()
+        self._end_laters(errors.UNAVAILABLE)
 
     def __iter__(self):
         return self
 
     def __next__(self):
+        if self._laters and self._bytes <= OUTGOING:
+            self._end_laters()
         with self._cond:
             while not self._queue and not self._over:
                 self._cond.wait()
             if self._over:
                 raise StopIteration
             message, size = self._queue.popleft()
+            if message is None and self._queue:     # the rest of what was begun goes first
+                self._queue.append((None, 0))
+                message, size = self._queue.popleft()
             if message is None:
                 raise StopIteration
+            if isinstance(message, chunks.Sending):
+                return self._chunk_of(message, size)
             self._bytes -= size
-            self._cond.notify_all()
+            if size:
+                self._cond.notify_all()
             return message
+
+    def _chunk_of(self, sending, size):
+        """The lock is held; other messages have their turn before the next one."""
+        frame, n = sending.next()
+        self._bytes -= n
+        if not sending.over:
+            self._queue.append((sending, size - n))
+        self._cond.notify_all()
+        return frame
 
 
 class Stream:
@@ -136,13 +169,13 @@ class Stream:
         self._call = stub.Connect(self._requests)
         threading.Thread(target=self._read, name="pyflow-stream", daemon=True).start()
 
-    def send(self, message, ran=None, size=0, wanted=lambda: True):
+    def send(self, message, ran=None, size=0, wanted=lambda: True, sending=None, later=None):
         """Sends a ConnectMessage; ran(RunGraphResponse) when its answer is there, or the stream
-        broke.  size, wanted: as of Outgoing.put.  Its number.  Raises StepError on a broken
-        stream."""
+        broke.  size, wanted, sending, later: as of Outgoing.put.  Its number.  Raises StepError on a
+        broken stream."""
         number = 0
         if size:
-            self._requests.put(message, size, wanted)
+            self._requests.put(message, size, wanted, sending, later)
         with self._lock:
             if self.broken is not None:
                 raise rpc.of_message(self.broken, runtime.executor().StepError)

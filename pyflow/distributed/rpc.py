@@ -1,7 +1,8 @@
 """Services over grpcio: tables of calls, stubs, and what an error looks like on the way.
 
 A service is a table {call: (request, reply, kind)} of message names; kind: "unary", "to" (a stream
-of requests), "from" (a stream of replies), "both".
+of requests), "from" (a stream of replies), "both" (whose requests may have chunks between them,
+chunks.py).
 
 Invariants
 1. A failure travels as a status code (tf.errors' numbers are gRPC's) with an ErrorMessage in the
@@ -11,7 +12,7 @@ Invariants
 
 Threads: any.  grpc is imported by the first call.
 """
-from pyflow.distributed import messages
+from pyflow.distributed import chunks, messages
 from pyflow.distributed.security import grpc
 from pyflow.framework import errors
 
@@ -142,8 +143,10 @@ def parsed(request, data):
 def _guarded(method, request, kind, task):
     """Bytes become requests, exceptions statuses."""
     def read(given):
-        if kind in ("to", "both"):
+        if kind == "to":
             return (parsed(request, data) for data in given)
+        if kind == "both":
+            return (data if chunks.is_chunk(data) else parsed(request, data) for data in given)
         return parsed(request, given)
 
     if kind in ("from", "both"):
@@ -172,5 +175,6 @@ class Stub:
             make = getattr(channel, _KINDS[kind])
             setattr(self, call, make(
                 f"/pyflow.{service}/{call}",
-                request_serializer=getattr(messages, request).SerializeToString,
+                request_serializer=chunks.to_bytes if kind == "both" else
+                getattr(messages, request).SerializeToString,
                 response_deserializer=getattr(messages, reply).FromString))

@@ -17,7 +17,7 @@ import threading
 
 import numpy as np
 
-from pyflow.distributed import clocks, epochs, messages, once, rpc, tensors, tracing, waits
+from pyflow.distributed import chunks, clocks, epochs, messages, once, rpc, tensors, tracing, waits
 from pyflow.framework import errors
 from pyflow.session import runtime
 
@@ -223,9 +223,13 @@ class WorkerService:
                 started.cancel()
 
     def _read(self, requests, answers, running, context):
+        incoming = chunks.Incoming()
         try:
             for message in requests:
-                self._handle(message, answers, running)
+                if type(message) is bytes:
+                    incoming.take(message)
+                    continue
+                self._handle(message, answers, running, incoming)
                 if not context.is_active():         # what was begun meanwhile ends, too
                     for started in list(running.values()):
                         started.cancel()
@@ -236,18 +240,13 @@ class WorkerService:
         finally:
             answers.put(None)
 
-    def _handle(self, message, answers, running):
+    def _handle(self, message, answers, running, incoming):
         kind = message.WhichOneof("what")
         number = message.number
         if kind == "run":
             self._begin(message.run, number, answers, running)
         elif kind == "put":
-            put = message.put
-            if put.incarnation == self._worker.incarnation:
-                tensor, value = put.tensor, None
-                if not tensor.dead:
-                    value = tensors.decode(tensor)
-                self._worker.put(put.session, put.step, put.key, value, tensor.dtype, tensor.dead)
+            self._put(message.put, incoming)
         elif kind == "clean":
             self.CleanupGraph(message.clean, None)
         elif kind == "cancel":
@@ -269,6 +268,22 @@ class WorkerService:
                     task=self._worker.name, incarnation=self._worker.incarnation)))
         elif kind == "touch":
             self._worker.touch(message.touch.session)
+
+    def _put(self, put, incoming):
+        worker, tensor = self._worker, put.tensor
+        meant = put.incarnation == worker.incarnation
+        if put.transfer:
+            def arrived(kept):
+                if meant:
+                    worker.put(put.session, put.step, put.key, kept, kept.type, False)
+            try:
+                incoming.begin(put.transfer, tensor, arrived)
+            except errors.ResourceExhaustedError as problem:
+                worker.fail(put.session, put.step, runtime.executor().StepError(
+                    problem.error_code, problem.message, task=worker.name))
+        elif meant:
+            value = None if tensor.dead else tensors.decode(tensor)
+            worker.put(put.session, put.step, put.key, value, tensor.dtype, tensor.dead)
 
     def _begin(self, request, number, answers, running):
         def ran(reply):

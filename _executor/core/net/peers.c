@@ -293,6 +293,7 @@ void pf_peer_hello(pf_peer *p, int32_t flags) {
   pf_put32(&o, PF_NET_MAGIC), pf_put32(&o, PF_NET_VERSION);
   pf_put64(&o, p->net->incarnation), pf_put64(&o, p->incarnation);
   pf_put_text(&o, pf_str_of(p->net->task->name)), pf_put_text(&o, pf_str_of(p->name));
+  pf_put64(&o, (uint64_t)p->net->o.window_bytes);
   pf_put_end(&o);
   pf_peer_send(p, &o);
 }
@@ -377,7 +378,9 @@ static pf_status greeted(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
   uint32_t magic = pf_get32(b), version = pf_get32(b);
   uint64_t incarnation = pf_get64(b), expected = pf_get64(b);
   pf_str name = pf_get_text(b, 127), to = pf_get_text(b, 127);
-  if (b->bad || magic != PF_NET_MAGIC || name.len == 0) return refuse(p, PF_INVALID_ARGUMENT, "who connected does not speak pyflow's frames");
+  int64_t window = (int64_t)pf_get64(b);
+  if (version != PF_NET_VERSION) b->bad = 0;
+  if (b->bad || window < 0 || magic != PF_NET_MAGIC || name.len == 0) return refuse(p, PF_INVALID_ARGUMENT, "who connected does not speak pyflow's frames");
   if (version != PF_NET_VERSION)
     return refuse(p, PF_FAILED_PRECONDITION, "frames of version %u were offered, this is version %d", version, PF_NET_VERSION);
   if (!pf_str_is(to, n->task->name))
@@ -390,6 +393,9 @@ static pf_status greeted(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
   if (newer)
     return refuse(p, PF_ABORTED, "%.*s is of epoch %llu, which is over: %llu has been here", (int)name.len, name.data,
                   (unsigned long long)h->epoch, (unsigned long long)newer);
+  pthread_mutex_lock(&p->out);
+  p->window = window;
+  pthread_mutex_unlock(&p->out);
   pthread_mutex_lock(&n->lock);
   p->epoch = h->epoch;
   if (!p->initiated) {
@@ -471,6 +477,7 @@ static pf_status handle(pf_peer *p, const pf_net_head *h, pf_net_in *b, pf_servi
       return PF_OK;
     case PF_NET_PING: return pinged(p, h, b);
     case PF_NET_CREDIT: return pf_credited(p, b);
+    case PF_NET_READ: return pf_was_read(p, h->session);
     default: return PF_DATA_LOSS;
   }
 }
