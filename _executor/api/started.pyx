@@ -118,6 +118,21 @@ cdef class Started:
             if 0 <= until <= pf_now_ns():
                 return False
 
+    def work(self, double timeout):
+        """As `wait`, and this thread works for the step meanwhile."""
+        cdef int64_t until = pf_now_ns() + <int64_t>(timeout * 1e9), slice
+        self.quiet = False
+        while not self.done():
+            slice = min(pf_now_ns() + 50000000, until)
+            with nogil:
+                pf_started_help(self.h, NULL, slice)
+            if self.done():
+                break
+            PyErr_CheckSignals()
+            if pf_now_ns() >= until:
+                return False
+        return True
+
     def result(self, timeout=None, bint keep=False):
         """The fetches' values in order, with `keep` as Kept; raises what failed the step, or TimeoutError.  Once: values are handed
         over."""

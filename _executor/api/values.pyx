@@ -372,7 +372,8 @@ cdef class Kept:
         pf_tensor_ref(self.t)
         PyArray_SetBaseObject(a, keep)
         Py_INCREF(keep)                 # SetBaseObject steals a reference
-        a.flags.writeable = writable
+        if not writable:
+            a.flags.writeable = False
         return a
 
     def array(self):

@@ -55,7 +55,8 @@ class ClusterPlan:
         if trace is None and len(self._parts) == 1 and self._parts[0].worker.link is not None \
                 and not self._link.tasks.own.tracer.on:
             return self._run_there(self._parts[0], feeds, timeout_ms, keep)
-        return self.start(feeds, timeout_ms, trace, keep).result()
+        step = self.start(feeds, timeout_ms, trace, keep, waits=True)
+        return step.result()
 
     def _run_there(self, part, feeds, timeout_ms, keep):
         """A step that lies on one other task, over a link: nothing to put together."""
@@ -90,9 +91,10 @@ class ClusterPlan:
                  if not isinstance(status, look.Silent) for route in status.route}
         return self._ways(lambda source, to: kinds.get((source, to)))
 
-    def start(self, feeds=(), timeout_ms=0, trace=None, keep=False):
-        """Begins a step; its ClusterStep."""
+    def start(self, feeds=(), timeout_ms=0, trace=None, keep=False, waits=False):
+        """Begins a step; its ClusterStep.  waits: the caller does, at once."""
         step = ClusterStep(self._link, self._parts, self.n_rets, timeout_ms, trace, keep)
+        step.waits = waits
         step.names = self._names
         step.begin(feeds)
         return step
@@ -114,7 +116,8 @@ class ClusterStep:
         self._left, self._given_up = len(parts), False
         self._begun, self._ended = {}, {}           # part: what runs it; what it ended as
         self._failure, self._awaited = None, None
-        self._own = self._helper = None             # the own part, while `wait` works for it, and by whom
+        self.waits = False                          # then `wait` works for the own part:
+        self._own = self._helper = None             # (part, its Started), and who receives meanwhile
         remote = [p for p in parts if not p.worker.local]
         self._first = remote[0] if remote else None     # the part that `wait` waits for itself
         self._since, self.names = time.monotonic(), ()
@@ -175,7 +178,7 @@ class ClusterStep:
     def _start_own(self, part, args, level):
         """A part of the master's own task."""
         worker, trace = part.worker, self._trace
-        if self._awaited is not None and not level:         # who waits for the step runs it
+        if self.waits and not level:                # who waits for the step runs it
             self._helper = self._awaited
             self._own = part, part.plan.start(
                 args, self._backstop_ms, task=worker.task, session=self._link.number,
@@ -342,8 +345,8 @@ class ClusterStep:
             patience = max(0.0, min([*ends, now + 1.0]) - now)
             if self._own is None:
                 self._awaited.wait(patience)
-            elif self._awaited is None and self._failure is not None:
-                self._own[1].wait(patience)
+            elif self._helper is None or self._awaited is None and self._failure is not None:
+                self._own[1].work(patience)
             else:
                 self._helper.help(self._own[1], patience)
             if not self._any_over() and any(time.monotonic() >= t for t in ends):

@@ -7,7 +7,7 @@
 Invariants
 1. A route means one incarnation of a peer; `ensure` with another one replaces it.
 2. Who sends more than the peer takes is told later that its tensor is on its way, or waits as long
-   as its step goes on: at most remote_worker.OUTGOING bytes, and one tensor of each _net.Send that
+   as its step goes on: at most outgoing.OUTGOING bytes, and one tensor of each _net.Send that
    runs, are on the way to a peer.
 3. A way that broke is opened again by the next `ensure`, over gRPC by whoever sends next; sending
    over one that is broken is UNAVAILABLE.
@@ -156,10 +156,10 @@ class _Pushed(_Way):
         self._lock, self._opened = threading.Lock(), 0.0
         me = worker.name, worker.incarnation, worker.epoch
         self._open = lambda: remote_worker.Stream(channels.get(address), task, address, me,
-                                                  incarnation, self._broke)
+                                                  incarnation, self._broke, worker)
         self._worker, self._steps = worker, {}      # (session, step) of what was sent, oldest first
         self._numbers = itertools.count(1)          # of tensors that go in chunks
-        self._stream, self._instead = None, instead
+        self._stream, self._instead, self._peer = None, instead, task
         worker.task.route(task, self._push)
 
     def stands(self):
@@ -185,8 +185,14 @@ class _Pushed(_Way):
         self._steps[session, step] = None
         if len(self._steps) > MAX_STEPS:
             self._steps.pop(next(iter(self._steps)), None)
-        self._there().send(message, size=size, wanted=lambda: not self._task.failed(session, step),
-                           sending=sending, later=later)
+        how = {"size": size, "wanted": lambda: not self._task.failed(session, step),
+               "sending": sending, "later": later}
+        back = self._worker.streams.get((self._peer, self.incarnation))
+        if back is not None:                # the peer's own stream, on which it hears of the step, too
+            back.users.add(self._broke)
+            if back.put(message, **how):
+                return
+        self._there().send(message, **how)
 
     _push.pends = True
 

@@ -1,7 +1,7 @@
 """Services over grpcio: tables of calls, stubs, and what an error looks like on the way.
 
 A service is a table {call: (request, reply, kind)} of message names; kind: "unary", "to" (a stream
-of requests), "from" (a stream of replies), "both" (whose requests may have chunks between them,
+of requests), "from" (a stream of replies), "both" (either may have chunks between its messages,
 chunks.py).
 
 Invariants
@@ -127,7 +127,8 @@ def handler(service, calls, implementation, task=""):
         make = getattr(module, f"{_KINDS[kind]}_rpc_method_handler")
         methods[call] = make(
             _guarded(getattr(implementation, call), getattr(messages, request), kind, task),
-            response_serializer=getattr(messages, reply).SerializeToString)
+            response_serializer=chunks.to_bytes if kind == "both" else
+            getattr(messages, reply).SerializeToString)
     return module.method_handlers_generic_handler(f"pyflow.{service}", methods)
 
 
@@ -177,4 +178,9 @@ class Stub:
                 f"/pyflow.{service}/{call}",
                 request_serializer=chunks.to_bytes if kind == "both" else
                 getattr(messages, request).SerializeToString,
-                response_deserializer=getattr(messages, reply).FromString))
+                response_deserializer=_or_chunk(getattr(messages, reply)) if kind == "both" else
+                getattr(messages, reply).FromString))
+
+
+def _or_chunk(reply):
+    return lambda data: data if chunks.is_chunk(data) else reply.FromString(data)

@@ -78,6 +78,7 @@ class Worker:
         self.address, self.lease, self.routes, self.links = "", 10.0, None, None
         self.cluster_def, self.timeouts, self.place = b"", (), None     # the server's to set
         self.tell = lambda master, number, step, failure: None
+        self.streams = {}               # (task, incarnation): the Outgoing on which that one listens
         self.on_ready, self.on_bye = None, lambda why: None
         self.tracer = tracing.Tracer()
         self._executor = executor
@@ -385,6 +386,15 @@ class Worker:
     def _note(self, graph, seconds):
         before = self._seconds.get(graph, seconds)
         self._seconds[graph] = before + (seconds - before) / 4
+
+    def forget_stream(self, stream):
+        """It has ended, perhaps before what was put on it was sent."""
+        for key in [k for k, found in list(self.streams.items()) if found is stream]:
+            self.streams.pop(key, None)
+        stream.close()
+        for broke in list(stream.users):
+            broke(messages.ErrorMessage(code=errors.UNAVAILABLE, task=self.name,
+                                        message="the receiver closed its connection"))
 
     def calls_of(self, number):
         """The once.Once of a session's calls."""

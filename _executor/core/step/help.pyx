@@ -139,7 +139,9 @@ cdef void rest(Post* p, Bell* bell, int64_t until_ns) noexcept nogil:
     lull.self = p
     if not has_work(p):
         p.w.receives = 1
-        if not p.how.idle(p.how.arg, &lull):
+        if p.how == NULL:
+            bell_wait(bell.fd, until_ns - pf_now_ns())
+        elif not p.how.idle(p.how.arg, &lull):
             bell_wait(bell.fd, min(until_ns - pf_now_ns(), <int64_t>SLICE_NS))
         p.w.receives = 0
     pf_a32_store(&p.h.nudge, 0)
@@ -169,7 +171,7 @@ cdef public int32_t pf_started_help(pf_started* h, const pf_helper* how, int64_t
         return pf_a32_load(&h.over)
     while True:
         work(&post, True)
-        if pf_a32_load(&h.over) or how.leave(how.arg) or pf_now_ns() >= until_ns:
+        if pf_a32_load(&h.over) or (how != NULL and how.leave(how.arg)) or pf_now_ns() >= until_ns:
             break
         rest(&post, bell, until_ns)
     leave_post(&post)

@@ -274,8 +274,8 @@ typedef struct {
 pf_status pf_step_start(pf_plan **plans, int32_t n, pf_tensor **take_args, const pf_start_options *options, pf_started_fn done,
                         void *arg, pf_started **out, pf_error *err);
 /* help.pyx: who waits for such a step works for it, and for steps within it, on this thread.  Where there is nothing to do, `idle`
- * waits: until `enough(self)`, something can be read of `nudge`, or the time; 0: it cannot now, the host waits by itself.  `leave`: the
- * helper goes, whatever there is to do.  1: it is over. */
+ * waits: until `enough(self)`, something can be read of `nudge`, or the time; 0: it cannot now, the host waits by itself, as it does
+ * without `how`.  `leave`: the helper goes, whatever there is to do.  1: it is over. */
 typedef struct { int32_t nudge, pad; int64_t until_ns; int32_t (*enough)(void *self); void *self; } pf_lull;
 typedef struct { int32_t (*leave)(void *arg); int32_t (*idle)(void *arg, const pf_lull *lull); void *arg; } pf_helper;
 int32_t pf_started_help(pf_started *h, const pf_helper *how, int64_t until_ns);
