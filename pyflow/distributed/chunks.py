@@ -1,4 +1,4 @@
-"""Large tensors on a Connect stream: their bytes go between the messages, neither packed nor joined.
+"""Large tensors on a Connect stream: their bytes go between messages, neither packed nor joined.
 
     ConnectMessage(put=TensorPut(..., transfer=7))      type and shape; the bytes follow
     00  7 u64  offset u64  bytes                        a chunk, up to CHUNK bytes, in order
@@ -9,8 +9,8 @@ No message of ours begins with a zero byte.
 Invariants
 1. A chunk is copied once on either side beyond what grpc does: out of the tensor's memory, and into
    that of the tensor that its reader gets.
-2. What comes is checked: a known transfer, the next offset, no byte beyond its end; of memory that a
-   peer only promises at most LIMIT bytes are set aside for one stream, and not touched.
+2. What comes is checked: a known transfer, the next offset, no byte beyond its end; of memory that
+   a peer only promises at most LIMIT bytes are set aside for one stream, and not touched.
 
 Threads: a Sending is for the thread that sends, an Incoming for the one that reads the stream.
 """
@@ -76,17 +76,19 @@ class Incoming:
         self._open, self._bytes = {}, 0
 
     def begin(self, number, message, arrived):
-        """A tensor of a TensorMessage's type and shape follows; arrived(Kept) once it is there.  Raises
-        InvalidArgumentError, or ResourceExhaustedError: then its chunks are dropped."""
+        """A tensor of a TensorMessage's type and shape follows; arrived(Kept) once it is there.
+        Raises InvalidArgumentError, or ResourceExhaustedError: then its chunks are dropped."""
         shape = tuple(message.shape)
-        size = tensors.count_of(shape) * tensors.numpy_type(message.dtype).itemsize
-        if number in self._open or not size or message.content or message.strings:
+        dtype = tensors.numpy_type(message.dtype)
+        size = tensors.count_of(shape) * dtype.itemsize
+        if number in self._open or not size or dtype.hasobject or message.content \
+                or message.strings:
             raise _wrong(f"transfer {number} of {size} bytes begins")
         transfer = self._open[number] = _Transfer(size, arrived)
         if size > LIMIT - self._bytes:
             raise errors.ResourceExhaustedError(
-                None, None, f"a tensor of {size} bytes is announced where {self._bytes} are on their "
-                f"way: of {LIMIT} allowed from one peer that is too much")
+                None, None, f"a tensor of {size} bytes is announced where {self._bytes} are on "
+                f"their way: of {LIMIT} allowed from one peer that is too much")
         try:
             transfer.kept = runtime.executor().Kept.empty(message.dtype, shape)
         except MemoryError:

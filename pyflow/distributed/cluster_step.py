@@ -117,7 +117,7 @@ class ClusterStep:
         self._begun, self._ended = {}, {}           # part: what runs it; what it ended as
         self._failure, self._awaited = None, None
         self.waits = False                          # then `wait` works for the own part:
-        self._own = self._helper = None             # (part, its Started), and who receives meanwhile
+        self._own = self._helper = None             # (part, Started), and who receives meanwhile
         remote = [p for p in parts if not p.worker.local]
         self._first = remote[0] if remote else None     # the part that `wait` waits for itself
         self._since, self.names = time.monotonic(), ()
@@ -333,8 +333,8 @@ class ClusterStep:
         return [p.plan for p in self._parts if p.plan is not None]
 
     def _work(self, until):
-        """The own part and the awaited one, on this thread, without a hand-over, until they are over
-        or there is something to look at."""
+        """The own part and the awaited one, on this thread, without a hand-over, until they are
+        over or there is something to look at."""
         failed_at = None
         while self._own is not None or self._awaited is not None:
             now = time.monotonic()

@@ -24,13 +24,13 @@ class Outgoing:
         self._queue, self._cond = collections.deque(), threading.Condition()
         self._bytes, self._over, self._held = 0, False, 0
         self._laters = []                           # of those who sent more than there was room for
-        self.batches = False                        # small messages that wait go as one, as its `more`
+        self.batches = False                        # small messages that wait go as one
         self.users = set()                          # functions of an ErrorMessage: it has ended
 
     def put(self, message, size=0, wanted=lambda: True, sending=None, later=None):
         """Adds a message.  size: its bytes, if it is to wait until there is room, as long as
-        wanted().  sending: a chunks.Sending that follows it, and has those bytes.  later: an executor's
-        Later; who has one does not wait.  False: it has ended."""
+        wanted().  sending: a chunks.Sending that follows it, and has those bytes.  later: an
+        executor's Later; who has one does not wait.  False: it has ended."""
         with self._cond:
             if size and self._bytes > OUTGOING and later is not None and later.begin():
                 self._laters.append(later)

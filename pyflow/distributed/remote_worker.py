@@ -72,8 +72,8 @@ class Stream:
     hello(task, incarnation) of who speaks; expected: the incarnation that is meant, 0: any."""
 
     def __init__(self, channel, task, address, me, expected=0, on_break=None, own=None):
-        """on_break(ErrorMessage): called once when it has ended.  own: the Worker that takes tensors
-        from the other end."""
+        """on_break(ErrorMessage): called once when it has ended.  own: the Worker that takes
+        tensors from the other end."""
         self._own, self._incoming = own, chunks.Incoming()
         self.task, self.address, self._on_break = task, address, on_break
         self._requests, self._lock = outgoing.Outgoing(), threading.Lock()
@@ -88,8 +88,8 @@ class Stream:
 
     def send(self, message, ran=None, size=0, wanted=lambda: True, sending=None, later=None):
         """Sends a ConnectMessage; ran(RunGraphResponse) when its answer is there, or the stream
-        broke.  size, wanted, sending, later: as of Outgoing.put.  Its number.  Raises StepError on a
-        broken stream."""
+        broke.  size, wanted, sending, later: as of Outgoing.put.  Its number.  Raises StepError on
+        a broken stream."""
         number = 0
         if size:
             self._requests.put(message, size, wanted, sending, later)

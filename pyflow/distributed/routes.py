@@ -188,7 +188,7 @@ class _Pushed(_Way):
         how = {"size": size, "wanted": lambda: not self._task.failed(session, step),
                "sending": sending, "later": later}
         back = self._worker.streams.get((self._peer, self.incarnation))
-        if back is not None:                # the peer's own stream, on which it hears of the step, too
+        if back is not None:                # the peer's own, on which it hears of the step, too
             back.users.add(self._broke)
             if back.put(message, **how):
                 return

@@ -263,7 +263,7 @@ class WorkerService:
                 answers.put(messages.ConnectMessage(
                     error=rpc.error_message(refusal, self._worker.name)))
                 return
-            if hello.takes:
+            if hello.takes and not answers.batches:     # a stream is one task's
                 answers.batches = True
                 self._worker.streams[hello.task, hello.incarnation] = answers
             if hello.expected and hello.expected != self._worker.incarnation:

@@ -11,7 +11,7 @@ import pytest
 import pyflow as tf
 
 MB = 250_000                            # float32
-AHEAD = 100                            # iterations of the loop
+AHEAD = 1000                           # iterations of the loop
 
 
 @pytest.fixture(params=["unix", "tcp"])
@@ -58,7 +58,7 @@ def runaway(slow, n, size=MB):
 
 
 def test_the_producer_of_a_consumer_that_sleeps(cluster):
-    """300 MB, a hundred iterations of a loop ahead: neither side takes more than those, the window and the queue."""
+    """300 MB: neither side takes more than the window, the queue and some iterations of the loop."""
     n, first, most, stop = 300, threading.Event(), {"here": 0.0, "there": 0.0}, threading.Event()
     peer = cluster.processes["worker", 1].pid
 
@@ -82,7 +82,7 @@ def test_the_producer_of_a_consumer_that_sleeps(cluster):
         stop.set()
         thread.join()
     grown = {side: most[side] - before[side] for side in most}
-    assert all(mb < AHEAD + 64 + 16 + 40 for mb in grown.values()), grown
+    assert all(mb < 64 + 16 + 60 for mb in grown.values()), grown
 
 
 @pytest.mark.parametrize("kind", ["unix", "tcp"])

@@ -136,6 +136,7 @@ typedef struct pf_step {
   struct pf_started *started;       /* leaders without a caller of their own */
   struct pf_step *peer;             /* the next partition; NULL: the last */
   pf_a32 parts_left;                /* leader of several: partitions that are not over */
+  pf_a32 crowded;                   /* its calls that wait until there is room for what they send (transport.pyx) */
   pf_a32 jobs, jobs_made;           /* seeded pools: jobs of devices under way; so far */
 } pf_step;
 

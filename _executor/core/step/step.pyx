@@ -149,6 +149,7 @@ cdef inline pf_step* acquire(pf_plan* plan) noexcept nogil:
     s.next_poll_ns = 0
     s.give_up_ns = 0
     pf_a32_store_rlx(&s.untold, 0)
+    pf_a32_store_rlx(&s.crowded, 0)
     pf_a32_store_rlx(&s.cancelled, 0)
     pf_a32_store_rlx(&s.done, 0)
     return s

@@ -194,6 +194,7 @@ cdef void drop_posting(Posting* g) noexcept nogil:
 cdef void end_posting(Posting* g, pf_status st) noexcept nogil:
     cdef pf_call* c = pf_ticket_take(g.ticket)
     if c != NULL:
+        pf_a32_add(&c.step.crowded, -1)     # before its iteration ends, which looks at this
         pf_call_done(c, st)
 
 cdef void posting_cancelled(void* arg) noexcept nogil:
@@ -222,6 +223,7 @@ cdef void* begin_posting(void* ctx) noexcept nogil:
         free(g)
         return NULL
     h.receives = 1                  # who takes the tensor ends it
+    pf_a32_add(&h.step.crowded, 1)
     pf_a32_store(&g.refs, 2)
     if pf_host_table().on_cancel(&h.ctx, g.ticket, posting_cancelled, g):
         end_posting(g, PF_CANCELLED)
