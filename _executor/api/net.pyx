@@ -224,9 +224,10 @@ cdef class Remote:
                 pf_remote_help(self.r, own.h, slice)
             if own.done():
                 break
-            PyErr_CheckSignals()
+            own.raise_interrupt()
             if pf_now_ns() >= until or (pf_a32_load(&self.r.over) and self.r.status):
                 return False
+        own.raise_interrupt()
         return True
 
     def result(self, timeout=None, bint keep=False):

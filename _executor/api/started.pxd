@@ -1,5 +1,5 @@
 from look_h cimport *
-from pyflow._executor.steps cimport Rendezvous, Trace
+from pyflow._executor.steps cimport Interrupt, Rendezvous, Trace
 from pyflow._executor.tasks cimport Task
 
 cdef extern from *:
@@ -33,6 +33,8 @@ cdef class Started:
     cdef list hold
     cdef object callback
     cdef bint quiet             # nobody works for it yet
+    cdef Interrupt interrupt    # what a signal handler raised while who waits worked for it
+    cdef int raise_interrupt(self) except -1
     cdef object __weakref__
     cdef release(self)
 

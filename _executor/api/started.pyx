@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, binding=False
 """Steps that run without the thread that began them."""
 cimport cython
-from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.ref cimport PyObject, Py_DECREF, Py_INCREF, Py_XDECREF
 from look_h cimport *
 from pyflow._executor.values cimport array_of, clear_error, fits, kept, raise_error, tensor_of, wrong_shape
-from pyflow._executor.steps cimport Rendezvous, Trace
+from pyflow._executor.steps cimport Interrupt, Rendezvous, Trace, check_signals, restore
 
 import sys
 
@@ -74,6 +74,9 @@ cdef class Started:
             if self.l.rets != NULL and self.l.rets[k] != NULL:
                 pf_tensor_unref(self.l.rets[k])
         free(self.l.rets)
+        Py_XDECREF(self.interrupt.type)
+        Py_XDECREF(self.interrupt.value)
+        Py_XDECREF(self.interrupt.traceback)
         pf_started_unref(self.h)
         pthread_mutex_destroy(&self.l.lock)
         pthread_cond_destroy(&self.l.cond)
@@ -118,6 +121,13 @@ cdef class Started:
             if 0 <= until <= pf_now_ns():
                 return False
 
+    cdef int raise_interrupt(self) except -1:
+        cdef Interrupt i = self.interrupt
+        if i.type != NULL:
+            memset(&self.interrupt, 0, sizeof(Interrupt))
+            restore(&i)
+        return PyErr_CheckSignals()
+
     def work(self, double timeout):
         """As `wait`, and this thread works for the step meanwhile."""
         cdef int64_t until = pf_now_ns() + <int64_t>(timeout * 1e9), slice
@@ -128,9 +138,10 @@ cdef class Started:
                 pf_started_help(self.h, NULL, slice)
             if self.done():
                 break
-            PyErr_CheckSignals()
+            self.raise_interrupt()
             if pf_now_ns() >= until:
                 return False
+        self.raise_interrupt()
         return True
 
     def result(self, timeout=None, bint keep=False):
@@ -221,6 +232,9 @@ cdef Started begin(tuple keep, pf_plan** plans, int n, tuple arg_numbers, tuple 
             o.task = task.t
             o.key = key
         o.quiet = quiet
+        if quiet:
+            o.poll = check_signals
+            o.poll_arg = &s.interrupt
         o.here = here
         s.quiet = quiet
         if trace is not None:

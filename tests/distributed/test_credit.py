@@ -120,9 +120,9 @@ def test_who_is_blocked_blocks_nobody_else_and_hears_of_the_end(kind):
                 began = time.monotonic()
                 for _ in range(5):
                     assert sess.run(read, {x: 3.0}, options=tf.RunOptions(timeout_in_ms=1000)) == 3.0 * MB
-                assert time.monotonic() - began < 0.4
-                thread.join(2.5)                        # the stopped task is asked, too, who waits for whom
-                assert ended and ended[0] < 2.2
+                assert time.monotonic() - began < 2.0
+                thread.join(5.0)                        # the stopped task is asked, too, who waits for whom
+                assert ended and ended[0] < 4.0
                 until(lambda: cluster.server._worker.task.counts()["open"] == 0)
             finally:
                 os.kill(pid, signal.SIGCONT)

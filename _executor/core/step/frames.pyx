@@ -122,8 +122,8 @@ cdef inline int32_t run_loop(pf_call* c, const pf_instr* ins, bint traced) noexc
         turn += 1
         if pf_a32_load_rlx(&c.step.cancelled):
             return PF_RUN_STOP
-        if turn & 63 == 0 and c.worker.step != NULL:
-            pf_step_poll(c.worker.step)     # the caller's own, which may lie around this one
+        if turn & 63 == 0 and (c.worker.step != NULL or c.worker.helps != NULL):
+            pf_step_poll(c.step.leader.home)    # the caller's own, which may lie around this one
     c.iter = outer_iter
     c.loop = outer_loop
     if traced:

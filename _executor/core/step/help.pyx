@@ -67,6 +67,7 @@ cdef extern from *:
     void bell_wait "pf_bell_wait"(int32_t, int64_t) noexcept nogil
 
 cdef enum:
+    BRIEF_NS = 20000000             # how long a step that was begun here may keep its starter
     SLICE_NS = 2000000              # where nobody but the clock wakes a helper for what `idle` would have heard
 
 cdef struct Post:                   # a helper at its post
@@ -115,15 +116,22 @@ cdef void leave_post(Post* p) noexcept nogil:
         pf_pool_wake(pool)
     pf_pool_end(&p.w)
 
-cdef void work(Post* p, bint injected) noexcept nogil:
-    """While there is something to do."""
+cdef void work(Post* p, bint injected, int64_t until_ns) noexcept nogil:
+    """While there is something to do, until a time."""
     cdef pf_item* item = NULL
+    cdef int32_t turns = 0
     while not pf_a32_load(&p.h.over) and not (p.how != NULL and p.how.leave(p.how.arg)):
         item = pf_heap_take(&p.w.ready, 0) if p.w.ready.n else pf_pool_find(&p.w) if injected else NULL
         if item == NULL:
             return
         if injected and pf_pool_has_for(p.w.pool, &p.w):
             pf_pool_wake(p.w.pool)
+        turns += 1
+        if turns & 15 == 0:
+            pf_step_poll(item.slab.step.leader.home)
+            if pf_now_ns() >= until_ns:
+                pf_pool_inject(p.w.pool, item)
+                return
         pf_run_item(&p.w, item)
 
 cdef void rest(Post* p, Bell* bell, int64_t until_ns) noexcept nogil:
@@ -170,7 +178,7 @@ cdef public int32_t pf_started_help(pf_started* h, const pf_helper* how, int64_t
         bell_wait(-1, min(until_ns - pf_now_ns(), <int64_t>SLICE_NS))
         return pf_a32_load(&h.over)
     while True:
-        work(&post, True)
+        work(&post, True, until_ns)
         if pf_a32_load(&h.over) or (how != NULL and how.leave(how.arg)) or pf_now_ns() >= until_ns:
             break
         rest(&post, bell, until_ns)
@@ -195,6 +203,6 @@ cdef public void pf_step_here(pf_step* leader) noexcept nogil:
         next = s.peer                       # once the last has begun all may be over
         pf_step_begin_root(s, &post.w)
         s = next
-    work(&post, False)
+    work(&post, False, pf_now_ns() + BRIEF_NS)
     leave_post(&post)
     pf_started_unref(h)

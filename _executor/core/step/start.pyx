@@ -111,6 +111,9 @@ cdef int32_t prepare(pf_step* leader, const pf_start_options* o) noexcept nogil:
     cdef pf_step* s = leader
     cdef int32_t busy = 0
     if o != NULL:
+        leader.poll = o.poll
+        leader.poll_arg = o.poll_arg
+        leader.caller = pthread_self()
         if o.timeout_ns > 0:
             leader.deadline_ns = pf_now_ns() + o.timeout_ns
         if o.rendezvous != NULL:

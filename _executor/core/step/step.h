@@ -267,6 +267,8 @@ typedef struct {
   uint64_t stream;                  /* 0: none of its own */
   int32_t here;                     /* 1: what is ready at once runs on the starter's thread */
   int32_t quiet;                    /* 1: no thread is woken: who started it goes on with pf_started_help or pf_started_wake */
+  int32_t (*poll)(void *arg);       /* NULL, or called on this thread now and then while it helps; nonzero cancels with PF_CANCELLED */
+  void *poll_arg;
 } pf_start_options;
 /* Begins a step of n plans (one pool) and returns.  Takes args, also on failure.  `done` is called once, by a thread of the
  * pool or before this returns, when every partition is over: on PF_OK it takes the plans' results, plan after plan; else `err`
@@ -507,7 +509,7 @@ void pf_run_item(pf_worker *w, pf_item *item);          /* exec.pyx: one block a
 enum { PF_FOR_POLLS = 1, PF_FOR_WHOLE = 2, PF_FOR_UNLOCKED = 4, PF_FOR_BLAMED = 8 };
 static inline int32_t pf_for_how(const pf_call *c) {
   int32_t how = pf_is_deferred(c) ? 0 : PF_FOR_UNLOCKED;
-  if (how && c->worker && c->worker->step) how |= PF_FOR_POLLS;
+  if (how && c->worker && (c->worker->step || c->worker->helps)) how |= PF_FOR_POLLS;
   for (int32_t k = 0; k < c->n_lent; k++)
     if (pf_lent_kind(c->lent + k) == PF_LENT_LOCK) how = pf_lent_number(c->lent + k) != PF_VAR_READ ? PF_FOR_WHOLE : how & PF_FOR_WHOLE;
   return c->node && c->node->foreign ? how | PF_FOR_BLAMED : how;
