@@ -249,7 +249,8 @@ class Server:
             return here
         return remote_worker.RemoteWorker(task, address, self._channels,
                                           (self._worker.name, self._worker.incarnation,
-                                           self._worker.epoch), self._worker.links)
+                                           self._worker.epoch), self._worker.links,
+                                          self._worker)
 
     # ------------------------------------------------------------ what it is
 
