@@ -133,8 +133,7 @@ def train(task, asked, server, data, hooks=(), on_step=()):
 
 def run_task(task, asked):
     """One process of the cluster."""
-    server = tf.train.Server(task.cluster, task.job, task.index, epoch=task.epoch, lease=task.lease,
-                             credentials=task.credentials(), insecure=task.insecure)
+    server = task.server()
     if task.job == "ps":
         return server.join()
     data, test = datasets.mnist(asked.data) if asked.data else datasets.digits(SEED)
