@@ -6,6 +6,8 @@
 #              an hour, BENCH=--quick a third of it
 # make ab OLD=old.whl   this tree beside another wheel on 40 fixed rows: did a change cost speed?  (15 minutes)
 # make dist    the tests of clusters (part of make test); make dist-long: the long ones, three minutes
+# make ray-tests   the launcher on Ray's nodes, which are lost and frozen (ray into .venv-ray; where network namespaces can be
+#              made); five minutes
 # make chaos   processes of a training killed at random moments, every step's variables compared with an undisturbed run's: 100 each of
 #              worker, parameter server and chief, 20 times two at once (CHAOS="--kills 5 --shards 4"); ten minutes
 # make bench-dist  steps over two processes beside TensorFlow's servers and raw sockets; two minutes
@@ -192,7 +194,7 @@ libraries: .venv/installed .venv-libraries/ready
 
 ray-tests: .venv/installed .venv-ray/ready  # clusters of Ray's nodes, in namespaces of their own
 	.venv-ray/bin/python -m pip -q install --force-reinstall --no-deps dist/pyflow_dataflow-*.whl
-	PYTHONSAFEPATH=1 .venv-ray/bin/python -m pytest tests/distributed/test_ray.py
+	PYTHONSAFEPATH=1 .venv-ray/bin/python -m pytest tests/distributed/test_ray.py tests/distributed/test_launchers.py
 
 .venv-ray/ready: .venv/installed
 	$(PYTHON) -m venv --clear .venv-ray && .venv-ray/bin/python -m pip --disable-pip-version-check -q install \
