@@ -41,13 +41,19 @@ def lstm(layers, target="", steps=5):
             feed = {x: rng.randn(BATCH, TIME, IN), y: rng.rand(BATCH, TIME, HIDDEN)}
             losses.append(sess.run([loss, train], feed)[0])
         placed = {v.op.name: v.device for v in variables}
-        return dict(zip(placed, sess.run(variables))), losses, placed
+        metadata = tf.RunMetadata()
+        values = sess.run(variables)
+        sess.run(train, feed, tf.RunOptions(output_partition_graphs=True), metadata)
+        multiply = [sum(node.op == "MatMul" for node in part.node)
+                    for part in metadata.partition_graphs]
+        return dict(zip(placed, values)), losses, placed, multiply
 
 
 def test_an_lstm_whose_layers_are_on_two_workers_trains_as_in_one_process(cluster):
     devices = ["/job:worker/task:0", "/job:worker/task:1"]
-    expected, losses, _ = lstm([None, None])
-    found, those, placed = lstm(devices, cluster.server.target)
+    expected, losses, _, [of_both] = lstm([None, None])
+    found, those, placed, of_each = lstm(devices, cluster.server.target)
+    assert sorted(of_each)[-2:] == [of_both / 2] * 2 and sum(of_each) == of_both > 2
     for k, device in enumerate(devices):
         assert {d for name, d in placed.items() if f"cell_{k}" in name} == {device}
     assert those == losses and losses[-1] < losses[0]
@@ -74,7 +80,7 @@ class Embedding:
                 self.ids = tf.placeholder(tf.int32, [KEPT])
                 pulled = tf.nn.embedding_lookup(table, self.ids)
                 self.loss = tf.reduce_sum(tf.square(pulled - 1.0))
-                self.train = tf.train.AdagradOptimizer(0.5).minimize(self.loss)
+                self.train = tf.train.GradientDescentOptimizer(0.5).minimize(self.loss)
             init = tf.global_variables_initializer()
         self.rows, self.rng = rows, np.random.RandomState(1)
         self.session = tf.Session(cluster.server.target, graph=graph)
@@ -144,3 +150,90 @@ def test_a_step_on_an_embedding_costs_the_same_however_large_it_is(cluster):
 @pytest.mark.long
 def test_nor_does_a_table_of_512_mb_cost_more(cluster):
     check_flat(measured(cluster, ROWS))
+
+
+# ---------------------------------------------------------------- variables in parts
+
+def parted(target, setter, steps=4):
+    """What rows of a table in two parts, and a matrix in two, are after training; their devices."""
+    halves = tf.fixed_size_partitioner(2)
+    with tf.Graph().as_default() as graph:
+        tf.set_random_seed(2)
+        with tf.device(setter):
+            table = tf.get_variable("table", [11, 4], partitioner=halves)
+            matrix = tf.get_variable("matrix", [4, 6], partitioner=halves)
+            ids = tf.placeholder(tf.int32, [5])
+            rows = tf.nn.embedding_lookup(table, ids, partition_strategy="div")
+            loss = tf.reduce_sum(tf.square(tf.matmul(rows, matrix) - 1.0))
+            train = tf.train.AdagradOptimizer(0.1).minimize(loss)
+            whole = [tf.convert_to_tensor(v) for v in (table, matrix)]
+        init, devices = tf.global_variables_initializer(), [v.device for v in table]
+        saver = tf.train.Saver()
+    rng = np.random.RandomState(4)
+    with tf.Session(target, graph=graph, deterministic=True) as sess:
+        sess.run(init)
+        for _ in range(steps):
+            sess.run(train, {ids: rng.randint(11, size=5)})
+        yield [v.tobytes() for v in sess.run(whole)], devices
+        path = yield
+        saver.save(sess, path)
+        sess.run(init)
+        saver.restore(sess, path)
+        yield [v.tobytes() for v in sess.run(whole)]
+
+
+def test_variables_in_parts_on_two_parameter_servers(cluster, tmp_path):
+    expected, _ = next(parted("", None))
+    setter = tf.train.replica_device_setter(cluster=cluster.spec(),
+                                            worker_device="/job:worker/task:0")
+    both = parted(cluster.server.target, setter)
+    found, devices = next(both)
+    assert devices == ["/job:ps/task:0", "/job:ps/task:1"] and found == expected
+    next(both)
+    assert both.send(str(tmp_path / "saved")) == expected
+    reader = tf.train.NewCheckpointReader(str(tmp_path / "saved"))
+    assert reader.get_tensor("table").tobytes() == expected[0]      # as one variable
+
+
+# ---------------------------------------------------------------- several sessions
+
+def test_sessions_of_two_servers_run_their_steps_at_once(cluster):
+    """300 each on the same variable: none is lost, none gets another's numbers; and one that waits
+    holds up nobody."""
+    with tf.Graph().as_default() as graph:
+        with tf.device("/job:ps/task:0"):
+            count = tf.get_variable("count", [], initializer=tf.zeros_initializer())
+            added = count.assign_add(1.0, use_locking=True)
+            waits = tf.FIFOQueue(1, tf.float32, shared_name="waits")
+            get, put = waits.dequeue(), waits.enqueue(7.0)
+        x = tf.placeholder(tf.float32, [3])
+        with tf.device("/job:worker/task:1"):
+            there = x * 2.0
+        with tf.device("/job:ps/task:1"):
+            both = there + x
+        init = tf.global_variables_initializer()
+    wrong, ended = [], []
+
+    def work(session, number):
+        for k in range(300):
+            feed = np.full(3, 1000.0 * number + k, np.float32)
+            found, _ = session.run([both, added], {x: feed})
+            if not (found == 3 * feed).all():
+                wrong.append((number, k, found))
+        ended.append(number)
+    targets = [cluster.server.target, cluster.target("worker", 1)]
+    sessions = [tf.Session(target, graph=graph) for target in (*targets, targets[0])]
+    sessions[0].run(init)
+    blocked = threading.Thread(target=lambda: ended.append(float(sessions[2].run(get))))
+    threads = [threading.Thread(target=work, args=(s, k)) for k, s in enumerate(sessions[:2])]
+    for thread in [blocked, *threads]:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not wrong and sorted(ended) == [0, 1] and blocked.is_alive()
+    assert sessions[1].run(count) == 600
+    sessions[1].run(put)
+    blocked.join(20)
+    assert ended[2] == 7.0
+    for session in sessions:
+        session.close()
