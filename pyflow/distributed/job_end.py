@@ -29,21 +29,24 @@ from pyflow.session import Session
 SERVING = ("ps",)               # jobs whose tasks serve until they are told to end
 
 
-def end_job(server, task, patience=None):
-    """Ends a task whose part is done; the chief's call ends the whole job.
+def end_job(server, task, patience=None, always=True):
+    """Ends a task whose part is done; the chief's call ends the whole job. True if it has.
 
     server: its tf.train.Server. task: its launch.Task. patience: seconds that the chief waits for
-    the other workers to be done, and a worker for the server that it tells; default: the lease."""
-    until = time.monotonic() + (task.lease if patience is None else patience)
+    the other workers to be done, and a worker for the server that it tells; default: the lease.
+    always: the chief ends the job even then; False leaves all servers as they are."""
+    until, are_done = time.monotonic() + (task.lease if patience is None else patience), False
     with contextlib.suppress(errors.OpError):           # who is lost is not waited for
         if task.is_chief:
             _wait_for_others(server, task, until)
         else:
             _say_so(server, task, until)
-    if task.is_chief:
-        server.stop_cluster()
-    else:
+        are_done = True
+    if not task.is_chief:
         server.stop()
+    elif are_done or always:
+        server.stop_cluster()
+    return server.stopped
 
 
 def _wait_for_others(server, task, until):

@@ -35,7 +35,7 @@ ALLOWED = {
     "saved_model": SESSION | {"train", "interop"},
     "serving": SESSION | {"train", "saved_model"},
     "feature_column": LIB,          # and names of tf, where a checkpoint gives first values
-    "estimator": SESSION | {"train", "saved_model", "feature_column"},
+    "estimator": SESSION | {"train", "saved_model", "feature_column", "distributed"},   # servers, for a cluster's tasks
     "distributed": SESSION | {"train", "timeline"},
     "tools": SESSION | {"distributed", "train", "interop", "saved_model", "serving", "timeline", "_names",
                         "feature_column", "estimator"},
