@@ -69,18 +69,18 @@ ROWS, WIDTH, KEPT = {"1 MB": 1 << 12, "64 MB": 1 << 18, "512 MB": 1 << 21}, 64, 
 class Embedding:
     """A table on ps 0 of which each step pulls rows and pushes their gradients."""
 
-    def __init__(self, cluster, rows):
+    def __init__(self, cluster, rows, look_up=tf.nn.embedding_lookup,
+                 optimizer=tf.train.GradientDescentOptimizer, use_resource=False):
         self.net = cluster.server._worker.links.net
         self.server = cluster.processes["ps", 0].pid
         with tf.Graph().as_default() as graph:
             with tf.device("/job:ps/task:0"):
-                table = tf.get_variable("table", [rows, WIDTH], use_resource=False,
+                table = tf.get_variable("table", [rows, WIDTH], use_resource=use_resource,
                                         initializer=tf.zeros_initializer())
             with tf.device("/job:worker/task:0"):
                 self.ids = tf.placeholder(tf.int32, [KEPT])
-                pulled = tf.nn.embedding_lookup(table, self.ids)
-                self.loss = tf.reduce_sum(tf.square(pulled - 1.0))
-                self.train = tf.train.GradientDescentOptimizer(0.5).minimize(self.loss)
+                self.loss = tf.reduce_sum(tf.square(look_up(table, self.ids) - 1.0))
+                self.train = optimizer(0.5).minimize(self.loss)
             init = tf.global_variables_initializer()
         self.rows, self.rng = rows, np.random.RandomState(1)
         self.session = tf.Session(cluster.server.target, graph=graph)
@@ -150,6 +150,24 @@ def test_a_step_on_an_embedding_costs_the_same_however_large_it_is(cluster):
 @pytest.mark.long
 def test_nor_does_a_table_of_512_mb_cost_more(cluster):
     check_flat(measured(cluster, ROWS))
+
+
+def of_sparse_ids(table, ids):
+    rows = tf.range(KEPT, dtype=tf.int64)
+    sparse = tf.SparseTensor(tf.stack([rows, tf.zeros_like(rows)], 1), ids, [KEPT, 1])
+    return tf.nn.safe_embedding_lookup_sparse([table], sparse)
+
+
+@pytest.mark.parametrize("use_resource, look_up, optimizer", [
+    (True, tf.gather, tf.train.AdagradOptimizer), (False, of_sparse_ids, tf.train.AdamOptimizer),
+    (True, of_sparse_ids, tf.train.FtrlOptimizer),
+    (True, tf.nn.embedding_lookup, tf.train.AdamOptimizer)])
+def test_rows_travel_and_tables_do_not(use_resource, look_up, optimizer, cluster):
+    one = Embedding(cluster, ROWS["1 MB"], look_up, optimizer, use_resource)
+    one.run(1)
+    assert min(one.run(1) for _ in range(3)) < 3 * KEPT * WIDTH * 4
+    one.session.close()
+    tf.Session.reset(cluster.server.target)
 
 
 # ---------------------------------------------------------------- variables in parts
