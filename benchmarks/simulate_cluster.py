@@ -265,7 +265,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--fit", metavar="MEASURED")
     parser.add_argument("--json", default=str(MODEL))
-    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--check", metavar="MEASURED", nargs="?", const=str(MEASURED))
     parser.add_argument("--draw", metavar="SVG")
     args = parser.parse_args()
     if args.fit:
@@ -282,7 +282,7 @@ def main():
         pathlib.Path(args.draw).write_text(drawing(rows), encoding="utf-8")
     if not args.check:
         return 0
-    found = compared(model["predicted"], json.loads(MEASURED.read_text()))
+    found = compared(model["predicted"], json.loads(pathlib.Path(args.check).read_text()))
     for key, predicted, seconds, ratio in found:
         print(f"{key:22} measured  {1e6 * seconds:9.0f} us, predicted {ratio:.2f} of it")
     ours = [ratio for key, *_, ratio in found if key.endswith("pyflow")]
