@@ -10,9 +10,11 @@ nothing, and begins again, all at once.  Rows:
     sparse 64K  32 rows of an embedding of 64 MB      the step's time should not depend on
     sparse 1M   32 rows of one of 1 GB                how large it is
 
-Printed: the median over workers of their median step, and the ratio to TensorFlow's on as many
-workers of the same machine, asked in turn.  --json keeps these, and the processor time that a step
-took of its worker and of the parameter server: simulate_cluster.py is fitted on them.
+Printed: the mean step of all workers in half a second and more of them at work, a median of rounds,
+and the ratio to TensorFlow's on as many workers of the same machine, asked in turn.  (A median of
+steps would hide that one worker waits while another one runs.)  --json keeps these, and the
+processor time that a step took of its worker and of the parameter server: simulate_cluster.py is
+fitted on them.
 """
 import argparse
 import json
@@ -29,7 +31,7 @@ sys.path.insert(0, str(HERE))
 
 import distributed  # noqa: E402
 
-ROWS = {"scalar": 400, "dense": 5, "sparse 64K": 400, "sparse 1M": 400}
+ROWS = {"scalar": 0.5, "dense": 1.5, "sparse 64K": 0.5, "sparse 1M": 0.5}      # seconds of a round
 TABLES = {"sparse 64K": 1 << 16, "sparse 1M": 1 << 20}
 COLUMNS, TAKEN = 256, 32
 
@@ -70,14 +72,15 @@ def work(name, cluster, task):
         session.run(init)
     print("up", flush=True)
     for line in sys.stdin:
-        row, turns = line.rstrip("\n").rsplit(" ", 1)
-        session.run(fetches[row])
-        times = []
-        for _ in range(int(turns)):
-            start = time.perf_counter()
-            session.run(fetches[row])
-            times.append(time.perf_counter() - start)
-        print(json.dumps(statistics.median(times)), flush=True)
+        row, start, end = line.rstrip("\n").rsplit(" ", 2)
+        fetch, count = fetches[row], 0
+        session.run(fetch)
+        time.sleep(max(0.0, float(start) - time.time()))
+        began = time.time()
+        while time.time() < float(end):
+            session.run(fetch)
+            count += 1
+        print(json.dumps([count, time.time() - began]), flush=True)
 
 
 class Cluster:
@@ -99,15 +102,16 @@ class Cluster:
             [python, "-P", __file__, "--role", role, name, json.dumps(cluster), str(task)],
             text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
-    def time(self, row, turns):
-        """(seconds of a step, the median over workers; seconds of processor time a step takes of
+    def time(self, row, seconds):
+        """(seconds of a step, the mean of all workers; seconds of processor time a step takes of
         its worker, and of the parameter server)"""
-        before = self._used()
+        before, start = self._used(), time.time() + 0.2
         for process in self.workers:
-            print(row, turns, file=process.stdin, flush=True)
-        found = statistics.median(json.loads(p.stdout.readline()) for p in self.workers)
-        steps = (turns + 1) * len(self.workers)
-        return (found, *((after - was) / steps for after, was in zip(self._used(), before)))
+            print(row, start, start + seconds, file=process.stdin, flush=True)
+        found = [json.loads(p.stdout.readline()) for p in self.workers]
+        steps = sum(count for count, _ in found) + len(found)           # and one before the start
+        return (len(found) / sum(count / lasted for count, lasted in found),
+                *((after - was) / steps for after, was in zip(self._used(), before)))
 
     def _used(self):
         return sum(processor_time(p.pid) for p in self.workers), processor_time(self.server.pid)
@@ -135,9 +139,9 @@ def measure(args, workers):
     if args.tf:
         clusters["tf"] = Cluster("tf", args.tf, workers)
     for turn in range(-1, args.rounds):         # the first for arenas and caches
-        for row, turns in ROWS.items():
+        for row, seconds in ROWS.items():
             for name, cluster in clusters.items():
-                times = cluster.time(row, turns)
+                times = cluster.time(row, seconds)
                 if turn >= 0:
                     found.setdefault(f"{row} {workers} {name}", []).append(times)
     for cluster in clusters.values():

@@ -95,29 +95,29 @@ class Row:
 # ---------------------------------------------------------------- one machine
 
 def on_one_machine(row, workers, cores):
-    """The median step of so many workers and a parameter server that share a machine."""
-    clock, times = Clock(), [[] for _ in range(workers)]
+    """The mean step of so many workers and a parameter server that share a machine."""
+    clock, ends = Clock(), []
     machine = Resource(clock, cores, row.contention)
 
-    def begin(k):
-        start = clock.now
-        machine.use(row.worker / 2, lambda: clock.after(row.wait / 2, lambda: serve(k, start)))
+    def begin():
+        machine.use(row.worker / 2, lambda: clock.after(row.wait / 2, serve))
 
-    def serve(k, start):
-        machine.use(row.server, lambda: clock.after(row.wait / 2, lambda: answer(k, start)))
+    def serve():
+        machine.use(row.server, lambda: clock.after(row.wait / 2, answer))
 
-    def answer(k, start):
-        machine.use(row.worker / 2, lambda: end(k, start))
+    def answer():
+        machine.use(row.worker / 2, end)
 
-    def end(k, start):
-        times[k].append(clock.now - start)
+    def end():
+        ends.append(clock.now)
         if row.beside:
             machine.use(row.beside, lambda: None)
-        begin(k)
+        begin()
     for k in range(workers):
-        clock.after(1e-9 * k, lambda k=k: begin(k))
-    clock.run(lambda: all(len(t) >= STEPS for t in times))
-    return statistics.median(statistics.median(t[STEPS // 3:]) for t in times)
+        clock.after(1e-9 * k, begin)
+    clock.run(lambda: len(ends) >= STEPS * workers)
+    first = len(ends) // 3                      # from there on it is steady
+    return (ends[-1] - ends[first]) / (len(ends) - 1 - first) * workers
 
 
 def fitted(one, two, cores):
