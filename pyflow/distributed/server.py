@@ -277,6 +277,12 @@ class Server:
         return self._server_def
 
     @property
+    def cluster(self):
+        """The tf.train.ClusterSpec as it is now: server_def's, or that of the newest
+        update_cluster."""
+        return cluster_spec.ClusterSpec(protos.ClusterDef.FromString(self._worker.cluster_def))
+
+    @property
     def stopped(self):
         """True once `stop` was called, here or by the job's end."""
         return self._over.is_set()
