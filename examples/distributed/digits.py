@@ -24,7 +24,7 @@ import datasets                 # noqa: E402 - examples/
 import models                   # noqa: E402
 
 import pyflow as tf             # noqa: E402
-from pyflow.distributed import commits, launch, training    # noqa: E402
+from pyflow.distributed import commits, job_end, launch, training    # noqa: E402
 
 RATE, KEEP, BATCH, SEED = 2e-3, 0.5, 50, 0      # those of 01_digits.py; BATCH of all workers
 
@@ -143,7 +143,7 @@ def run_task(task, asked):
         right = accuracy(asked, newest.prefix, test)
         print(f"step {newest.step}: test accuracy {right:.4f}", flush=True)
         print(f"sha256 {training.digest(newest.prefix)}", flush=True)
-    server.stop()
+    job_end.end_job(server, task)
 
 
 def start(asked):

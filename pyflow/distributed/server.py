@@ -266,7 +266,8 @@ class Server:
             return here
         return remote_worker.RemoteWorker(task, address, self._channels,
                                           (self._worker.name, self._worker.incarnation,
-                                           self._worker.epoch), self._worker.links)
+                                           self._worker.epoch), self._worker.links,
+                                          self._worker)
 
     # ------------------------------------------------------------ what it is
 
@@ -274,6 +275,12 @@ class Server:
     def server_def(self):
         """The ServerDef: the cluster, and which task of it this is."""
         return self._server_def
+
+    @property
+    def cluster(self):
+        """The tf.train.ClusterSpec as it is now: server_def's, or that of the newest
+        update_cluster."""
+        return cluster_spec.ClusterSpec(protos.ClusterDef.FromString(self._worker.cluster_def))
 
     @property
     def stopped(self):

@@ -42,6 +42,7 @@ from pyflow.session import runtime
 from pyflow.session import threads as threads_lib
 
 MAX_TASKS, MAX_NAME = 100000, 1000      # whose fences are remembered
+BRIEF = 500e-6                          # seconds: such a step runs where it is begun, as far as it can
 MAX_LEASE = 3600.0                      # seconds, whatever a master asks for
 PROCESS = os.urandom(16)                # of this process: a py_func's function is in one alone
 _log = logging.getLogger("pyflow.distributed")
@@ -79,11 +80,13 @@ class Worker:
         self.address, self.lease, self.routes, self.links = "", 10.0, None, None
         self.cluster_def, self.timeouts, self.place = b"", (), None     # the server's to set
         self.tell = lambda master, number, step, failure: None
+        self.streams = {}               # (task, incarnation): the Outgoing on which that one listens
         self.on_ready, self.on_bye = None, lambda why: None
         self.tracer = tracing.Tracer()
         self._executor = executor
         self._lock = threading.Lock()
         self._sessions, self._graphs = {}, {}
+        self._seconds = {}                      # of late, a step of each graph
         self._fences = epochs.Fences()
         self._numbers = itertools.count(1)
         self._kernels, self._stopped = None, False
@@ -333,6 +336,7 @@ class Worker:
     def _forget(self, graph):
         """The lock is held."""
         self._graphs.pop(graph, None)
+        self._seconds.pop(graph, None)
         if self.links is not None:
             self.links.unserve(graph)
 
@@ -367,12 +371,17 @@ class Worker:
 
         def over(started):
             session.steps.pop(key, None)
+            if not brief:
+                self._note(graph, time.monotonic() - began)
             if trace is not None and self.tracer.on:
                 self.tracer.add(number, step, tracing.step_stats(trace))
             done(started, trace if asked else None)
         try:
+            began, brief = time.monotonic(), self._seconds.get(graph, 1.0) < BRIEF
             started = plan.start(args, timeout_ms, callback=over, task=self.task, session=number,
-                                 step=step, trace=trace)
+                                 step=step, trace=trace, here=brief)
+            if brief:
+                self._note(graph, time.monotonic() - began)
         except (ValueError, TypeError) as wrong:
             raise self._executor.StepError(errors.INVALID_ARGUMENT, str(wrong),
                                            task=self.name) from None
@@ -383,6 +392,19 @@ class Worker:
         if self._sessions.get(number) is not session:       # closed meanwhile
             self.task.clean(number, step)
         return started
+
+    def _note(self, graph, seconds):
+        before = self._seconds.get(graph, seconds)
+        self._seconds[graph] = before + (seconds - before) / 4
+
+    def forget_stream(self, stream):
+        """It has ended, perhaps before what was put on it was sent."""
+        for key in [k for k, found in list(self.streams.items()) if found is stream]:
+            self.streams.pop(key, None)
+        stream.close()
+        for broke in list(stream.users):
+            broke(messages.ErrorMessage(code=errors.UNAVAILABLE, task=self.name,
+                                        message="the receiver closed its connection"))
 
     def calls_of(self, number):
         """The once.Once of a session's calls."""

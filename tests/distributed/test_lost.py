@@ -15,7 +15,7 @@ import lost
 import processes
 import pyflow as tf
 from pyflow import _executor
-from pyflow.distributed import remote_worker
+from pyflow.distributed import outgoing, remote_worker
 
 LOST = pathlib.Path(lost.__file__)
 LONG = pytest.mark.long         # the other way of the two
@@ -310,7 +310,7 @@ def test_a_successor_closes_its_forerunners_sessions(ps):
 
 def test_a_sleeping_consumer_bounds_what_its_producer_holds(monkeypatch):
     """A loop sends 2 MB an iteration to a task behind a proxy that stopped reading for a while."""
-    monkeypatch.setattr(remote_worker, "OUTGOING", 8 << 20)
+    monkeypatch.setattr(outgoing, "OUTGOING", 8 << 20)
     cluster, mega = processes.Cluster({"a": 1, "b": 1}, ("a", 0), proxies=True, links=[]), 1 << 19
     try:
         with tf.Graph().as_default() as graph:

@@ -99,11 +99,13 @@ static void put_frame(pf_net_out *all, pf_peer *p, int type, uint64_t id, int64_
   int n;
   pf_error_clear(&err);
   pf_error_set(&err, PF_INVALID_ARGUMENT, "an error");
-  pf_put_head(&o, type, (int)below(2), (pf_step_key){7, below(5)}, 0);
+  int flags = (int)below(2);
+  pf_put_head(&o, type, flags, (pf_step_key){7, below(5)}, 0);
   switch (type) {
     case PF_NET_HELLO:
       pf_put32(&o, PF_NET_MAGIC), pf_put32(&o, PF_NET_VERSION), pf_put64(&o, 99), pf_put64(&o, p->net->incarnation);
       pf_put_text(&o, pf_str_of("/job:f/task:1")), pf_put_text(&o, pf_str_of(p->net->task->name));
+      pf_put64(&o, 1 << 26);
       break;
     case PF_NET_RUN:
       n = below(5) ? 2 : (int)below(4);
@@ -117,7 +119,10 @@ static void put_frame(pf_net_out *all, pf_peer *p, int type, uint64_t id, int64_
         for (int k = 0; k < n; k++) put_tensor(&o);
       } else pf_net_put_error(&o, err.code, &err);
       break;
-    case PF_NET_TENSOR: pf_put_text(&o, (pf_str){"key key key key", below(15)}), put_tensor(&o); break;
+    case PF_NET_TENSOR:
+      if (flags) pf_put64(&o, id);          /* asked for, perhaps */
+      pf_put_text(&o, (pf_str){"key key key key", below(15)}), put_tensor(&o);
+      break;
     case PF_NET_ANNOUNCE: pf_put64(&o, id), pf_put_text(&o, (pf_str){"large", 5}), put_shape(&o, bytes); break;
     case PF_NET_GET: pf_put64(&o, below(3)); break;
     case PF_NET_CHUNK:
@@ -232,7 +237,8 @@ int main(int argc, char **argv) {
   pf_error err;
   pf_error_clear(&err);
   pf_task *task = pf_task_new("/job:fuzz/task:0");
-  pf_net_options o = {.lease_ns = (int64_t)3600 * 1000000000, .queue_bytes = 1 << 20, .arena_bytes = 1 << 20, .incoming_bytes = 64 << 20};
+  pf_net_options o = {.lease_ns = (int64_t)3600 * 1000000000, .queue_bytes = 1 << 20, .arena_bytes = 1 << 20, .incoming_bytes = 64 << 20,
+                      .window_bytes = 1 << 18};
   pf_net *n = pf_net_new(task, &o, &err);
   uint8_t *bytes = malloc(MOST);
   /* A plan whose arguments are looked at, and never right: its second one is a handle. */

@@ -239,12 +239,35 @@ cdef public void pf_task_end(pf_task* t, pf_step_key key, pf_member* m) noexcept
 
 # ---------------------------------------------------------------- peers
 cdef public pf_status pf_task_put(pf_task* t, pf_step_key key, pf_str name, pf_tensor* take, int32_t dead, pf_error* err) noexcept nogil:
+    return pf_task_put_as(t, key, name, take, dead, NULL, NULL, 0, err)
+
+cdef public pf_status pf_task_put_as(pf_task* t, pf_step_key key, pf_str name, pf_tensor* take, int32_t dead, pf_left_fn left, void* arg,
+                                     int64_t bytes, pf_error* err) noexcept nogil:
     cdef pf_rendezvous* r = NULL
     cdef pf_status st = spoken_of(t, key, take.nbytes if take != NULL else 0, &r, err)
     if st:
         pf_tensor_unref(take)
+        if left != NULL:
+            left(arg, bytes)
         return st
-    st = pf_rendezvous_send(r, name, take, dead, err)
+    st = pf_rendezvous_send_as(r, name, take, dead, left, arg, bytes, err)
+    pf_rendezvous_unref(r)
+    return st
+
+cdef public pf_status pf_task_offer(pf_task* t, pf_step_key key, pf_str name, int64_t bytes, pf_wanted_fn fn, void* arg,
+                                    pf_error* err) noexcept nogil:
+    """A peer has a tensor for the step, and keeps it until it is asked for."""
+    cdef pf_rendezvous* r = NULL
+    cdef pf_status st = spoken_of(t, key, 0, &r, err)
+    if st:
+        return st
+    st = pf_rendezvous_offer(r, name, bytes, fn, arg)
+    if st == PF_ALREADY_EXISTS:
+        pf_error_set(err, st, b"a tensor was sent twice under key '%.*s' in one step", <int>min(name.len, <int64_t>400), name.data)
+    elif st and not pf_rendezvous_error(r, err):
+        pf_error_set(err, st, b"out of memory to know of a tensor")
+    elif st:
+        err.derived = 1
     pf_rendezvous_unref(r)
     return st
 
