@@ -18,6 +18,7 @@ from pyflow.train.sync_replicas import source_of
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE))
 import between_graph  # noqa: E402 - beside this file
+import slow_worker  # noqa: E402
 
 ANSWERS = json.loads((HERE / "between_graph.json").read_text())
 
@@ -261,6 +262,12 @@ def test_each_parameter_server_writes_its_part_of_a_sharded_checkpoint(cluster, 
     reader = tf.train.NewCheckpointReader(path)
     assert [reader.get_tensor(f"v{k}").tolist() for k in range(5)] == [
         [2.0] * (k + 1) for k in range(5)]
+
+
+@pytest.mark.long
+def test_a_slow_worker_costs_nothing_where_there_is_a_backup():
+    healthy, slow = slow_worker.measure(20.0, 60)
+    assert slow < slow_worker.BOUND * healthy, (healthy, slow)
 
 
 @pytest.mark.parametrize("tasks", [True, False])
