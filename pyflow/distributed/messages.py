@@ -29,7 +29,8 @@ GetStatusResponse: 1 task string; 2 incarnation uint64; 3 device *DeviceMessage;
     int64; 14 version string; 15 clock_ns int64; 16 steps_done int64; 17 address string; 18 pid
     int64; 19 lease double; 20 link *string; 21 cluster_def bytes; 22 host string;
     23 timeout *TimeoutMessage; 24 route *RouteMessage; 25 steps_running int64; 26
-    boot string
+    boot string; 27 layout LayoutMessage
+LayoutMessage: 1 number int64; 2 asked *string; 3 meant *string
 TimeoutMessage: 1 name string; 2 seconds double; 3 what string
 SessionRequest: 1 session uint64; 2 isolate bool; 3 master string; 4 route *RouteMessage; 5 config
     bytes; 6 lease double; 7 incarnation uint64; 8 epoch uint64; 9 master_incarnation uint64

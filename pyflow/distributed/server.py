@@ -83,6 +83,7 @@ class Server:
         self._worker.tell = self._tell
         self._worker.on_ready, self._worker.on_bye = self._ready, self._bye
         self._lock, self._stopped = threading.Lock(), threading.Event()
+        self._renamed = {}              # (renames, hidden, patience): target, of target_where
         self._listen(address, insecure, credentials)
         if start:
             self.start()
@@ -197,8 +198,9 @@ class Server:
             self._over.set()
             started = self._started
         if started:
-            with contextlib.suppress(KeyError):
-                targets.unregister(self.target)
+            for target in (self.target, *self._renamed.values()):
+                with contextlib.suppress(KeyError):
+                    targets.unregister(target)
             routes.leave(self._worker)
         for link in list(self._place.sessions):
             link.cancel("the server was stopped")
@@ -267,6 +269,28 @@ class Server:
     def target(self):
         """"grpc://host:port", for tf.Session."""
         return f"grpc://{self._address}"
+
+    def target_where(self, renames, hidden=(), patience=remote_worker.START_SECONDS):
+        """A target of this process alone, whose sessions take one task for another.
+
+        renames: {(job, task): (job, task)}, what a graph asks for and what it gets; hidden: tasks
+        that they do not speak to; patience: seconds for a task to be there."""
+        key = tuple(sorted(renames.items())), tuple(sorted(hidden)), patience
+        with self._lock:
+            if key not in self._renamed:
+                found = self._renamed[key] = f"{self.target}#{len(self._renamed) + 1}"
+                targets.register(found, self._place.renamed(renames, hidden, patience))
+            return self._renamed[key]
+
+    def say_layout(self, layout):
+        """Has the status of this task say a LayoutMessage: where parameters are (layouts.py)."""
+        self._worker.layout = layout
+
+    def ask(self, task, call, request, patience=look.PATIENCE):
+        """The reply of a task of the cluster to one of services.WORKER's calls, or a look.Silent."""
+        here = {self._worker.name: worker_service.WorkerService(self._worker)}
+        return look.Asker(self._tasks.addresses, self._channels, here, patience).ask(
+            task, call, request)
 
     @property
     def address(self):

@@ -29,7 +29,8 @@ import shutil
 
 import numpy as np
 
-from pyflow.distributed import commits
+from pyflow.distributed import commits, layouts
+from pyflow.distributed import standby as standby_lib
 from pyflow.framework import graph as ops
 from pyflow.train import checkpoint, training_util
 from pyflow.train import hooks as hook_lib
@@ -44,7 +45,7 @@ _log = logging.getLogger("pyflow.distributed")
 def training_session(server, is_chief, sync=None, feed=None, checkpoint_dir=None, save_steps=100,
                      last_step=None, epoch=0, job="", keep=5, scaffold=None, hooks=(),
                      chief_only_hooks=(), on_step=(), config=None, deterministic=False,
-                     max_wait_secs=7200):
+                     max_wait_secs=7200, standby=None, compare_steps=100):
     """A MonitoredSession that trains at a server of this process.
 
     server: the tf.train.Server. is_chief: whether this task initialises, restores and saves.
@@ -58,9 +59,15 @@ def training_session(server, is_chief, sync=None, feed=None, checkpoint_dir=None
     on_step: functions(session, step) that a synchronous training's chief calls at each step's
         boundary, after the checkpoint if there is one: no variable changes meanwhile.
     last_step: at this global step it stops. deterministic: as of tf.Session.
+    standby: the name of a job whose tasks stand by for the parameter servers, in all processes'
+        calls (standby.py); every compare_steps steps it is compared. Needs sync.
     The others: as of tf.train.MonitoredTrainingSession.
 
-    Raises ValueError where is_chief and checkpoint_dir's folder cannot be made."""
+    Raises ValueError for a standby that the cluster lacks, or without sync; OSError where is_chief
+    and checkpoint_dir's folder cannot be made."""
+    if standby is not None and sync is None:
+        raise ValueError("standby: only a synchronous training's updates can be made twice: give "
+                         "sync, a SyncReplicasOptimizer")
     scaffold = scaffold or Scaffold()
     made, options = [_Position(sync, feed, server)], {"deterministic": deterministic}
     if last_step is not None:
@@ -68,19 +75,26 @@ def training_session(server, is_chief, sync=None, feed=None, checkpoint_dir=None
     if not is_chief:
         if sync is not None:
             made.append(sync.make_session_run_hook(False, num_tokens=0))
-        creator = _Worker(scaffold, server.target, config, max_wait_secs, options)
+        followed = layouts.Followed(server, max_wait_secs) if standby is not None else None
+        creator = _Worker(scaffold, server.target, config, max_wait_secs, options, followed)
         return monitored.MonitoredSession(creator, [*made, *hooks])
     store = None
     if checkpoint_dir is not None:
         os.makedirs(checkpoint_dir, exist_ok=True)
         store = commits.CheckpointFolder(checkpoint_dir, epoch=epoch, job=job, keep=keep)
     creator = _Chief(scaffold, server.target, config, store, options)
+    if standby is not None:
+        creator.standby = standby_lib.Standby(server, sync, ops.get_default_graph(), standby,
+                                              compare_steps, config, options)
     saving = _Commits(creator, store, save_steps, last_step, sync is not None)
     made.append(saving)
     if sync is not None:
         hook = sync.make_session_run_hook(True, num_tokens=0)
         hook.generation = creator.generation
         hook.before_step += [saving.at_step, *on_step]
+        if standby is not None:
+            hook.take = creator.standby.take
+            made.append(_Stands(creator, hook.before_step))
         made.append(hook)
     return monitored.MonitoredSession(creator, [*made, *chief_only_hooks, *hooks])
 
@@ -103,12 +117,18 @@ class _Chief(monitored.ChiefSessionCreator):
     def __init__(self, scaffold, master, config, store, options):
         super().__init__(scaffold, master, config)
         self._store, self._options, self.resumed = store, options, None
+        self.standby, self.kept = None, False
 
     def create_session(self):
         """The Session."""
         scaffold = self._scaffold.finalize()
         if self._store is not None:
             self.resumed = self._store.begin()
+        if self.standby is not None:
+            self._master, self.kept = self.standby.serve()
+        if self.kept:
+            return self._session_manager().prepare_session(
+                self._master, config=self._config, init_fn=lambda sess: None)
         prefix = None if self.resumed is None else self.resumed.prefix
         return self._session_manager().prepare_session(
             self._master, saver=scaffold.saver, checkpoint_filename_with_path=prefix,
@@ -134,9 +154,18 @@ class _Chief(monitored.ChiefSessionCreator):
 class _Worker(monitored.WorkerSessionCreator):
     """Sessions that wait for the chief's model."""
 
-    def __init__(self, scaffold, master, config, max_wait_secs, options):
+    def __init__(self, scaffold, master, config, max_wait_secs, options, followed=None):
         super().__init__(scaffold, master, config, max_wait_secs)
-        self._options = options
+        self._options, self._followed = options, followed
+
+    def create_session(self):
+        """The Session; where the parameters are, if they may move."""
+        if self._followed is None:
+            return super().create_session()
+        self._scaffold.finalize()
+        return self._followed.session(
+            lambda target, seconds: self._session_manager().wait_for_session(
+                target, config=self._config, max_wait_secs=seconds))
 
     def _session_manager(self):
         return _manager(self, self._options)
@@ -231,6 +260,35 @@ class _Commits(SessionRunHook):
         self._store.commit(step)
         self._saved = step
         _remove_unfinished(self._store)
+
+
+class _Stands(SessionRunHook):
+    """Has a standby looked for; calls what a step's boundary that was cut short owes."""
+
+    def __init__(self, creator, before_step):
+        self._creator, self._calls, self._seen = creator, list(before_step), -1
+        self._coord = None
+        before_step.append(self._note)
+
+    def begin(self):
+        """Finds the global step."""
+        self._step = training_util.get_global_step()
+
+    def _note(self, session, step):
+        self._seen = step
+
+    def after_create_session(self, session, coord):
+        """The parameters are there, and do not change yet."""
+        if self._creator.kept:
+            step = int(session.run(self._step))
+            for call in self._calls if step > self._seen else ():
+                call(session, step)
+        self._coord = coord
+        self._creator.standby.begin(session)
+
+    def end(self, session):
+        self._coord.request_stop()          # what the chief's thread says afterwards is no failure
+        self._creator.standby.close()
 
 
 def _remove_unfinished(store):

@@ -78,6 +78,7 @@ class Worker:
         self.cluster_def, self.timeouts, self.place = b"", (), None     # the server's to set
         self.tell = lambda master, number, step, failure: None
         self.on_ready, self.on_bye = None, lambda why: None
+        self.layout = None              # a LayoutMessage, of who says where parameters are
         self.tracer = tracing.Tracer()
         self._executor = executor
         self._lock = threading.Lock()
@@ -132,6 +133,8 @@ class Worker:
             version=pyflow.pyflow_version, cluster_def=self.cluster_def,
             steps_running=running, boot=clocks.boot(),
             link=self.links.offers if self.links is not None else ())
+        if self.layout is not None:
+            found.layout.CopyFrom(self.layout)
         for name, seconds, what in self.timeouts:
             found.timeout.add(name=name, seconds=seconds, what=what)
         for task, kind, address in self.routes.table() if self.routes is not None else ():

@@ -1,0 +1,148 @@
+"""A second set of a training's parameters: operations that copy it, update it, compare it.
+
+In the chief's graph each variable of a parameter task has a MIRROR: the variable of the same shared
+name on the task of the same number in the job SPARE, which exists in no cluster: a session's layout
+(layouts.py) says which task is meant.  In a session whose layout takes the parameters' own tasks for
+the spare ones, the graph's usual operations are those of the mirrors.
+
+    copy     mirror := variable, of each
+    stage    the step's mean gradients are put aside, on both sides   [accumulators "W:0/staged"]
+    apply    the optimizer's update, of what was put aside            [the same operation on each side]
+    hashes   a number of each variable, on both sides
+
+Invariants
+1. `apply` reads the parameters' side alone: a task of the other side that dies tears nothing.
+2. What was put aside is of one label (lib/queue/step_gate.py); an update takes that or fails.
+
+Threads: the one building the graph.  Callers: standby.py, resharding.py.
+"""
+from pyflow.framework import graph as ops
+from pyflow.framework import protos
+from pyflow.framework.device import parsed
+from pyflow.framework.graph import GraphKeys, IndexedSlices
+from pyflow.lib.array import join_functions
+from pyflow.lib.control_flow import grouping
+from pyflow.lib.parsing import parsing
+from pyflow.lib.queue import accumulators
+from pyflow.lib.strings import string_data_functions
+from pyflow.ops.state import resource_handles, state_ops
+from pyflow.train import sync_replicas
+
+SPARE = "spare_parameters"
+_BUCKETS = 1 << 62
+
+
+class Mirrors:
+    """The operations.  job: the parameters'; sync: the SyncReplicasOptimizer, after
+    apply_gradients.
+
+    variables: those that have a mirror, in order; copy, stage: operations; hashes: ([Tensor],
+    [Tensor]) of both sides, which together have a number of each of `hashed`."""
+
+    def __init__(self, sync, job, graph):
+        self._sync, self._job = sync, job
+        self.variables = [v for v in graph.get_collection(GraphKeys.GLOBAL_VARIABLES)
+                          if parsed(v.device).job == job]
+        with graph.as_default(), ops.device(None), ops.name_scope("spare_parameters"):
+            mirrors = [_mirror_of(v) for v in self.variables]
+            self.copy = grouping.group(*[_assigned(m, v) for m, v in zip(mirrors, self.variables)])
+            self.hashed, self.hashes = self._hashed(mirrors)
+            self._staged, staging = [], []
+            for mean, variable in sync._taken:
+                if mean is not None:
+                    staging += self._stage(mean, variable)
+            self.stage = grouping.group(*staging)
+            self.count = sync._chief_label.assign_add(1).op
+
+    def apply_options(self):
+        """The CallableOptions of `apply`."""
+        options = protos.CallableOptions(target=[self._sync._applied_op.name])
+        for taken, staged in self._staged:
+            options.tensor_connection.add(from_tensor=staged.name, to_tensor=taken.name)
+        return options
+
+    def _stage(self, mean, variable):
+        """Operations that put a mean aside on both sides; notes what is read in its place."""
+        label, found = self._sync._chief_label, []
+        for device in (variable.device, spare_of(variable.device)):
+            with ops.device(device):
+                aside = _accumulator(mean, variable)
+                with ops.control_dependencies([aside.set_global_step(label)]):
+                    found.append(aside._apply_from(mean, label, 0))
+                if device == variable.device:
+                    taken = aside._take_at(1, label)
+        self._staged += zip(*map(sync_replicas.tensors_of, (mean, taken)))
+        return found
+
+    def _hashed(self, mirrors):
+        """(variables, ([Tensor] of the parameters, [Tensor] of the mirrors)): a tensor a task."""
+        tasks = {}
+        for variable, mirror in zip(self.variables, mirrors):
+            tasks.setdefault(variable.device, []).append((variable, mirror))
+        order, sides = [], ([], [])
+        for device, pairs in tasks.items():
+            order += [variable for variable, _ in pairs]
+            for side, place in enumerate((device, spare_of(device))):
+                with ops.device(place):
+                    numbers = [_hash(pair[side]) for pair in pairs]
+                    sides[side].append(join_functions.pack(numbers))
+        return order, sides
+
+
+def spare_of(device):
+    """The device of the mirrors of what is on a device."""
+    return parsed(device).replace(job=SPARE).to_string()
+
+
+class _Mirror:
+    """reference: the variable's reference, or its handle."""
+
+    def __init__(self, reference, variable):
+        self.reference, self.dtype = reference, variable.dtype.base_dtype
+
+    def value(self):
+        if self.reference.dtype._is_ref_dtype:
+            return self.reference
+        return resource_handles.ReadVariableOp(self.reference, dtype=self.dtype)
+
+
+def _mirror_of(variable):
+    op = variable.op
+    kinds = {"VarHandleOp": resource_handles.VarHandleOp, "VariableV2": state_ops.VariableV2,
+             "Variable": state_ops.VariableV2}
+    if op.type not in kinds:
+        raise ValueError(f"{variable.name} is a {op.type}: only variables have mirrors")
+    with ops.device(spare_of(op.device)):
+        made = kinds[op.type](
+            shape=op.get_attr("shape"), dtype=variable.dtype.base_dtype,
+            container=_text(op.get_attr("container")), name=op.name.replace("/", "_"),
+            shared_name=_text(op.get_attr("shared_name")) or op.name)
+        return _Mirror(made, variable)
+
+
+def _text(value):
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _assigned(mirror, variable):
+    reference = mirror.reference
+    with ops.device(reference.op.device):
+        if reference.dtype._is_ref_dtype:
+            return state_ops.Assign(reference, variable.value(), validate_shape=False).op
+        return resource_handles.AssignVariableOp(reference, variable.value())
+
+
+def _hash(held):
+    return string_data_functions.string_to_hash_bucket_fast(
+        parsing.serialize_tensor(held.value()), _BUCKETS)
+
+
+def _accumulator(mean, variable):
+    name = f"{variable.name}/staged"
+    if isinstance(mean, IndexedSlices):
+        return accumulators.SparseConditionalAccumulator(mean.dtype, shape=(), shared_name=name)
+    return accumulators.ConditionalAccumulator(mean.dtype, shape=variable.get_shape(),
+                                               shared_name=name)
+
+
+PUBLIC = {}
