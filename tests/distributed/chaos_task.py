@@ -8,6 +8,7 @@ In the folder of PYFLOW_CHAOS:  steps        a line per step of the chief: secon
 """
 import faulthandler
 import hashlib
+import logging
 import mmap
 import os
 import pathlib
@@ -93,10 +94,12 @@ def main():
     faulthandler.register(signal.SIGUSR2)
     signal.signal(signal.SIGUSR1, lambda *_: print(runtime.start().report_steps(), flush=True))
     tf.logging.set_verbosity(tf.logging.INFO)
+    logging.getLogger("pyflow.distributed").addHandler(logging.StreamHandler())
+    logging.getLogger("pyflow.distributed").setLevel(logging.INFO)
     asked, task = digits.arguments(), launch.task()
     Phase(task.label)
     server = tf.train.Server(task.cluster, task.job, task.index, epoch=task.epoch, lease=task.lease)
-    if task.job == "ps":
+    if task.serves:
         return server.join()
     data, _ = digits.datasets.digits(digits.SEED)
     digits.train(task, asked, server, data, hooks=[Sessions(task.label)],
