@@ -22,6 +22,7 @@ import time
 from pyflow.distributed import look, messages
 from pyflow.distributed.launch import contract
 from pyflow.framework import errors
+from pyflow.session import Session
 
 ASK, AGAIN = 1.0, 0.02          # seconds for the chief to answer, and between questions
 SAME = 0.5                      # how long a worker waits for another layout than it had
@@ -87,10 +88,38 @@ class Followed:
                 began = time.monotonic() - SAME + 0.1
                 _log.info("no session yet with layout %d: %s", layout.number, problem)
 
+    def opened(self, target, **options):
+        """A session for `make`."""
+        session = FollowingSession(target, **options)
+        number = self._number
+        session.is_over = lambda: getattr(self._ask(), "number", None) != number
+        return session
+
     def _ask(self):
         """The LayoutMessage of the chief's status; None if there is none yet."""
-        reply = self._server.ask(self._chief, "GetStatus", messages.GetStatusRequest(), ASK)
+        reply = self._server.ask_all([self._chief], "GetStatus", messages.GetStatusRequest(),
+                                     ASK)[self._chief]
         return reply.layout if not isinstance(reply, look.Silent) and reply.layout.number else None
+
+
+class FollowingSession(Session):
+    """A session of one layout.  What is cut off because another one has come is ABORTED, which
+    trainings recover from.  is_over: function, whether another one has come."""
+
+    def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
+        """As tf.Session.run."""
+        try:
+            return super().run(fetches, feed_dict, options, run_metadata)
+        except errors.CancelledError as problem:
+            if not self.is_over():
+                raise
+            raise errors.AbortedError(problem.node_def, problem.op, (
+                f"the parameters are elsewhere now: {problem.message}")) from problem
+
+    @staticmethod
+    def is_over():
+        """Until somebody knows better."""
+        return False
 
 
 def renames_of(layout):

@@ -286,11 +286,12 @@ class Server:
         """Has the status of this task say a LayoutMessage: where parameters are (layouts.py)."""
         self._worker.layout = layout
 
-    def ask(self, task, call, request, patience=look.PATIENCE):
-        """The reply of a task of the cluster to one of services.WORKER's calls, or a look.Silent."""
+    def ask_all(self, tasks, call, request, patience=look.PATIENCE):
+        """{task: its reply, or a look.Silent} to one of services.WORKER's calls; request: a message,
+        or {task: message}."""
         here = {self._worker.name: worker_service.WorkerService(self._worker)}
-        return look.Asker(self._tasks.addresses, self._channels, here, patience).ask(
-            task, call, request)
+        return look.Asker(self._tasks.addresses, self._channels, here, patience).ask_all(
+            call, request, tasks)
 
     @property
     def address(self):

@@ -72,20 +72,22 @@ class Standby:
     # ------------------------------------------------------------ which side serves
 
     def serve(self):
-        """(target of a new session, whether the parameters are there).  The layout is published."""
+        """(target of a new session, whether the parameters are there).  The layout is published, and
+        what is still done on the other side ends."""
         self._end()
-        there = [self._answers(side) for side in (0, 1)]
-        whole = [there[side] is not None and there[side] == self._whole.get(side)
+        there = self._incarnations_of((0, 1))
+        whole = [None not in there[side] and there[side] == self._whole.get(side)
                  for side in (0, 1)]
-        other, self._whole = 1 - self._serving, {}
-        gone = not self._first and there[self._serving] is None and there[other] is not None
+        now, other, self._whole = self._serving, 1 - self._serving, {}
+        gone = not self._first and None in there[now] and None not in there[other]
         self._first = False
-        if not whole[self._serving] and (whole[other] or gone):
-            _log.info("%s serves in the place of %s", self._sides[other],
-                      self._sides[self._serving])
-            self._serving = other
-        self._published.say(self._renames(self._serving))
-        return self._target(self._serving), whole[self._serving]
+        if not whole[now] and (whole[other] or gone):
+            _log.warning("the job %s serves in the place of %s", self._sides[other],
+                         self._sides[now])
+            self._serving, now, other = other, other, now
+        self._published.say(self._renames(now))
+        self._reset(other, there[other])
+        return self._target(now), whole[now]
 
     def begin(self, session):
         """The parameters are there, in a session of `serve`'s target: looks for spare tasks."""
@@ -130,16 +132,17 @@ class Standby:
     def _name(self, side, k):
         return f"/job:{self._sides[side]}/replica:0/task:{k}"
 
-    def _answers(self, side):
-        """The incarnations of a side's tasks; None if one does not answer."""
-        found = []
-        for k in self._tasks:
-            reply = self._server.ask(self._name(side, k), "GetStatus",
-                                     messages.GetStatusRequest(), ANSWER)
-            if isinstance(reply, look.Silent):
-                return None
-            found.append(reply.incarnation)
-        return found
+    def _incarnations_of(self, sides):
+        """{side: the incarnations of its tasks, None for one that does not answer}."""
+        found = self._server.ask_all([self._name(side, k) for side in sides for k in self._tasks],
+                                     "GetStatus", messages.GetStatusRequest(), ANSWER)
+        return {side: [getattr(found[self._name(side, k)], "incarnation", None)
+                       for k in self._tasks] for side in sides}
+
+    def _serves(self):
+        """Whether the serving side is as it was."""
+        now = self._serving
+        return self._incarnations_of([now])[now] == self._whole.get(now)
 
     # ------------------------------------------------------------ a spare side
 
@@ -158,22 +161,22 @@ class Standby:
     def _made(self):
         """The _Pair of the spare side; None if that is not there."""
         spare = 1 - self._serving
-        there = self._answers(spare)
-        if there is None:
+        there = self._incarnations_of([spare])[spare]
+        if None in there or not self._reset(spare, there):
             return None
         try:
-            self._reset(spare, there)
             return _Pair(self)
         except errors.OpError as problem:
             _log.info("%s is not ready to stand by: %s", self._sides[spare], problem)
             return None
 
     def _reset(self, side, incarnations):
-        for k, incarnation in zip(self._tasks, incarnations):
-            reply = self._server.ask(self._name(side, k), "CleanupAll", messages.ResetRequest(
-                incarnation=incarnation, call=remote_worker.new_call()), LATEST)
-            if isinstance(reply, look.Silent):
-                raise errors.UnavailableError(None, None, f"{reply.task}: {reply.reason}")
+        """Ends all sessions at those of a side's tasks that answered; whether they all say so."""
+        asked = {self._name(side, k): messages.ResetRequest(
+            incarnation=incarnation, call=remote_worker.new_call())
+            for k, incarnation in zip(self._tasks, incarnations) if incarnation is not None}
+        replies = self._server.ask_all(list(asked), "CleanupAll", asked, LATEST)
+        return not any(isinstance(reply, look.Silent) for reply in replies.values())
 
     # ------------------------------------------------------------ steps
 
@@ -230,10 +233,6 @@ class Standby:
         before = self._whole.pop(side)
         run()
         self._whole[side] = before
-
-    def _serves(self):
-        """Whether the serving side is as it was."""
-        return self._answers(self._serving) == self._whole.get(self._serving)
 
     def _attach(self):
         with self._lock:

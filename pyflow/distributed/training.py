@@ -168,7 +168,12 @@ class _Worker(monitored.WorkerSessionCreator):
                 target, config=self._config, max_wait_secs=seconds))
 
     def _session_manager(self):
-        return _manager(self, self._options)
+        manager, followed = _manager(self, self._options), self._followed
+        if followed is not None:
+            graph = ops.get_default_graph()
+            manager._new_session = lambda target, config: followed.opened(
+                target, graph=graph, config=config, **self._options)
+        return manager
 
 
 def _manager(creator, options):
