@@ -6,6 +6,7 @@ name on the task of the same number in the job SPARE, which exists in no cluster
 the spare ones, the graph's usual operations are those of the mirrors.
 
     copy     mirror := variable, of each
+    release  mirror := nothing
     stage    the step's mean gradients are put aside, on both sides   [accumulators "W:0/staged"]
     apply    the optimizer's update, of what was put aside            [the same operation on each side]
     hashes   a number of each variable, on both sides
@@ -25,6 +26,7 @@ from pyflow.lib.control_flow import grouping
 from pyflow.lib.parsing import parsing
 from pyflow.lib.queue import accumulators
 from pyflow.lib.strings import string_data_functions
+from pyflow.ops.base import tensors
 from pyflow.ops.state import resource_handles, state_ops
 from pyflow.train import sync_replicas
 
@@ -33,21 +35,41 @@ _BUCKETS = 1 << 62
 
 
 class Mirrors:
-    """The operations.  job: the parameters'; sync: the SyncReplicasOptimizer, after
-    apply_gradients.
+    """A mirror of each variable that has one.  job: the parameters'; graph: the chief's.
 
-    variables: those that have a mirror, in order; copy, stage: operations; hashes: ([Tensor],
-    [Tensor]) of both sides, which together have a number of each of `hashed`."""
+    copies: {number of a task: the operation that copies its variables}; hashed: the variables, task
+    by task; hashes: {number of a task: (Tensor, Tensor)}, a number of each of its variables, on
+    both sides; release: {number of a task: the operation after which its mirrors have no memory}."""
 
-    def __init__(self, sync, job, graph):
-        self._sync, self._job = sync, job
-        self.variables = [v for v in graph.get_collection(GraphKeys.GLOBAL_VARIABLES)
-                          if parsed(v.device).job == job]
-        with graph.as_default(), ops.device(None), ops.name_scope("spare_parameters"):
-            mirrors = [_mirror_of(v) for v in self.variables]
-            self.copy = grouping.group(*[_assigned(m, v) for m, v in zip(mirrors, self.variables)])
-            self.hashed, self.hashes = self._hashed(mirrors)
-            self._staged, staging = [], []
+    def __init__(self, job, graph):
+        self._tasks, self.copies, self.hashes, self.release = {}, {}, {}, {}
+        with graph.as_default(), ops.device(None), ops.name_scope(SPARE):
+            for variable in graph.get_collection(GraphKeys.GLOBAL_VARIABLES):
+                spec = parsed(variable.device)
+                if spec.job == job:
+                    self._tasks.setdefault(spec.task, []).append((variable, _mirror_of(variable)))
+            for k, pairs in self._tasks.items():
+                self.copies[k] = grouping.group(*[_assigned(m, v.value()) for v, m in pairs])
+                self.hashes[k] = tuple(self._hashes(pairs))
+                self.release[k] = grouping.group(*[_released(m) for _, m in pairs])
+
+    def variables(self, tasks=None):
+        """Those of some tasks, in the order of the hashes; default: of all."""
+        return [v for k in (self._tasks if tasks is None else tasks) for v, _ in self._tasks[k]]
+
+    def _hashes(self, pairs):
+        for side, device in enumerate((pairs[0][0].device, spare_of(pairs[0][0].device))):
+            with ops.device(device):
+                yield join_functions.pack([_hash(pair[side]) for pair in pairs])
+
+
+class Staged:
+    """A step's means, put aside on both sides.  sync: the SyncReplicasOptimizer, after
+    apply_gradients.  stage, count: operations; count makes the chief's label the next step's."""
+
+    def __init__(self, sync, graph):
+        self._sync, self._staged, staging = sync, [], []
+        with graph.as_default(), ops.device(None), ops.name_scope(SPARE):
             for mean, variable in sync._taken:
                 if mean is not None:
                     staging += self._stage(mean, variable)
@@ -73,20 +95,6 @@ class Mirrors:
                     taken = aside._take_at(1, label)
         self._staged += zip(*map(sync_replicas.tensors_of, (mean, taken)))
         return found
-
-    def _hashed(self, mirrors):
-        """(variables, ([Tensor] of the parameters, [Tensor] of the mirrors)): a tensor a task."""
-        tasks = {}
-        for variable, mirror in zip(self.variables, mirrors):
-            tasks.setdefault(variable.device, []).append((variable, mirror))
-        order, sides = [], ([], [])
-        for device, pairs in tasks.items():
-            order += [variable for variable, _ in pairs]
-            for side, place in enumerate((device, spare_of(device))):
-                with ops.device(place):
-                    numbers = [_hash(pair[side]) for pair in pairs]
-                    sides[side].append(join_functions.pack(numbers))
-        return order, sides
 
 
 def spare_of(device):
@@ -124,12 +132,19 @@ def _text(value):
     return value.decode() if isinstance(value, bytes) else value
 
 
-def _assigned(mirror, variable):
+def _assigned(mirror, value):
     reference = mirror.reference
     with ops.device(reference.op.device):
         if reference.dtype._is_ref_dtype:
-            return state_ops.Assign(reference, variable.value(), validate_shape=False).op
-        return resource_handles.AssignVariableOp(reference, variable.value())
+            return state_ops.Assign(reference, value, validate_shape=False).op
+        return resource_handles.AssignVariableOp(reference, value)
+
+
+def _released(mirror):
+    with ops.device(mirror.reference.op.device):
+        if mirror.reference.dtype._is_ref_dtype:
+            return _assigned(mirror, tensors.zeros([0], mirror.dtype))
+        return resource_handles.DestroyResourceOp(mirror.reference, ignore_lookup_error=True)
 
 
 def _hash(held):

@@ -62,7 +62,7 @@ class Standby:
                              f"tasks {layouts.tasks_of(server, job)} of the job {job!r}, and needs "
                              "as many")
         self._published = layouts.Published(server)
-        self._mirrors = mirrors.Mirrors(sync, own, graph)
+        self._mirrors, self._staged = mirrors.Mirrors(own, graph), mirrors.Staged(sync, graph)
         self._whole = {}                # side: incarnations of its tasks, while it is whole
         self._lock = threading.Condition()
         self._session, self._updating = None, False
@@ -201,7 +201,7 @@ class Standby:
                 self._change(1 - self._serving, pair.apply_spare)
             except _LOST as problem:
                 self._detach(problem)
-            session.run(self._mirrors.count)
+            session.run(self._staged.count)
         self._steps += 1
         if self._pair is not None and self._steps % self._every == 0:
             self._compare(pair, int(session.run(self._sync._global_step)))
@@ -269,7 +269,7 @@ class Standby:
             if not self._serves():
                 raise
             return self._detach(problem)
-        for variable, one, other in zip(self._mirrors.hashed, ours, theirs):
+        for variable, one, other in zip(self._mirrors.variables(), ours, theirs):
             if one != other:
                 k = parsed(variable.device).task
                 raise errors.DataLossError(None, variable.op, (
@@ -285,7 +285,7 @@ class _Pair:
     incarnations: of the spare tasks."""
 
     def __init__(self, standby):
-        made, serving = standby._mirrors, standby._serving
+        made, staged, serving = standby._mirrors, standby._staged, standby._serving
         self.text = f"the job {standby._sides[1 - serving]}"
         server = standby._server
 
@@ -298,12 +298,12 @@ class _Pair:
             self._sessions.append(both)
             spare = opened(standby._target(1 - serving))
             self._sessions.append(spare)
-            self.copy = both.make_callable(made.copy)
-            self.stage = both.make_callable(made.stage)
-            self._hashes = both.make_callable(list(made.hashes))
-            self.apply = both._make_callable_from_options(made.apply_options())
+            self.copy = both.make_callable(list(made.copies.values()))
+            self.stage = both.make_callable(staged.stage)
+            self._hashes = both.make_callable(list(zip(*made.hashes.values())))
+            self.apply = both._make_callable_from_options(staged.apply_options())
             self.incarnations = standby._incarnations(both, 1 - serving)
-            self.apply_spare = spare._make_callable_from_options(made.apply_options())
+            self.apply_spare = spare._make_callable_from_options(staged.apply_options())
         except BaseException:
             self.abandon()
             raise
