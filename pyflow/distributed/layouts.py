@@ -15,8 +15,10 @@ Invariants
 
 Threads: one a Followed; any may publish.  Callers: training.py, standby.py.
 """
+import contextlib
 import logging
 import re
+import threading
 import time
 
 from pyflow.distributed import look, messages
@@ -42,8 +44,8 @@ def chief_of(server):
 
 def tasks_of(server, job):
     """The numbers of the tasks of a job, in order."""
-    return sorted(number for found in server.server_def.cluster.job if found.name == job
-                  for number in found.tasks)
+    return sorted(int(number) for found, number in map(look.parts, server.tasks())
+                  if found == job)
 
 
 class Published:
@@ -58,6 +60,44 @@ class Published:
         shown = sorted((_text(a), _text(m)) for a, m in renames.items())
         self._server.say_layout(messages.LayoutMessage(
             number=self.number, asked=[a for a, _ in shown], meant=[m for _, m in shown]))
+
+
+class ChiefSession:
+    """Which of a chief's sessions is the one.  Who changes variables beside its steps does so while
+    nobody makes another one."""
+
+    def __init__(self):
+        self._cond, self._session, self._busy = threading.Condition(), None, False
+
+    def begin(self, session):
+        """It is the one from now on."""
+        with self._cond:
+            self._session = session
+
+    def end(self):
+        """None is; work under way is waited for."""
+        with self._cond:
+            self._session = None
+            while self._busy:
+                self._cond.wait()
+
+    def lives(self, session):
+        """It is the one, and open."""
+        return session is self._session and not session._closed
+
+    @contextlib.contextmanager
+    def at_work(self, session):
+        """`end` waits meanwhile.  AbortedError if the session is not the one any more."""
+        with self._cond:
+            if session is not self._session:
+                raise errors.AbortedError(None, None, "another session has taken this one's place")
+            self._busy = True
+        try:
+            yield
+        finally:
+            with self._cond:
+                self._busy = False
+                self._cond.notify_all()
 
 
 class Followed:

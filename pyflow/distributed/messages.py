@@ -56,7 +56,10 @@ HelloMessage: 1 task string; 2 incarnation uint64; 3 expected uint64; 4 epoch ui
 StateRequest: 1 session uint64; 2 streams bytes; 3 set bool; 4 forget *string; 5 kept string; 6 seek
     bool; 7 position uint64; 8 shard uint64
 StateResponse: 1 streams bytes; 2 kept TensorMessage; 3 found bool
-ResetRequest: 1 container *string; 2 incarnation uint64; 3 call uint64
+ResetRequest: 1 container *string; 2 incarnation uint64; 3 call uint64; 4 sessions bool;
+    5 master string; 6 epoch uint64; 7 master_incarnation uint64
+ReshardRequest: 1 job string; 2 servers int32; 3 seconds double
+ReshardResponse: 1 before int32; 2 servers int32; 3 bytes int64; 4 copied double; 5 seconds double
 WaitsRequest: 1 session uint64; 2 sender *string; 3 step uint64; 4 node *string; 5 resource *string
 WaitsResponse: 1 task string; 2 incarnation uint64; 3 row *WaitRow; 4 step *MasterStep; 5 known *bool;
     6 place *PlaceMessage; 7 partner *PartnerMessage

@@ -286,6 +286,26 @@ class Server:
         """Has the status of this task say a LayoutMessage: where parameters are (layouts.py)."""
         self._worker.layout = layout
 
+    def on_reshard(self, answer):
+        """answer(ReshardRequest) -> ReshardResponse is asked from now on (resharding.py); None:
+        nobody."""
+        self._worker.on_reshard = answer
+
+    def tasks(self):
+        """The names of the cluster's tasks, as far as this one has heard."""
+        return list(self._tasks.addresses)
+
+    def reset_tasks(self, incarnations, sessions=False, patience=look.PATIENCE):
+        """Has other tasks forget all that they hold, and end their sessions; sessions: that alone.
+        incarnations: {task: which is meant, 0 for whichever is there}.  {task: Empty or look.Silent};
+        if this task was replaced by one of a later epoch, they refuse."""
+        own = self._worker
+        return self.ask_all(list(incarnations), "CleanupAll", {
+            task: messages.ResetRequest(
+                incarnation=incarnation, call=remote_worker.new_call(), sessions=sessions,
+                master=own.name, epoch=own.epoch, master_incarnation=own.incarnation)
+            for task, incarnation in incarnations.items()}, patience)
+
     def ask_all(self, tasks, call, request, patience=look.PATIENCE):
         """{task: its reply, or a look.Silent} to one of services.WORKER's calls; request: a message,
         or {task: message}."""

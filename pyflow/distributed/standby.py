@@ -26,12 +26,11 @@ Invariants
 Threads: the one that makes the chief's sessions calls `serve`, `begin`; the chief's of steps `take`;
 `_look` is one per session.  `_lock` guards what they share; `serve` waits for an update.  Callers: training.py.
 """
-import contextlib
 import logging
 import threading
 import time
 
-from pyflow.distributed import layouts, look, messages, mirrors, remote_worker
+from pyflow.distributed import layouts, look, messages, mirrors
 from pyflow.framework import errors
 from pyflow.framework.device import parsed
 from pyflow.session import Session
@@ -64,8 +63,7 @@ class Standby:
         self._published = layouts.Published(server)
         self._mirrors, self._staged = mirrors.Mirrors(own, graph), mirrors.Staged(sync, graph)
         self._whole = {}                # side: incarnations of its tasks, while it is whole
-        self._lock = threading.Condition()
-        self._session, self._updating = None, False
+        self._chief, self._lock = layouts.ChiefSession(), threading.Lock()
         self._found, self._pair = None, None
         self._steps, self._first = 0, True
 
@@ -91,18 +89,15 @@ class Standby:
 
     def begin(self, session):
         """The parameters are there, in a session of `serve`'s target: looks for spare tasks."""
-        with self._lock:
-            self._whole = {self._serving: self._incarnations(session, self._serving)}
-            self._session = session
+        self._whole = {self._serving: self._incarnations(session, self._serving)}
+        self._chief.begin(session)
         threading.Thread(target=self._look, args=(session,), name="pyflow-standby",
                          daemon=True).start()
 
     def _end(self):
         """Of a session of the serving side; an update under way is waited for, none begins."""
+        self._chief.end()
         with self._lock:
-            self._session = None
-            while self._updating:
-                self._lock.wait()
             pairs, self._found, self._pair = [self._found, self._pair], None, None
         for pair in pairs:
             if pair is not None:
@@ -148,11 +143,11 @@ class Standby:
 
     def _look(self, session):
         """From time to time, whether there is a spare side, while the session is the one."""
-        while session is self._session and not session._closed:
+        while self._chief.lives(session):
             if self._found is None and self._pair is None:
                 pair = self._made()
                 with self._lock:
-                    if session is self._session:
+                    if self._chief.lives(session):
                         self._found, pair = pair, None
                 if pair is not None:
                     pair.abandon()
@@ -172,10 +167,10 @@ class Standby:
 
     def _reset(self, side, incarnations):
         """Ends all sessions at those of a side's tasks that answered; whether they all say so."""
-        asked = {self._name(side, k): messages.ResetRequest(
-            incarnation=incarnation, call=remote_worker.new_call())
-            for k, incarnation in zip(self._tasks, incarnations) if incarnation is not None}
-        replies = self._server.ask_all(list(asked), "CleanupAll", asked, LATEST)
+        replies = self._server.reset_tasks({
+            self._name(side, k): incarnation
+            for k, incarnation in zip(self._tasks, incarnations) if incarnation is not None},
+            patience=LATEST)
         return not any(isinstance(reply, look.Silent) for reply in replies.values())
 
     # ------------------------------------------------------------ steps
@@ -195,7 +190,7 @@ class Standby:
             self._detach(problem)
             session.run(self._sync._restart_op)         # what was given for the step is gone
             return self.take(session)
-        with self._update_of(session):
+        with self._chief.at_work(session):
             self._change(self._serving, pair.apply)
             try:
                 self._change(1 - self._serving, pair.apply_spare)
@@ -208,25 +203,11 @@ class Standby:
 
     def _take_alone(self, session):
         """It may wait for gradients for long, so the side is not whole meanwhile."""
-        with self._update_of(session):
+        with self._chief.at_work(session):
             whole = self._whole.pop(self._serving, None)
         session.run(self._sync._update_op)
-        with self._update_of(session):
+        with self._chief.at_work(session):
             self._whole[self._serving] = whole
-
-    @contextlib.contextmanager
-    def _update_of(self, session):
-        """Nobody begins to serve meanwhile.  AbortedError if the session is not the one any more."""
-        with self._lock:
-            if session is not self._session:
-                raise errors.AbortedError(None, None, "another session has taken this one's place")
-            self._updating = True
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._updating = False
-                self._lock.notify_all()
 
     def _change(self, side, run):
         """Variables of a side change: it is not whole meanwhile."""

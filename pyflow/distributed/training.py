@@ -29,7 +29,7 @@ import shutil
 
 import numpy as np
 
-from pyflow.distributed import commits, layouts
+from pyflow.distributed import commits, layouts, resharding
 from pyflow.distributed import standby as standby_lib
 from pyflow.framework import graph as ops
 from pyflow.train import checkpoint, training_util
@@ -45,7 +45,7 @@ _log = logging.getLogger("pyflow.distributed")
 def training_session(server, is_chief, sync=None, feed=None, checkpoint_dir=None, save_steps=100,
                      last_step=None, epoch=0, job="", keep=5, scaffold=None, hooks=(),
                      chief_only_hooks=(), on_step=(), config=None, deterministic=False,
-                     max_wait_secs=7200, standby=None, compare_steps=100):
+                     max_wait_secs=7200, standby=None, compare_steps=100, ps_tasks=None):
     """A MonitoredSession that trains at a server of this process.
 
     server: the tf.train.Server. is_chief: whether this task initialises, restores and saves.
@@ -61,13 +61,19 @@ def training_session(server, is_chief, sync=None, feed=None, checkpoint_dir=None
     last_step: at this global step it stops. deterministic: as of tf.Session.
     standby: the name of a job whose tasks stand by for the parameter servers, in all processes'
         calls (standby.py); every compare_steps steps it is compared. Needs sync.
+    ps_tasks: how many parameter tasks the graph has (replica_device_setter(ps_tasks=)): the
+        parameter servers that there are hold them, and they can move to more or fewer of them
+        (resharding.py). In all processes' calls; needs sync, and no standby.
     The others: as of tf.train.MonitoredTrainingSession.
 
     Raises ValueError for a standby that the cluster lacks, or without sync; OSError where is_chief
     and checkpoint_dir's folder cannot be made."""
-    if standby is not None and sync is None:
-        raise ValueError("standby: only a synchronous training's updates can be made twice: give "
-                         "sync, a SyncReplicasOptimizer")
+    moves = standby is not None or ps_tasks is not None
+    if moves and sync is None:
+        raise ValueError("standby and ps_tasks: only a synchronous training has a time between two "
+                         "steps: give sync, a SyncReplicasOptimizer")
+    if standby is not None and ps_tasks is not None:
+        raise ValueError("a training has a standby, or parameters that move (ps_tasks), not both")
     scaffold = scaffold or Scaffold()
     made, options = [_Position(sync, feed, server)], {"deterministic": deterministic}
     if last_step is not None:
@@ -75,7 +81,7 @@ def training_session(server, is_chief, sync=None, feed=None, checkpoint_dir=None
     if not is_chief:
         if sync is not None:
             made.append(sync.make_session_run_hook(False, num_tokens=0))
-        followed = layouts.Followed(server, max_wait_secs) if standby is not None else None
+        followed = layouts.Followed(server, max_wait_secs) if moves else None
         creator = _Worker(scaffold, server.target, config, max_wait_secs, options, followed)
         return monitored.MonitoredSession(creator, [*made, *hooks])
     store = None
@@ -84,17 +90,20 @@ def training_session(server, is_chief, sync=None, feed=None, checkpoint_dir=None
         store = commits.CheckpointFolder(checkpoint_dir, epoch=epoch, job=job, keep=keep)
     creator = _Chief(scaffold, server.target, config, store, options)
     if standby is not None:
-        creator.standby = standby_lib.Standby(server, sync, ops.get_default_graph(), standby,
-                                              compare_steps, config, options)
+        creator.keeper = standby_lib.Standby(server, sync, ops.get_default_graph(), standby,
+                                             compare_steps, config, options)
+    elif ps_tasks is not None:
+        creator.keeper = resharding.Resharding(server, sync, ops.get_default_graph(), ps_tasks,
+                                               config, options)
     saving = _Commits(creator, store, save_steps, last_step, sync is not None)
     made.append(saving)
     if sync is not None:
         hook = sync.make_session_run_hook(True, num_tokens=0)
         hook.generation = creator.generation
         hook.before_step += [saving.at_step, *on_step]
-        if standby is not None:
-            hook.take = creator.standby.take
-            made.append(_Stands(creator, hook.before_step))
+        if moves:
+            hook.take = creator.keeper.take
+            made.append(_Keeps(creator, hook.before_step))
         made.append(hook)
     return monitored.MonitoredSession(creator, [*made, *chief_only_hooks, *hooks])
 
@@ -117,15 +126,15 @@ class _Chief(monitored.ChiefSessionCreator):
     def __init__(self, scaffold, master, config, store, options):
         super().__init__(scaffold, master, config)
         self._store, self._options, self.resumed = store, options, None
-        self.standby, self.kept = None, False
+        self.keeper, self.kept = None, False      # a Standby or a Resharding
 
     def create_session(self):
         """The Session."""
         scaffold = self._scaffold.finalize()
         if self._store is not None:
             self.resumed = self._store.begin()
-        if self.standby is not None:
-            self._master, self.kept = self.standby.serve()
+        if self.keeper is not None:
+            self._master, self.kept = self.keeper.serve()
         if self.kept:
             return self._session_manager().prepare_session(
                 self._master, config=self._config, init_fn=lambda sess: None)
@@ -267,8 +276,9 @@ class _Commits(SessionRunHook):
         _remove_unfinished(self._store)
 
 
-class _Stands(SessionRunHook):
-    """Has a standby looked for; calls what a step's boundary that was cut short owes."""
+class _Keeps(SessionRunHook):
+    """Tells who keeps the parameters of each session; calls what a step's boundary that was cut
+    short owes."""
 
     def __init__(self, creator, before_step):
         self._creator, self._calls, self._seen = creator, list(before_step), -1
@@ -289,11 +299,11 @@ class _Stands(SessionRunHook):
             for call in self._calls if step > self._seen else ():
                 call(session, step)
         self._coord = coord
-        self._creator.standby.begin(session)
+        self._creator.keeper.begin(session)
 
     def end(self, session):
         self._coord.request_stop()          # what the chief's thread says afterwards is no failure
-        self._creator.standby.close()
+        self._creator.keeper.close()
 
 
 def _remove_unfinished(store):

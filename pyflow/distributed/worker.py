@@ -78,6 +78,7 @@ class Worker:
         self.cluster_def, self.timeouts, self.place = b"", (), None     # the server's to set
         self.tell = lambda master, number, step, failure: None
         self.on_ready, self.on_bye = None, lambda why: None
+        self.on_reshard = None          # function(ReshardRequest), of who moves parameters
         self.layout = None              # a LayoutMessage, of who says where parameters are
         self.tracer = tracing.Tracer()
         self._executor = executor
@@ -198,6 +199,11 @@ class Worker:
         found.state.cancel(why)
         self.task.clean(number)
         found.state.close()
+
+    def close_sessions(self, why):
+        """Ends all sessions; variables stay."""
+        for number in self.sessions():
+            self.close_session(number, why)
 
     def sessions(self):
         """The numbers of the sessions that are open."""
@@ -419,8 +425,7 @@ class Worker:
         sessions, as a restart would."""
         self.task.reset_containers(containers)
         if not containers:
-            for number in self.sessions():
-                self.close_session(number, "the server's containers were reset")
+            self.close_sessions("the server's containers were reset")
             with self._lock:
                 old, self.state = self.state, self._executor.State("server", self.task)
             old.cancel("the server's containers were reset")

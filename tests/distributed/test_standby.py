@@ -220,7 +220,7 @@ def test_arguments():
     with tf.Graph().as_default():
         train, _, _, step, sync = between_graph.model(
             tf, spec, 0, lambda tf: between_graph.sync(tf, 1))
-        with pytest.raises(ValueError, match="only a synchronous training"):
+        with pytest.raises(ValueError, match="only a synchronous training has a time"):
             training.training_session(workers[0], True, standby="ps_standby")
         with pytest.raises(ValueError, match="has tasks .. of the job 'ps_standby', and needs as"):
             training.training_session(workers[0], True, sync, standby="ps_standby")
