@@ -4,7 +4,8 @@ The graph's parameters are on so many parameter TASKS, /job:ps/task:0 and so on;
 that job as there are (or as are asked for) hold them, task k the server k % servers.  Another number
 moves some tasks:
 
-    move     a session over both places and its plans are made, while the training goes on
+    move     a session over both places and its plans are made, and memory on the way, while the
+             training goes on
     _switch  between two steps the variables of the tasks that move are copied, server to server
     serve    the new layout (layouts.py) is published, the sessions of the old one end; all make new
              ones, and nothing is restored
@@ -126,6 +127,11 @@ class Resharding:
             if not move.tasks:
                 move.end()
                 return move
+            try:
+                move.warm()
+            except errors.OpError:
+                move.close()
+                raise
             with self._lock:
                 self._ready = move
             move.over.wait(seconds)
@@ -187,6 +193,11 @@ class _Move:
                           config=of._config, **of._options)
         self._sessions.append(session)
         return session.make_callable([operations[k] for k in self.tasks])
+
+    def warm(self):
+        """Copies while steps are made, for nothing but the memory on the way, which is there then
+        when it counts: a quarter of the time."""
+        self._copy()
 
     def copy(self):
         """Between two steps."""

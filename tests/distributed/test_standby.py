@@ -1,5 +1,6 @@
 """Standby parameter servers: kill -9 of the one that serves costs no step, and the bits are those of
 a run that nobody disturbed."""
+import logging
 import pathlib
 import random
 import signal
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import pyflow as tf
-from pyflow.distributed import layouts, messages, training
+from pyflow.distributed import epochs, layouts, messages, training
 from pyflow.distributed.launch import local
 
 HERE = pathlib.Path(__file__).parent
@@ -165,13 +166,6 @@ class Cluster:
             thread.join(60)
         return failures
 
-    def has_standby(self):
-        """Whether the variables are at the standby, too."""
-        with tf.Graph().as_default(), tf.device("/job:ps_standby/task:0"):
-            there = tf.is_variable_initialized(tf.get_variable("table", [10, 4]))
-            with tf.Session(self.servers["ps_standby", 0].target) as sess:
-                return sess.run(there)
-
     def stop(self):
         for server in self.servers.values():
             server.stop()
@@ -182,27 +176,37 @@ def digest(folder):
     return training.digest(commits.newest_committed(str(folder)).prefix)
 
 
-def test_averages_rows_and_both_kinds_of_variables(tmp_path):
-    cluster, stopped = Cluster(), []
+@pytest.fixture
+def stands_by(caplog):
+    """function() -> whether a standby was ready so far."""
+    caplog.set_level(logging.INFO, "pyflow.distributed")
+    return lambda: any("stands by" in record.getMessage() for record in caplog.records)
+
+
+def test_averages_rows_and_both_kinds_of_variables(tmp_path, stands_by):
+    cluster, stopped, steps = Cluster(), [], []
     assert not cluster.train(tmp_path / "plain", 60, standby=None)
     cluster.stop()
 
     def at(session, step):
-        if step >= 20 and not stopped and cluster.has_standby():
+        steps.append(step)
+        if not stopped and stands_by():
             stopped.append(step)
             cluster.servers["ps", 0].stop()
+        time.sleep(0.0 if stopped else 0.02)
     cluster = Cluster()
     assert not cluster.train(tmp_path / "stopped", 60, on_step=[at], standby="ps_standby",
                              compare_steps=5)
-    assert stopped and digest(tmp_path / "stopped") == digest(tmp_path / "plain")
+    assert stopped and steps == list(range(1, 61))
+    assert digest(tmp_path / "stopped") == digest(tmp_path / "plain")
     cluster.stop()
 
 
-def test_what_differs_is_named(tmp_path):
+def test_what_differs_is_named(tmp_path, stands_by):
     cluster, changed = Cluster(workers=1), []
 
     def at(session, step):
-        if not changed and cluster.has_standby():
+        if not changed and stands_by():
             with tf.Graph().as_default(), tf.device("/job:ps_standby/task:0"):
                 other = tf.get_variable("table", [10, 4])
                 with tf.Session(cluster.servers["ps_standby", 0].target) as sess:
@@ -213,6 +217,30 @@ def test_what_differs_is_named(tmp_path):
     assert isinstance(failures[0], tf.errors.DataLossError)
     assert f"after step {changed[0] + 1} the variable table:0 is not the same at " \
         "/job:ps/replica:0/task:0 and /job:ps_standby/replica:0/task:0" in str(failures[0])
+
+
+def test_a_chief_that_was_replaced_resets_nothing():
+    """A frozen chief that thaws takes the side that serves now for its spare one."""
+    cluster, ps = Cluster(), {"/job:ps/replica:0/task:0": 0}
+    chief = cluster.servers["worker", 0]
+    with tf.Graph().as_default(), tf.device("/job:ps/task:0"):
+        v = tf.get_variable("v", initializer=7.0)
+        with tf.Session(chief.target) as sess:
+            sess.run(v.initializer)
+        newer = epochs.Fence.new(2)         # what a session of the new chief's would say there
+        cluster.servers["ps", 0]._worker.admit("/job:worker/replica:0/task:0", newer)
+        [reply] = chief.reset_tasks(ps).values()
+        assert "/job:worker/replica:0/task:0 of epoch 0 was replaced by epoch 2" in reply.reason
+        with tf.Session(chief.target) as sess:
+            assert sess.run(v) == 7.0
+        other = cluster.servers["worker", 1]
+        other.reset_tasks(ps, sessions=True)
+        with tf.Session(other.target) as sess:
+            assert sess.run(v) == 7.0       # sessions have ended, variables are there
+        other.reset_tasks(ps)
+        with tf.Session(other.target) as sess, pytest.raises(tf.errors.FailedPreconditionError):
+            sess.run(v)
+    cluster.stop()
 
 
 def test_arguments():
