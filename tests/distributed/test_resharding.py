@@ -67,7 +67,7 @@ def test_from_two_to_one_and_back(tmp_path, capsys):
     values, plain, cluster = standby_task.Values(), standby_task.Values(), Servers()
     chief = cluster.all["worker", 0].address
     paused = lambda session, step: time.sleep(0.003)         # noqa: E731 - so that it lasts
-    threads = cluster.train(tmp_path / "moved", 250, [values, paused],
+    threads = cluster.train(tmp_path / "moved", 120, [values, paused],
                             ps_tasks=resharding_task.PS_TASKS)
     while len(values.seen) < 5:
         time.sleep(0.01)
@@ -90,11 +90,11 @@ def test_from_two_to_one_and_back(tmp_path, capsys):
         resharding.ask(chief, 1)
     cluster.stop()
     cluster = Servers()
-    for thread in cluster.train(tmp_path / "plain", 250, [plain], ps_tasks=4):
+    for thread in cluster.train(tmp_path / "plain", 120, [plain], ps_tasks=4):
         thread.join(60)
     cluster.stop()
     assert [line[1:] for line in values.seen] == [line[1:] for line in plain.seen]
-    assert [step for _, step, _ in values.seen] == list(range(1, 251))
+    assert [step for _, step, _ in values.seen] == list(range(1, 121))
 
 
 class Run(chaos.Training):
