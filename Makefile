@@ -167,7 +167,7 @@ kernel-tests: .venv/installed .venv-kernel-tests/ready
 
 .venv-kernel-tests/ready: .venv/installed
 	$(PYTHON) -m venv --clear .venv-kernel-tests && .venv-kernel-tests/bin/python -m pip --disable-pip-version-check -q install \
-	  dist/pyflow_dataflow-*.whl "numpy==1.26.*" "scipy==1.11.*" pandas six pillow ml_dtypes
+	  dist/pyflow_dataflow-*.whl "numpy==1.26.*" "scipy==1.11.*" pandas six pillow ml_dtypes grpcio
 	@touch $@
 
 # Keras 2.2.4 in the youngest surroundings in which it still works by itself.

@@ -32,7 +32,7 @@ import time
 
 import pyflow
 from pyflow import plugins
-from pyflow.distributed import clocks, epochs, messages, once, tensors, tracing
+from pyflow.distributed import clocks, epochs, messages, once, session_state, tracing
 from pyflow.framework import errors
 from pyflow.framework import op as op_lib
 from pyflow.passes.place_kernels import KernelTable
@@ -73,7 +73,7 @@ class Worker:
         self.task = executor.Task(name)
         self.state = executor.State("server", self.task)
         self.threads = threads_lib.choose(threads, config)
-        self.pool = devices_lib.Pools(config, self.threads).get(0)
+        self.pool = devices_lib.Pools(config, self.threads, private=True).get(0)
         self.address, self.lease, self.routes, self.links = "", 10.0, None, None
         self.cluster_def, self.timeouts, self.place = b"", (), None     # the server's to set
         self.tell = lambda master, number, step, failure: None
@@ -264,21 +264,11 @@ class Worker:
 
     def state_of(self, request):
         """A StateResponse to a StateRequest: random streams and kept tensors of a session."""
-        state, reply = self.session_state(request.session), messages.StateResponse()
+        state = self.session_state(request.session)
         if request.seek:
             state.seek(request.position, request.shard)
-        elif request.set:
-            state.set_streams(request.streams)
-        elif request.kept:
-            kept = state.kept(request.kept)
-            reply.found = kept is not None
-            if kept is not None:
-                reply.kept.CopyFrom(tensors.encode(kept, kept.type))
-        elif request.forget:
-            reply.found = all([state.forget(name) for name in request.forget])
-        else:
-            reply.streams = state.streams()
-        return reply
+            return messages.StateResponse()
+        return session_state.answer(state, request)
 
     # ------------------------------------------------------------ graphs
 
