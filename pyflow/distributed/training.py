@@ -4,6 +4,7 @@ dies.
     chief    begins a generation -> restores the newest committed checkpoint -> takes the steps,
              and commits each save_steps-th before anybody computes the next
     worker   waits until the model is there -> computes what the gate gives it, step by step
+    keeper   where the parameters are, if they may come to be elsewhere (standby.py, resharding.py)
     all      input and random numbers are functions of (seed, step, source): nothing else is kept
 
 Invariants
@@ -11,7 +12,8 @@ Invariants
    bit, whatever was killed meanwhile; without backup workers.
 2. A checkpoint is of a step's boundary, and counts once it is committed (commits.py).
 3. The loss of a worker costs the others neither session nor plans; the loss of a parameter server
-   or of the chief takes the training back to the newest committed checkpoint.
+   or of the chief takes the training back to the newest committed checkpoint; with a standby that
+   of a parameter server does not.
 
 Threads: the one that trains, and the chief's of steps (train/sync_replicas.py).
 Callers: programs; examples/distributed/digits.py.
@@ -68,12 +70,7 @@ def training_session(server, is_chief, sync=None, feed=None, checkpoint_dir=None
 
     Raises ValueError for a standby that the cluster lacks, or without sync; OSError where is_chief
     and checkpoint_dir's folder cannot be made."""
-    moves = standby is not None or ps_tasks is not None
-    if moves and sync is None:
-        raise ValueError("standby and ps_tasks: only a synchronous training has a time between two "
-                         "steps: give sync, a SyncReplicasOptimizer")
-    if standby is not None and ps_tasks is not None:
-        raise ValueError("a training has a standby, or parameters that move (ps_tasks), not both")
+    moves = _moves(sync, standby, ps_tasks)
     scaffold = scaffold or Scaffold()
     made, options = [_Position(sync, feed, server)], {"deterministic": deterministic}
     if last_step is not None:
@@ -89,12 +86,12 @@ def training_session(server, is_chief, sync=None, feed=None, checkpoint_dir=None
         os.makedirs(checkpoint_dir, exist_ok=True)
         store = commits.CheckpointFolder(checkpoint_dir, epoch=epoch, job=job, keep=keep)
     creator = _Chief(scaffold, server.target, config, store, options)
-    if standby is not None:
-        creator.keeper = standby_lib.Standby(server, sync, ops.get_default_graph(), standby,
-                                             compare_steps, config, options)
-    elif ps_tasks is not None:
-        creator.keeper = resharding.Resharding(server, sync, ops.get_default_graph(), ps_tasks,
-                                               config, options)
+    if moves:
+        graph = ops.get_default_graph()
+        creator.keeper = (
+            standby_lib.Standby(server, sync, graph, standby, compare_steps, config, options)
+            if standby is not None else
+            resharding.Resharding(server, sync, graph, ps_tasks, config, options))
     saving = _Commits(creator, store, save_steps, last_step, sync is not None)
     made.append(saving)
     if sync is not None:
@@ -106,6 +103,27 @@ def training_session(server, is_chief, sync=None, feed=None, checkpoint_dir=None
             made.append(_Keeps(creator, hook.before_step))
         made.append(hook)
     return monitored.MonitoredSession(creator, [*made, *chief_only_hooks, *hooks])
+
+
+def _moves(sync, standby, ps_tasks):
+    """Whether the parameters may come to be elsewhere.  Raises ValueError where they cannot."""
+    if standby is None and ps_tasks is None:
+        return False
+    if standby is not None and ps_tasks is not None:
+        raise ValueError("a training has a standby, or parameters that move (ps_tasks), not both")
+    if sync is None:
+        raise ValueError("standby and ps_tasks: only a synchronous training has a time between two "
+                         "steps: give sync, a SyncReplicasOptimizer")
+    _require_gate(sync)
+    return True
+
+
+def _require_gate(sync):
+    if sync.position is None:
+        raise ValueError("training_session: this SyncReplicasOptimizer's replicas wait for tokens, "
+                         "not at a gate, and cannot be recovered exactly: put them on devices of "
+                         "tasks (replica_device_setter), or give task=, and aggregate at most one "
+                         "gradient of each")
 
 
 def digest(prefix):
@@ -207,13 +225,11 @@ class _Position(SessionRunHook):
 
     def begin(self):
         """Finds the tensors of the position."""
-        self._at = None if self._sync is None else self._sync.position
-        if self._sync is not None and self._at is None:
-            raise ValueError("training_session: this SyncReplicasOptimizer's replicas wait for "
-                             "tokens, not at a gate, and cannot be recovered exactly: put them on "
-                             "devices of tasks (replica_device_setter), or give task=, and "
-                             "aggregate at most one gradient of each")
-        if self._at is None:
+        if self._sync is not None:
+            _require_gate(self._sync)
+            self._at = self._sync.position
+        else:
+            self._at = None
             self._step = training_util.get_global_step()
 
     def before_run(self, run_context):
