@@ -32,6 +32,7 @@ from pyflow.framework.device import parsed
 from pyflow.session import Session
 
 SECONDS = 60.0                  # for a move, with all that is prepared
+LONGEST = 3600.0
 ANSWER = 1.0                    # for a server to end sessions
 _LOST = (errors.UnavailableError, errors.AbortedError, errors.DeadlineExceededError)
 _log = logging.getLogger("pyflow.distributed")
@@ -152,8 +153,11 @@ class Resharding:
         if request.job != self._job:
             raise errors.InvalidArgumentError(
                 None, None, f"the parameters are on the job {self._job!r}, not {request.job!r}")
-        before = self.servers
-        move = self.move(request.servers, request.seconds or SECONDS)
+        seconds, before = request.seconds or SECONDS, self.servers
+        if not 0 < seconds <= LONGEST:
+            raise errors.InvalidArgumentError(None, None, f"a move within {seconds} s: expected at "
+                                              f"most {LONGEST:g}")
+        move = self.move(request.servers, seconds)
         return messages.ReshardResponse(before=before, servers=move.servers, bytes=move.bytes,
                                         copied=move.copied, seconds=move.seconds)
 
