@@ -31,31 +31,53 @@ from pyflow.ops.state import resource_handles, state_ops
 from pyflow.train import sync_replicas
 
 SPARE = "spare_parameters"
+BATCH = 16 << 20                # bytes
 _BUCKETS = 1 << 62
 
 
 class Mirrors:
     """A mirror of each variable that has one.  job: the parameters'; graph: the chief's.
 
-    copies: {number of a task: the operation that copies its variables}; hashed: the variables, task
-    by task; hashes: {number of a task: (Tensor, Tensor)}, a number of each of its variables, on
+    hashes: {number of a task: (Tensor, Tensor)}, a number of each of its variables, on
     both sides; release: {number of a task: the operation after which its mirrors have no memory}."""
 
     def __init__(self, job, graph):
-        self._tasks, self.copies, self.hashes, self.release = {}, {}, {}, {}
+        self._tasks, self._copies, self.hashes, self.release = {}, {}, {}, {}
         with graph.as_default(), ops.device(None), ops.name_scope(SPARE):
             for variable in graph.get_collection(GraphKeys.GLOBAL_VARIABLES):
                 spec = parsed(variable.device)
                 if spec.job == job:
                     self._tasks.setdefault(spec.task, []).append((variable, _mirror_of(variable)))
             for k, pairs in self._tasks.items():
-                self.copies[k] = grouping.group(*[_assigned(m, v.value()) for v, m in pairs])
+                self._copies[k] = [_assigned(m, v.value()) for v, m in pairs]
                 self.hashes[k] = tuple(self._hashes(pairs))
                 self.release[k] = grouping.group(*[_released(m) for _, m in pairs])
 
     def variables(self, tasks=None):
         """Those of some tasks, in the order of the hashes; default: of all."""
         return [v for k in (self._tasks if tasks is None else tasks) for v, _ in self._tasks[k]]
+
+    def tasks(self):
+        """The numbers of the tasks that have variables."""
+        return list(self._tasks)
+
+    def copy(self, session, tasks=None):
+        """A function that copies some tasks' variables, default: all's, in a session; made now.  One
+        after another, about BATCH bytes at a time: what is on the way needs no more memory."""
+        tasks, batches, room = self.tasks() if tasks is None else tasks, [], 0
+        for variable, copy in zip(self.variables(tasks), [c for k in tasks
+                                                          for c in self._copies[k]]):
+            if room <= 0:
+                batches.append([])
+                room = BATCH
+            batches[-1].append(copy)
+            room -= size_of(variable)
+        steps = [session.make_callable(batch) for batch in batches]
+
+        def copy_all():
+            for step in steps:
+                step()
+        return copy_all
 
     def _hashes(self, pairs):
         for side, device in enumerate((pairs[0][0].device, spare_of(pairs[0][0].device))):
@@ -95,6 +117,11 @@ class Staged:
                     taken = aside._take_at(1, label)
         self._staged += zip(*map(sync_replicas.tensors_of, (mean, taken)))
         return found
+
+
+def size_of(variable):
+    """The bytes of a variable; 0 where they are not known."""
+    return (variable.get_shape().num_elements() or 0) * variable.dtype.base_dtype.size
 
 
 def spare_of(device):

@@ -279,7 +279,7 @@ class _Pair:
             self._sessions.append(both)
             spare = opened(standby._target(1 - serving))
             self._sessions.append(spare)
-            self.copy = both.make_callable(list(made.copies.values()))
+            self.copy = made.copy(both)
             self.copy()                 # for the memory on the way: what counts is quicker
             self.stage = both.make_callable(staged.stage)
             self._hashes = both.make_callable(list(zip(*made.hashes.values())))
