@@ -12,8 +12,10 @@ rounds' medians:
     100 MB      a variable of 100 MB on worker 1 is read on worker 0
     100 x 1 MB  a hundred variables of 1 MB
 
-A ratio below 1 says that pyflow took less time.  echo: 64 bytes there and back over a loopback
-socket between two Python processes; copy: 100 MB by memcpy.
+A ratio below 1 says that pyflow took less time.  grpc: pyflow without links, as between servers with
+certificates, beside TensorFlow's.  echo: 64 bytes there and back over a loopback socket between two
+Python processes; grpcio: what a number's step sends, there and back over a bare stream of grpcio's;
+copy: 100 MB by memcpy.
 """
 import argparse
 import json
@@ -27,6 +29,8 @@ import time
 
 HERE = pathlib.Path(__file__).parent
 ROWS = {"null": 300, "null-other": 300, "scalar": 300, "100 MB": 5, "100 x 1 MB": 5}
+OVER_GRPC = ("scalar", "100 MB", "100 x 1 MB")
+MESSAGE = b"x" * 180                    # about what a step of `scalar` sends, each way
 
 
 def tensorflow():
@@ -40,6 +44,9 @@ def tensorflow():
 def library(name):
     if name == "tf":
         return tensorflow()
+    if name == "grpc":
+        import os
+        os.environ["PYFLOW_LINKS"] = "none"
     import pyflow
     return pyflow
 
@@ -84,7 +91,7 @@ def client(name, cluster):
     tf = library(name)
     server = tf.train.Server(cluster, job_name="worker", task_index=0)
     sessions = {}
-    for row in ROWS:
+    for row in OVER_GRPC if name == "grpc" else ROWS:
         graph, fetch, init = graph_of(tf, row)
         target = f"grpc://{cluster['worker'][1]}" if row == "null-other" else server.target
         session = tf.Session(target, graph=graph)
@@ -115,14 +122,34 @@ def echo_server():
         peer.sendall(data)
 
 
+def grpcio_server():
+    """Sends back what comes on a stream."""
+    import concurrent.futures
+
+    import grpc
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(2))
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("echo", {
+        "Stream": grpc.stream_stream_rpc_method_handler(lambda requests, context: requests)}),))
+    print(server.add_insecure_port("localhost:0"), flush=True)
+    server.start()
+    time.sleep(1e6)
+
+
 class Floor:
-    """Raw sockets and memcpy."""
+    """Raw sockets, a bare stream of grpcio's, and memcpy."""
 
     def __init__(self):
         import numpy as np
         self.process = start("echo")
         self.socket = socket.create_connection(("localhost", int(self.process.stdout.readline())))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.grpcio = start("grpcio")
+        import queue
+
+        import grpc
+        port, self.requests = int(self.grpcio.stdout.readline()), queue.SimpleQueue()
+        self.channel = grpc.insecure_channel(f"localhost:{port}")
+        self.answers = self.channel.stream_stream("/echo/Stream")(iter(self.requests.get, None))
         self.source, self.target = np.ones(25_000_000, np.float32), np.zeros(25_000_000, np.float32)
 
     def echo(self, turns=300):
@@ -133,6 +160,22 @@ class Floor:
             self.socket.recv(64)
             times.append(time.perf_counter() - begin)
         return statistics.median(times)
+
+    def stream(self, turns=300):
+        times = []
+        for _ in range(turns):
+            begin = time.perf_counter()
+            self.requests.put(MESSAGE)
+            next(self.answers)
+            times.append(time.perf_counter() - begin)
+        return statistics.median(times)
+
+    def stop(self):
+        self.requests.put(None)
+        self.channel.close()
+        for process in (self.process, self.grpcio):
+            process.kill()
+            process.wait()
 
     def copy(self, turns=5):
         times = []
@@ -181,19 +224,23 @@ def geometric_mean(values):
 
 
 def measure(args):
-    libraries = {"pyflow": Library("pyflow", sys.executable)}
+    libraries = {"pyflow": Library("pyflow", sys.executable),
+                 "grpc": Library("grpc", sys.executable)}
     if args.tf:
         libraries["tf"] = Library("tf", args.tf)
     floor, times = Floor(), {}
     for _ in range(args.rounds):
         for row, turns in ROWS.items():
             for name, found in libraries.items():
+                if name == "grpc" and row not in OVER_GRPC:
+                    continue
                 times.setdefault((row, name), []).append(found.time(row, turns))
         times.setdefault(("echo", "raw"), []).append(floor.echo())
+        times.setdefault(("grpcio", "raw"), []).append(floor.stream())
         times.setdefault(("copy", "raw"), []).append(floor.copy())
     for found in libraries.values():
         found.stop()
-    floor.process.kill()
+    floor.stop()
     return {f"{row} {name}": statistics.median(values) for (row, name), values in times.items()}
 
 
@@ -206,8 +253,8 @@ def main():
     args, rest = parser.parse_known_args()
     if args.role:
         role, *arguments = args.role
-        if role == "echo":
-            return echo_server()
+        if role in ("echo", "grpcio"):
+            return {"echo": echo_server, "grpcio": grpcio_server}[role]()
         return {"serve": serve, "client": client}[role](arguments[0], json.loads(arguments[1]))
     found = measure(args)
     ratios = {}
@@ -218,10 +265,21 @@ def main():
             ratios[row] = ours / theirs
             line += f"   TensorFlow {theirs * 1e6:10.0f} us   ratio {ratios[row]:.3f}"
         print(line)
-    print(f"echo {found['echo raw'] * 1e6:.0f} us   copy of 100 MB {found['copy raw'] * 1e6:.0f} us")
-    if ratios:
+    for row in OVER_GRPC:
+        ours, theirs = found[f"{row} grpc"], found.get(f"{row} tf")
+        line = f"{row:11} grpc   {ours * 1e6:10.0f} us"
+        if theirs:
+            ratios[f"{row} grpc"] = ours / theirs
+            line += f"   TensorFlow {theirs * 1e6:10.0f} us   ratio {ours / theirs:.3f}"
+        print(line)
+    ratios["scalar grpc of grpcio"] = found["scalar grpc"] / found["grpcio raw"]
+    print(f"echo {found['echo raw'] * 1e6:.0f} us   copy of 100 MB {found['copy raw'] * 1e6:.0f} us   "
+          f"grpcio's stream {found['grpcio raw'] * 1e6:.0f} us: a number over gRPC "
+          f"{ratios['scalar grpc of grpcio']:.2f} of it")
+    if args.tf:
         small = geometric_mean([ratios[r] for r in ("null", "null-other", "scalar")])
-        print(f"geometric mean of the three small rows {small:.3f}, of the large {geometric_mean([ratios[r] for r in ('100 MB', '100 x 1 MB')]):.3f}")
+        large = geometric_mean([ratios[r] for r in ("100 MB", "100 x 1 MB")])
+        print(f"geometric mean of the three small rows {small:.3f}, of the large {large:.3f}")
     if args.json:
         import resultfile
         resultfile.write(args.json, {"seconds": found, "ratios": ratios})

@@ -11,10 +11,13 @@ thread that read.  Seconds: medians over the rounds, of the median and the 99th 
     100 MB      of one step, from the memory of a plan there to the rendezvous here, where one waits
     stream      100 MB over the same kind of socket, C at both ends
     memcpy      100 MB within a process
+
+Page faults: minor ones of both processes in 50 transfers of 100 MB each, once everything is there.
 """
 import argparse
 import os
 import pathlib
+import resource
 import statistics
 import subprocess
 import sys
@@ -26,7 +29,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 KINDS = ("unix", "tcp")
 NULL, HUGE = 1, 2
 BYTES = 100_000_000
-STEPS, TRANSFERS, HELD = 2000, 6, 3.0
+STEPS, TRANSFERS, HELD, FAULTS = 2000, 6, 3.0, 50
 
 
 # ---------------------------------------------------------------- the worker's process
@@ -47,6 +50,8 @@ def serve(kind, master):
         for line in sys.stdin:
             if line.startswith("hold"):
                 ctypes.PyDLL(None).usleep(int(float(line.split()[1]) * 1e6))
+            elif line.startswith("faults"):
+                print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt, flush=True)
             elif line.startswith("send"):
                 number += 1
                 net.put(master, 9, number, b"key", kept, 1)
@@ -107,6 +112,17 @@ class Worker:
         self.net.task.clean(9, self.sent)
         return taken
 
+    def faults(self):
+        """(here, there) in FAULTS transfers."""
+        def count():
+            self.tell("faults")
+            return (resource.getrusage(resource.RUSAGE_SELF).ru_minflt,
+                    int(self.process.stdout.readline()))
+        before = count()
+        for _ in range(FAULTS):
+            self.transfer()
+        return [after - n for n, after in zip(before, count())]
+
     def close(self):
         self.process.kill()
         self.process.wait()
@@ -146,8 +162,8 @@ def percentiles(times):
 
 
 def measure(rounds):
-    """{row: {kind: [(p50, p99) of a round]}}."""
-    found = {}
+    """{row: {kind: [(p50, p99) of a round]}}, {kind: page faults}."""
+    found, faults = {}, {}
     with tempfile.TemporaryDirectory() as folder:
         program = str(pathlib.Path(folder, "echo"))
         subprocess.run(["cc", "-O2", "-o", program, str(HERE / "echo.c")], check=True)
@@ -172,14 +188,15 @@ def measure(rounds):
                 note("stream", kind, percentiles(raw[kind].run("take", BYTES, TRANSFERS)))
         for kind in KINDS:
             note("held", kind, percentiles(workers[kind].held()))
+            faults[kind] = workers[kind].faults()
         for end in (*workers.values(), *raw.values()):
             end.close()
-    return found
+    return found, faults
 
 
 def main(rounds, target):
-    rows = []
-    for row, kinds in measure(rounds).items():
+    rows, (found, faults) = [], measure(rounds)
+    for row, kinds in found.items():
         for kind, pairs in kinds.items():
             p50, p99 = (statistics.median(pair[k] for pair in pairs) for k in (0, 1))
             rows.append({"row": row, "kind": kind, "p50": p50, "p99": p99,
@@ -190,11 +207,13 @@ def main(rounds, target):
         print(f"{kind}: null {of['null', kind] / of['echo', kind]:.2f} of the C echo; 100 MB at "
               f"{of['memcpy', 'memory'] / of['100 MB', kind]:.2f} of memcpy's rate, "
               f"{of['stream', kind] / of['100 MB', kind]:.2f} of the raw socket's")
+        print(f"{kind}: {faults[kind][0]} page faults here and {faults[kind][1]} there in "
+              f"{FAULTS} transfers")
     if target:
         sys.path.insert(0, str(HERE))
         import resultfile
         resultfile.write(target, {"machine": {"cpus": os.cpu_count(), "load": os.getloadavg()},
-                                  "rows": rows})
+                                  "rows": rows, "faults": faults})
 
 
 if __name__ == "__main__":

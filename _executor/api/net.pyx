@@ -13,6 +13,7 @@ cimport cython
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from look_h cimport *
 from pyflow._executor.plans cimport Parts, Plan
+from pyflow._executor.started cimport Started
 from pyflow._executor.tasks cimport Task
 from pyflow._executor.values cimport array_of, borrow, clear_error, kept, raise_error, tensor_of
 
@@ -37,7 +38,7 @@ cdef extern from "net/net.h" nogil:
     ctypedef struct pf_net
     ctypedef struct pf_peer
     ctypedef struct pf_net_options:
-        int64_t lease_ns, queue_bytes, arena_bytes, incoming_bytes
+        int64_t lease_ns, queue_bytes, arena_bytes, incoming_bytes, window_bytes
         uint64_t epoch
         void (*lost)(void*, const char*, uint64_t, const pf_error*) noexcept nogil
         void* lost_arg
@@ -57,7 +58,7 @@ cdef extern from "net/net.h" nogil:
         char* kind
         uint64_t incarnation, epoch
         int32_t state, initiated
-        int64_t since_ns, bytes_in, bytes_out, queued, announced, arena_bytes, arena_used, rtt_ns, clock_offset_ns, silent_ns
+        int64_t since_ns, bytes_in, bytes_out, queued, announced, unread, stored, arena_bytes, arena_used, rtt_ns, clock_offset_ns, silent_ns
         int64_t remotes, serving
     pf_net* pf_net_new(pf_task*, const pf_net_options*, pf_error*) noexcept
     void pf_net_close(pf_net*) noexcept
@@ -75,11 +76,12 @@ cdef extern from "net/net.h" nogil:
     pf_status pf_net_run(pf_net*, const char*, uint64_t, pf_step_key, pf_tensor**, int32_t, int64_t,
                          void (*)(void*) noexcept nogil, void*, pf_remote**, pf_error*) noexcept
     int32_t pf_remote_wait(pf_remote*, int64_t) noexcept
+    int32_t pf_remote_help(pf_remote*, pf_started*, int64_t) noexcept
     void pf_remote_cancel(pf_remote*, pf_status, const char*) noexcept
     void pf_remote_unref(pf_remote*) noexcept
     pf_status pf_net_cancel(pf_net*, const char*, pf_step_key, const pf_error*) noexcept
     pf_status pf_net_clean(pf_net*, const char*, pf_step_key, int32_t, int32_t) noexcept
-    pf_status pf_peer_put(pf_peer*, pf_step_key, pf_str, pf_tensor*, int32_t, void*, void*, pf_error*) noexcept
+    pf_status pf_peer_put(pf_peer*, pf_step_key, pf_str, pf_tensor*, int32_t, const pf_pend*, pf_error*) noexcept
 
 pf_net_add_link(&pf_link_unix)
 pf_net_add_link(&pf_link_tcp)
@@ -153,9 +155,10 @@ cdef void tell_lost(void* arg, const char* name, uint64_t incarnation, const pf_
     except BaseException:
         sys.excepthook(*sys.exc_info())
 
-cdef pf_status send_there(void* arg, pf_step_key key, pf_str name, pf_tensor* take, int32_t dead, pf_error* err) noexcept nogil:
+cdef pf_status send_there(void* arg, pf_step_key key, pf_str name, pf_tensor* take, int32_t dead, const pf_pend* pend,
+                          pf_error* err) noexcept nogil:
     """A task's route to a peer."""
-    return pf_peer_put(<pf_peer*>arg, key, name, take, dead, NULL, NULL, err)
+    return pf_peer_put(<pf_peer*>arg, key, name, take, dead, pend, err)
 
 cdef void leave_peer(void* arg) noexcept nogil:
     pf_peer_unref(<pf_peer*>arg)
@@ -210,6 +213,23 @@ cdef class Remote:
                 return False
         return True
 
+    def help(self, Started own not None, double timeout):
+        """Works on this thread for a step of this process that has tensors from the one there, at most `timeout` seconds or until that one
+        fails; whether `own` is over.  Signal handlers run meanwhile."""
+        cdef int64_t until = pf_now_ns() + <int64_t>(timeout * 1e9), slice
+        own.quiet = False
+        while not own.done():
+            slice = min(pf_now_ns() + 50000000, until)
+            with nogil:
+                pf_remote_help(self.r, own.h, slice)
+            if own.done():
+                break
+            own.raise_interrupt()
+            if pf_now_ns() >= until or (pf_a32_load(&self.r.over) and self.r.status):
+                return False
+        own.raise_interrupt()
+        return True
+
     def result(self, timeout=None, bint keep=False):
         """The fetches' values in order, with `keep` as Kept; raises what failed the step, or TimeoutError.  Once: values are handed over."""
         cdef list out
@@ -233,7 +253,8 @@ cdef class Net:
     """The connections of a task.  Thread-safe.
 
     lease: seconds of silence after which a peer is lost.  queue_bytes: tensors that may wait to be sent to a peer, arena_bytes: memory
-    shared with one (each way; 0: none), incoming_bytes: of announced tensors under way from one.  epoch: this task's fencing
+    shared with one (each way; 0: none), incoming_bytes: of announced tensors under way from one, window_bytes: of tensors from one that
+    wait here to be read; what is more stays with who sends it until it is asked for.  epoch: this task's fencing
     number; a peer is refused that has a lower one than was seen of it.  lost(name, incarnation, code, message): called, on a thread of
     its own, when an open connection is lost.
     """
@@ -245,11 +266,11 @@ cdef class Net:
     cdef object __weakref__
 
     def __cinit__(self, Task task not None, double lease=2.5, int64_t queue_bytes=1 << 24, int64_t arena_bytes=1 << 30,
-                  int64_t incoming_bytes=1 << 30, epoch=0, lost=None):
+                  int64_t incoming_bytes=1 << 30, int64_t window_bytes=1 << 26, epoch=0, lost=None):
         cdef pf_net_options o
         cdef pf_error err
         memset(&o, 0, sizeof(o))
-        if not 0.01 <= lease <= 86400 or queue_bytes < 0 or arena_bytes < 0 or incoming_bytes < 1:
+        if not 0.01 <= lease <= 86400 or queue_bytes < 0 or arena_bytes < 0 or incoming_bytes < 1 or window_bytes < 0:
             raise ValueError("a lease is 0.01 s to a day, and bounds are not negative")
         if not task.t.name[0]:
             raise ValueError("a task with a net has a name")
@@ -257,6 +278,7 @@ cdef class Net:
         o.queue_bytes = queue_bytes
         o.arena_bytes = arena_bytes
         o.incoming_bytes = incoming_bytes
+        o.window_bytes = window_bytes
         o.epoch = <uint64_t>epoch
         self.lost = lost
         if lost is not None:
@@ -462,7 +484,7 @@ cdef class Net:
             t = tensor_of(value, type, hold)
             k = borrow(name)
             with nogil:
-                pf_peer_put(to, key, k, t, 0, NULL, NULL, &err)
+                pf_peer_put(to, key, k, t, 0, NULL, &err)
         finally:
             with nogil:
                 pf_peer_unref(to)
@@ -501,7 +523,8 @@ cdef class Net:
 
     def peers(self):
         """A dict per connection: name, kind, incarnation, epoch, state ("greeting", "open"), since (seconds), silent (seconds), rtt and
-        clock_offset (seconds), bytes_in, bytes_out, queued and announced (bytes), arena_bytes, arena_used, remotes (steps asked for
+        clock_offset (seconds), bytes_in, bytes_out, queued and announced (bytes), unread (bytes sent there that were not read, as far as is known), stored (bytes from there that
+        nobody has read), arena_bytes, arena_used, remotes (steps asked for
         there), serving (steps begun here for it)."""
         cdef int32_t k, n = pf_net_views(self.n, NULL, 0) + 8
         cdef pf_peer_view* views = <pf_peer_view*>malloc(sizeof(pf_peer_view) * n)
@@ -516,7 +539,7 @@ cdef class Net:
                 "name": v.name.decode("utf-8", "replace"), "kind": v.kind.decode(), "incarnation": v.incarnation, "epoch": v.epoch,
                 "state": STATES[v.state], "initiated": v.initiated != 0, "since": (pf_now_ns() - v.since_ns) / 1e9,
                 "silent": v.silent_ns / 1e9, "rtt": v.rtt_ns / 1e9, "clock_offset": v.clock_offset_ns / 1e9,
-                "bytes_in": v.bytes_in, "bytes_out": v.bytes_out, "queued": v.queued, "announced": v.announced,
+                "bytes_in": v.bytes_in, "bytes_out": v.bytes_out, "queued": v.queued, "announced": v.announced, "unread": v.unread, "stored": v.stored,
                 "arena_bytes": v.arena_bytes, "arena_used": v.arena_used, "remotes": v.remotes, "serving": v.serving})
         free(views)
         return out

@@ -121,13 +121,14 @@ cdef class Plan:
         return results
 
     def start(self, feeds=(), int64_t timeout_ms=0, Rendezvous rendezvous=None, callback=None, Task task=None, session=0, step=0,
-              Trace trace=None):
+              Trace trace=None, bint quiet=False, bint here=False):
         """Begins one step and returns a Started at once.  `callback(started)` is called when it is over, on a thread of the
-        pool: it has to be brief.  task: whose step it is, by the key (session, step).  trace: as in `run`."""
+        pool: it has to be brief.  task: whose step it is, by the key (session, step).  trace: as in `run`.  quiet: no thread begins it
+        before it is waited for, or helped by a Remote.  here: what can run at once runs on this thread."""
         if trace is not None:
             trace.plans[<uintptr_t>self.p] = self
         return begin((self,), &self.p, 1, (tuple(range(self.n_args)),), tuple(range(self.n_rets)), feeds, timeout_ms, rendezvous,
-                     callback, task, session, step, trace)
+                     callback, task, session, step, trace, quiet, here)
 
 cdef list run_plan(Plan plan, object feeds, pf_run_options* o, Interrupt* interrupt, bint keep):
     cdef pf_tensor* small[MAX_INLINE_ARGS * 2]
@@ -421,7 +422,7 @@ cdef class Parts:
         return results
 
     def start(self, feeds=(), int64_t timeout_ms=0, Rendezvous rendezvous=None, callback=None, Task task=None, session=0, step=0,
-              Trace trace=None):
+              Trace trace=None, bint quiet=False):
         """As Plan.start."""
         cdef int n = <int>len(self.plans), k
         cdef pf_plan** plans = <pf_plan**>malloc(sizeof(void*) * (n + 1))
@@ -433,7 +434,7 @@ cdef class Parts:
                 trace.plans[<uintptr_t>plans[k]] = self.plans[k]
         try:
             return begin(self.plans, plans, n, self.args, tuple([k for numbers in self.rets for k in numbers]), feeds, timeout_ms,
-                         rendezvous, callback, task, session, step, trace)
+                         rendezvous, callback, task, session, step, trace, quiet)
         finally:
             free(plans)
 

@@ -1,5 +1,5 @@
 from look_h cimport *
-from pyflow._executor.steps cimport Rendezvous, Trace
+from pyflow._executor.steps cimport Interrupt, Rendezvous, Trace
 from pyflow._executor.tasks cimport Task
 
 cdef extern from *:
@@ -32,8 +32,11 @@ cdef class Started:
     cdef Task task              # whose step it is; None: nobody's
     cdef list hold
     cdef object callback
+    cdef bint quiet             # nobody works for it yet
+    cdef Interrupt interrupt    # what a signal handler raised while who waits worked for it
+    cdef int raise_interrupt(self) except -1
     cdef object __weakref__
     cdef release(self)
 
 cdef Started begin(tuple keep, pf_plan** plans, int n, tuple arg_numbers, tuple order, object feeds, int64_t timeout_ms,
-                   Rendezvous rendezvous, callback, Task task, session, step, Trace trace)
+                   Rendezvous rendezvous, callback, Task task, session, step, Trace trace, bint quiet, bint here=*)

@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, binding=False
 """Steps that run without the thread that began them."""
 cimport cython
-from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.ref cimport PyObject, Py_DECREF, Py_INCREF, Py_XDECREF
 from look_h cimport *
 from pyflow._executor.values cimport array_of, clear_error, fits, kept, raise_error, tensor_of, wrong_shape
-from pyflow._executor.steps cimport Rendezvous, Trace
+from pyflow._executor.steps cimport Interrupt, Rendezvous, Trace, check_signals, restore
 
 import sys
 
@@ -65,6 +65,8 @@ cdef class Started:
         if self.l == NULL:
             return
         with nogil:
+            if self.quiet:
+                pf_started_wake(self.h)
             if not wait_for(self.l, 0):
                 pf_started_cancel(self.h, PF_CANCELLED, b"nobody waits for the step any more")
             wait_for(self.l, -1)
@@ -72,6 +74,9 @@ cdef class Started:
             if self.l.rets != NULL and self.l.rets[k] != NULL:
                 pf_tensor_unref(self.l.rets[k])
         free(self.l.rets)
+        Py_XDECREF(self.interrupt.type)
+        Py_XDECREF(self.interrupt.value)
+        Py_XDECREF(self.interrupt.traceback)
         pf_started_unref(self.h)
         pthread_mutex_destroy(&self.l.lock)
         pthread_cond_destroy(&self.l.cond)
@@ -100,6 +105,10 @@ cdef class Started:
         cdef int64_t until = -1 if timeout is None else pf_now_ns() + <int64_t>(timeout * 1e9)
         cdef int64_t slice
         cdef int32_t over
+        if self.quiet:
+            self.quiet = False
+            with nogil:
+                pf_started_wake(self.h)
         while True:
             slice = pf_now_ns() + 50000000
             if until >= 0:
@@ -111,6 +120,29 @@ cdef class Started:
             PyErr_CheckSignals()
             if 0 <= until <= pf_now_ns():
                 return False
+
+    cdef int raise_interrupt(self) except -1:
+        cdef Interrupt i = self.interrupt
+        if i.type != NULL:
+            memset(&self.interrupt, 0, sizeof(Interrupt))
+            restore(&i)
+        return PyErr_CheckSignals()
+
+    def work(self, double timeout):
+        """As `wait`, and this thread works for the step meanwhile."""
+        cdef int64_t until = pf_now_ns() + <int64_t>(timeout * 1e9), slice
+        self.quiet = False
+        while not self.done():
+            slice = min(pf_now_ns() + 50000000, until)
+            with nogil:
+                pf_started_help(self.h, NULL, slice)
+            if self.done():
+                break
+            self.raise_interrupt()
+            if pf_now_ns() >= until:
+                return False
+        self.raise_interrupt()
+        return True
 
     def result(self, timeout=None, bint keep=False):
         """The fetches' values in order, with `keep` as Kept; raises what failed the step, or TimeoutError.  Once: values are handed
@@ -150,7 +182,7 @@ cdef int32_t wait_for(pf_landing* l, int64_t until) noexcept nogil:
     return over
 
 cdef Started begin(tuple keep, pf_plan** plans, int n, tuple arg_numbers, tuple order, object feeds, int64_t timeout_ms,
-                   Rendezvous rendezvous, callback, Task task, session, step, Trace trace):
+                   Rendezvous rendezvous, callback, Task task, session, step, Trace trace, bint quiet, bint here=False):
     """Plans side by side, which `keep` keeps; arg_numbers: per plan, which feeds are its own; order: of each result among all."""
     cdef Started s = Started()
     cdef int n_args = <int>sum([len(a) for a in arg_numbers]), k, j, at = 0
@@ -199,6 +231,12 @@ cdef Started begin(tuple keep, pf_plan** plans, int n, tuple arg_numbers, tuple 
             s.task = task
             o.task = task.t
             o.key = key
+        o.quiet = quiet
+        if quiet:
+            o.poll = check_signals
+            o.poll_arg = &s.interrupt
+        o.here = here
+        s.quiet = quiet
         if trace is not None:
             o.trace = trace.t
             s.hold.append(trace)

@@ -342,6 +342,40 @@ cdef class Kept:
         """In memory that an array can show; else a plan brings it."""
         return self.t.device == NULL
 
+    @staticmethod
+    def empty(int type, tuple shape):
+        """A tensor of numbers that are to be written into `data(writable=True)`, before it is given away."""
+        cdef int64_t dims[254]
+        cdef int k
+        cdef Kept made = Kept.__new__(Kept)
+        if len(shape) > 254 or pf_type_size(type) <= 0 or type in (PF_STRING, PF_RESOURCE, PF_VARIANT):
+            raise ValueError("a tensor of numbers and at most 254 dimensions is wanted")
+        for k in range(<int>len(shape)):
+            dims[k] = shape[k]
+            if dims[k] < 0:
+                raise ValueError("a negative dimension")
+        made.t = pf_tensor_new(type, dims, <int32_t>len(shape))
+        if made.t == NULL:
+            raise MemoryError("a tensor")
+        return made
+
+    def data(self, bint writable=False):
+        """The bytes of numbers on the host, as in memory: an array of uint8 that shares and keeps it."""
+        cdef cnp.ndarray a
+        cdef Buffer keep
+        cdef cnp.npy_intp n = <cnp.npy_intp>self.t.nbytes
+        if self.t.device != NULL or self.t.type == PF_STRING or self.t.flags & PF_T_HANDLE:
+            raise ValueError("a tensor without numbers on the host")
+        a = cnp.PyArray_SimpleNewFromData(1, &n, cnp.NPY_UINT8, self.t.m.dl_tensor.data)
+        keep = Buffer.__new__(Buffer)
+        keep.t = self.t
+        pf_tensor_ref(self.t)
+        PyArray_SetBaseObject(a, keep)
+        Py_INCREF(keep)                 # SetBaseObject steals a reference
+        if not writable:
+            a.flags.writeable = False
+        return a
+
     def array(self):
         """A copy as an array (NumPy scalar, bytes)."""
         pf_tensor_ref(self.t)

@@ -492,7 +492,7 @@ typedef struct {
       /* why a step of a server failed: its code and message; PF_OK: it did not, or nobody knows it */
   pf_status (*post)(pf_ctx *, pf_str task, pf_str key, DLManagedTensorVersioned *steal, int32_t dead);
       /* [compute] since 1.3: as `send`, but to this step in the server of that name ("/job:ps/replica:0/task:0"), by whatever link
-       * this step's server has to it; its receivers find it under key.  PF_UNAVAILABLE: there is no link */
+       * this step's server has to it; its receivers find it under key.  PF_UNAVAILABLE: no link; PF_PENDING: an ASYNC kernel returns it */
 } pf_transport2;
 
 /* ---------------------------------------------------------------- extension "pyflow.functions/1" (since 1.1)

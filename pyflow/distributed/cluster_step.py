@@ -55,7 +55,8 @@ class ClusterPlan:
         if trace is None and len(self._parts) == 1 and self._parts[0].worker.link is not None \
                 and not self._link.tasks.own.tracer.on:
             return self._run_there(self._parts[0], feeds, timeout_ms, keep)
-        return self.start(feeds, timeout_ms, trace, keep).result()
+        step = self.start(feeds, timeout_ms, trace, keep, waits=True)
+        return step.result()
 
     def _run_there(self, part, feeds, timeout_ms, keep):
         """A step that lies on one other task, over a link: nothing to put together."""
@@ -90,9 +91,10 @@ class ClusterPlan:
                  if not isinstance(status, look.Silent) for route in status.route}
         return self._ways(lambda source, to: kinds.get((source, to)))
 
-    def start(self, feeds=(), timeout_ms=0, trace=None, keep=False):
-        """Begins a step; its ClusterStep."""
+    def start(self, feeds=(), timeout_ms=0, trace=None, keep=False, waits=False):
+        """Begins a step; its ClusterStep.  waits: the caller does, at once."""
         step = ClusterStep(self._link, self._parts, self.n_rets, timeout_ms, trace, keep)
+        step.waits = waits
         step.names = self._names
         step.begin(feeds)
         return step
@@ -114,6 +116,8 @@ class ClusterStep:
         self._left, self._given_up = len(parts), False
         self._begun, self._ended = {}, {}           # part: what runs it; what it ended as
         self._failure, self._awaited = None, None
+        self.waits = False                          # then `wait` works for the own part:
+        self._own = self._helper = None             # (part, Started), and who receives meanwhile
         remote = [p for p in parts if not p.worker.local]
         self._first = remote[0] if remote else None     # the part that `wait` waits for itself
         self._since, self.names = time.monotonic(), ()
@@ -174,6 +178,12 @@ class ClusterStep:
     def _start_own(self, part, args, level):
         """A part of the master's own task."""
         worker, trace = part.worker, self._trace
+        if self.waits and not level:                # who waits for the step runs it
+            self._helper = self._awaited
+            self._own = part, part.plan.start(
+                args, self._backstop_ms, task=worker.task, session=self._link.number,
+                step=self.number, quiet=True)
+            return self._own[1]
         if trace is None and level:
             trace = runtime.executor().Trace(level)
 
@@ -247,8 +257,8 @@ class ClusterStep:
         until = None if timeout is None else time.monotonic() + timeout
         failed_at = None
         try:
-            if self._awaited is not None:
-                self._wait_for_first(until)
+            if self._awaited is not None or self._own is not None:
+                self._work(until)
             looks = time.monotonic() + LOOKS
             with self._cond:
                 while self._left and not self._given_up:
@@ -322,21 +332,35 @@ class ClusterStep:
         """The core's plans of those of its parts that run in this process."""
         return [p.plan for p in self._parts if p.plan is not None]
 
-    def _wait_for_first(self, until):
-        """On this thread, without a hand-over, until it is over or there is something to look at."""
-        awaited, failed_at = self._awaited, None
-        while True:
+    def _work(self, until):
+        """The own part and the awaited one, on this thread, without a hand-over, until they are
+        over or there is something to look at."""
+        failed_at = None
+        while self._own is not None or self._awaited is not None:
             now = time.monotonic()
             if self._failure is not None:
                 failed_at = failed_at or now
             ends = [t for t in (until, self._until if failed_at is None else
                                 failed_at + self._grace(now)) if t is not None]
-            if awaited.wait(max(0.0, min([*ends, now + 1.0]) - now)):
-                self._awaited = None
-                self._ran(self._first, awaited)
+            patience = max(0.0, min([*ends, now + 1.0]) - now)
+            if self._own is None:
+                self._awaited.wait(patience)
+            elif self._helper is None or self._awaited is None and self._failure is not None:
+                self._own[1].work(patience)
+            else:
+                self._helper.help(self._own[1], patience)
+            if not self._any_over() and any(time.monotonic() >= t for t in ends):
                 return
-            if any(time.monotonic() >= t for t in ends):
-                return
+
+    def _any_over(self):
+        own, awaited = self._own, self._awaited
+        if awaited is not None and awaited.done():
+            self._awaited = None
+            self._ran(self._first, awaited)
+        if own is not None and own[1].done():
+            self._own = None
+            self._ran(*own)
+        return self._own is not own or self._awaited is not awaited
 
     def _grace(self, now):
         """Seconds from the failure on in which the other parts should end."""

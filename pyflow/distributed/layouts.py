@@ -44,8 +44,8 @@ def chief_of(server):
 
 def tasks_of(server, job):
     """The numbers of the tasks of a job, in order."""
-    return sorted(int(number) for found, number in map(look.parts, server.tasks())
-                  if found == job)
+    cluster = server.cluster
+    return sorted(cluster.task_indices(job)) if job in cluster.jobs else []
 
 
 class Published:

@@ -100,10 +100,12 @@ class MasterService:
         found.seen = time.monotonic()
         return found
 
-    def sweep(self):
-        """Closes the sessions of clients that are gone."""
+    def sweep(self, away=0.0):
+        """Closes the sessions of clients that are gone.  away: as of Worker.sweep."""
         now = time.monotonic()
         with self._lock:
+            for session in self._sessions.values():
+                session.seen = min(now, session.seen + away)
             late = [h for h, s in self._sessions.items()
                     if not s.busy and now - s.seen > s.lease(self._worker.lease)]
             gone = [self._sessions.pop(handle) for handle in late]

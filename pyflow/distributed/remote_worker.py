@@ -12,20 +12,18 @@ Invariants
 
 Threads: any.
 """
-import collections
 import itertools
 import os
 import threading
 import time
 
-from pyflow.distributed import (clocks, messages, probe, rpc, security, services, tensors,
-                                worker_service)
+from pyflow.distributed import (chunks, clocks, messages, outgoing, probe, rpc, security, services,
+                                tensors, worker_service)
 from pyflow.framework import errors
 from pyflow.session import runtime
 
 STATUS_SECONDS = 10.0                   # for a server that listens to answer
 OFFSET_SECONDS = 30.0                   # clocks drift: then their offset is measured anew
-OUTGOING = 64 << 20                     # bytes of tensors that wait to be sent to one peer
 DEREGISTER_SECONDS = 2.0                # what is not forgotten now goes with its session
 START_SECONDS = 30.0                    # for one to be there at all, its process just started
 LOOK_SECONDS = 1.0                      # between looks whether it is still waited for
@@ -68,81 +66,33 @@ class Channels:
             channel.close()
 
 
-class Outgoing:
-    """Messages that wait to be sent: an iterator for grpc, which takes one when the one before is
-    on its way.  Of tensors at most OUTGOING bytes, and one of each thread that sends, wait."""
-
-    def __init__(self):
-        self._queue, self._cond = collections.deque(), threading.Condition()
-        self._bytes, self._over = 0, False
-
-    def put(self, message, size=0, wanted=lambda: True):
-        """Adds a message.  size: its bytes, if it is to wait until there is room, as long as
-        wanted()."""
-        with self._cond:
-            while size and self._bytes > OUTGOING and not self._over and wanted():
-                self._cond.wait(0.1)
-            if not self._over:
-                self._queue.append((message, size))
-                self._bytes += size
-                self._cond.notify_all()
-
-    def finish(self):
-        """It ends after what waits now."""
-        with self._cond:
-            self._queue.append((None, 0))
-            self._cond.notify_all()
-
-    def close(self):
-        """Nothing more is sent; who waits goes on."""
-        with self._cond:
-            self._over = True
-            self._queue.clear()
-            self._bytes = 0
-            self._cond.notify_all()
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        with self._cond:
-            while not self._queue and not self._over:
-                self._cond.wait()
-            if self._over:
-                raise StopIteration
-            message, size = self._queue.popleft()
-            if message is None:
-                raise StopIteration
-            self._bytes -= size
-            self._cond.notify_all()
-            return message
-
-
 class Stream:
     """A Connect stream to a worker, kept open.
 
     hello(task, incarnation) of who speaks; expected: the incarnation that is meant, 0: any."""
 
-    def __init__(self, channel, task, address, me, expected=0, on_break=None):
-        """on_break(ErrorMessage): called once when it has ended."""
+    def __init__(self, channel, task, address, me, expected=0, on_break=None, own=None):
+        """on_break(ErrorMessage): called once when it has ended.  own: the Worker that takes
+        tensors from the other end."""
+        self._own, self._incoming = own, chunks.Incoming()
         self.task, self.address, self._on_break = task, address, on_break
-        self._requests, self._lock = Outgoing(), threading.Lock()
+        self._requests, self._lock = outgoing.Outgoing(), threading.Lock()
         self._waiting, self._numbers = {}, itertools.count(1)
         self.broken = None              # the ErrorMessage that ended it
         stub = rpc.Stub(channel, "WorkerService", services.WORKER)
         hello = messages.HelloMessage(task=me[0], incarnation=me[1], expected=expected,
-                                      epoch=me[2])
+                                      epoch=me[2], takes=own is not None)
         self._requests.put(messages.ConnectMessage(hello=hello))
         self._call = stub.Connect(self._requests)
         threading.Thread(target=self._read, name="pyflow-stream", daemon=True).start()
 
-    def send(self, message, ran=None, size=0, wanted=lambda: True):
+    def send(self, message, ran=None, size=0, wanted=lambda: True, sending=None, later=None):
         """Sends a ConnectMessage; ran(RunGraphResponse) when its answer is there, or the stream
-        broke.  size, wanted: as of Outgoing.put.  Its number.  Raises StepError on a broken
-        stream."""
+        broke.  size, wanted, sending, later: as of Outgoing.put.  Its number.  Raises StepError on
+        a broken stream."""
         number = 0
         if size:
-            self._requests.put(message, size, wanted)
+            self._requests.put(message, size, wanted, sending, later)
         with self._lock:
             if self.broken is not None:
                 raise rpc.of_message(self.broken, runtime.executor().StepError)
@@ -157,13 +107,12 @@ class Stream:
         failure = None
         try:
             for message in self._call:
-                kind = message.WhichOneof("what")
-                if kind == "ran":
-                    with self._lock:
-                        ran = self._waiting.pop(message.number, None)
-                    if ran is not None:
-                        ran(message.ran)
-                elif kind == "error":
+                if type(message) is bytes:
+                    self._incoming.take(message)
+                    continue
+                for part in (message, *message.more):
+                    self._hear(part)
+                if message.HasField("error"):
                     failure = message.error
                     break
         except Exception as problem:
@@ -171,6 +120,16 @@ class Stream:
         self._break(failure or messages.ErrorMessage(
             code=errors.UNAVAILABLE, task=self.task,
             message=f"{self.task} at {self.address} closed its connection"))
+
+    def _hear(self, message):
+        kind = message.WhichOneof("what")
+        if kind == "ran":
+            with self._lock:
+                ran = self._waiting.pop(message.number, None)
+            if ran is not None:
+                ran(message.ran)
+        elif kind == "put" and self._own is not None:
+            worker_service.take_put(self._own, message.put, self._incoming)
 
     def _message_of(self, problem):
         if not hasattr(problem, "trailing_metadata"):
@@ -249,11 +208,12 @@ def as_result(value):
 
 class RemoteWorker:
     """A task behind an address.  channels: a Channels; me: (task, incarnation, epoch) of the master's;
-    links: the Links of the master's task, or None."""
+    links: the Links of the master's task, or None; own: its Worker."""
 
     local = False
 
-    def __init__(self, name, address, channels, me, links=None):
+    def __init__(self, name, address, channels, me, links=None, own=None):
+        self._own = own
         self.name, self.address, self._channels, self._me = name, address, channels, me
         self._links, self.link = links, None
         self._lock, self._stream, self._status = threading.Lock(), None, None
@@ -453,7 +413,7 @@ class RemoteWorker:
         with self._lock:
             if self._stream is None or self._stream.broken is not None:
                 self._stream = Stream(self._channels.get(self.address), self.name, self.address,
-                                      self._me, incarnation)
+                                      self._me, incarnation, own=self._own)
             return self._stream
 
     def close(self):

@@ -6,17 +6,19 @@
 
 Invariants
 1. A route means one incarnation of a peer; `ensure` with another one replaces it.
-2. Who sends more than the peer takes waits, as long as its step goes on: at most
-   remote_worker.OUTGOING bytes, and one tensor of each thread that sends, are on the way to a peer.
+2. Who sends more than the peer takes is told later that its tensor is on its way, or waits as long
+   as its step goes on: at most outgoing.OUTGOING bytes, and one tensor of each _net.Send that
+   runs, are on the way to a peer.
 3. A way that broke is opened again by the next `ensure`, over gRPC by whoever sends next; sending
    over one that is broken is UNAVAILABLE.
 
 Threads: any.
 """
+import itertools
 import threading
 import time
 
-from pyflow.distributed import messages, remote_worker, rpc, tensors
+from pyflow.distributed import chunks, messages, remote_worker, rpc, tensors
 from pyflow.framework import errors
 from pyflow.session import runtime
 
@@ -154,28 +156,45 @@ class _Pushed(_Way):
         self._lock, self._opened = threading.Lock(), 0.0
         me = worker.name, worker.incarnation, worker.epoch
         self._open = lambda: remote_worker.Stream(channels.get(address), task, address, me,
-                                                  incarnation, self._broke)
+                                                  incarnation, self._broke, worker)
         self._worker, self._steps = worker, {}      # (session, step) of what was sent, oldest first
-        self._stream, self._instead = None, instead
+        self._numbers = itertools.count(1)          # of tensors that go in chunks
+        self._stream, self._instead, self._peer = None, instead, task
         worker.task.route(task, self._push)
 
     def stands(self):
         return self._instead is None and (self._stream is None or self._stream.broken is None)
 
-    def _push(self, session, step, key, value, dead):
-        tensor = messages.TensorMessage(dead=True)
-        if not dead:
+    def _push(self, session, step, key, value, dead, later=None):
+        message = messages.ConnectMessage()
+        put, size, sending = message.put, 64, None
+        put.session, put.step, put.key, put.incarnation = session, step, key, self.incarnation
+        if dead:
+            put.tensor.dead = True
+        elif (size := chunks.size_of(value)) > chunks.LARGE:
+            put.transfer = next(self._numbers)
+            put.tensor.dtype = value.type
+            put.tensor.shape.extend(value.shape)
+            sending = chunks.Sending(put.transfer, value.data())
+        else:
             try:
-                tensor = tensors.encode(value, value.type)
+                put.tensor.CopyFrom(tensors.encode(value, value.type))
             except errors.OpError as wrong:
                 raise runtime.executor().StepError(wrong.error_code, wrong.message) from None
+            size = put.ByteSize()
         self._steps[session, step] = None
         if len(self._steps) > MAX_STEPS:
             self._steps.pop(next(iter(self._steps)), None)
-        put = messages.TensorPut(session=session, step=step, key=key, tensor=tensor,
-                                 incarnation=self.incarnation)
-        self._there().send(messages.ConnectMessage(put=put), size=put.ByteSize(),
-                          wanted=lambda: not self._task.failed(session, step))
+        how = {"size": size, "wanted": lambda: not self._task.failed(session, step),
+               "sending": sending, "later": later}
+        back = self._worker.streams.get((self._peer, self.incarnation))
+        if back is not None:                # the peer's own, on which it hears of the step, too
+            back.users.add(self._broke)
+            if back.put(message, **how):
+                return
+        self._there().send(message, **how)
+
+    _push.pends = True
 
     def _broke(self, message):
         """What was sent last may be lost: the steps that go on fail, here and at their masters."""

@@ -1,7 +1,8 @@
 """Services over grpcio: tables of calls, stubs, and what an error looks like on the way.
 
 A service is a table {call: (request, reply, kind)} of message names; kind: "unary", "to" (a stream
-of requests), "from" (a stream of replies), "both".
+of requests), "from" (a stream of replies), "both" (either may have chunks between its messages,
+chunks.py).
 
 Invariants
 1. A failure travels as a status code (tf.errors' numbers are gRPC's) with an ErrorMessage in the
@@ -11,7 +12,7 @@ Invariants
 
 Threads: any.  grpc is imported by the first call.
 """
-from pyflow.distributed import messages
+from pyflow.distributed import chunks, messages
 from pyflow.distributed.security import grpc
 from pyflow.framework import errors
 
@@ -126,7 +127,8 @@ def handler(service, calls, implementation, task=""):
         make = getattr(module, f"{_KINDS[kind]}_rpc_method_handler")
         methods[call] = make(
             _guarded(getattr(implementation, call), getattr(messages, request), kind, task),
-            response_serializer=getattr(messages, reply).SerializeToString)
+            response_serializer=chunks.to_bytes if kind == "both" else
+            getattr(messages, reply).SerializeToString)
     return module.method_handlers_generic_handler(f"pyflow.{service}", methods)
 
 
@@ -142,8 +144,10 @@ def parsed(request, data):
 def _guarded(method, request, kind, task):
     """Bytes become requests, exceptions statuses."""
     def read(given):
-        if kind in ("to", "both"):
+        if kind == "to":
             return (parsed(request, data) for data in given)
+        if kind == "both":
+            return (data if chunks.is_chunk(data) else parsed(request, data) for data in given)
         return parsed(request, given)
 
     if kind in ("from", "both"):
@@ -172,5 +176,11 @@ class Stub:
             make = getattr(channel, _KINDS[kind])
             setattr(self, call, make(
                 f"/pyflow.{service}/{call}",
-                request_serializer=getattr(messages, request).SerializeToString,
-                response_deserializer=getattr(messages, reply).FromString))
+                request_serializer=chunks.to_bytes if kind == "both" else
+                getattr(messages, request).SerializeToString,
+                response_deserializer=_or_chunk(getattr(messages, reply)) if kind == "both" else
+                getattr(messages, reply).FromString))
+
+
+def _or_chunk(reply):
+    return lambda data: data if chunks.is_chunk(data) else reply.FromString(data)

@@ -27,6 +27,9 @@ def encode(value, type):
             None, None, f"a tensor of type {dtypes.as_dtype(type).name} lives in its process and "
             "cannot be sent to another one")
     if hasattr(value, "on_host"):                   # a Kept
+        if type != _STRING and value.on_host:
+            return messages.TensorMessage(dtype=type, shape=value.shape,
+                                          content=value.data().tobytes())
         value = value.array()
     if type == _STRING:
         array = np.asarray(value, dtype=object) if not isinstance(value, np.ndarray) else value
@@ -67,7 +70,7 @@ def decode(message):
     """The array of a TensorMessage (bytes for a scalar string), read-only.  Raises
     InvalidArgumentError for a message that does not say what it holds."""
     shape = tuple(message.shape)
-    count = _count(shape)
+    count = count_of(shape)
     if message.dtype == _STRING:
         if count != len(message.strings) or message.content:
             raise _wrong(f"{len(message.strings)} strings for shape {list(shape)}")
@@ -99,7 +102,8 @@ def _none(number):
     raise _wrong(f"element type {number}")
 
 
-def _count(shape):
+def count_of(shape):
+    """How many elements a message's shape has.  Raises InvalidArgumentError."""
     if len(shape) > MAX_RANK or any(n < 0 for n in shape):
         raise _wrong(f"shape {list(shape)[:8]}")
     count = 1

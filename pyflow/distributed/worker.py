@@ -25,6 +25,7 @@ Threads: any.  `_lock` guards the tables; nothing is compiled or called with it 
 """
 import hashlib
 import itertools
+import logging
 import os
 import socket
 import threading
@@ -41,8 +42,10 @@ from pyflow.session import runtime
 from pyflow.session import threads as threads_lib
 
 MAX_TASKS, MAX_NAME = 100000, 1000      # whose fences are remembered
+BRIEF = 500e-6                          # seconds: such a step runs where it is begun, as far as it can
 MAX_LEASE = 3600.0                      # seconds, whatever a master asks for
 PROCESS = os.urandom(16)                # of this process: a py_func's function is in one alone
+_log = logging.getLogger("pyflow.distributed")
 os.register_at_fork(after_in_child=lambda: globals().update(PROCESS=os.urandom(16)))
 
 
@@ -77,6 +80,7 @@ class Worker:
         self.address, self.lease, self.routes, self.links = "", 10.0, None, None
         self.cluster_def, self.timeouts, self.place = b"", (), None     # the server's to set
         self.tell = lambda master, number, step, failure: None
+        self.streams = {}               # (task, incarnation): the Outgoing on which that one listens
         self.on_ready, self.on_bye = None, lambda why: None
         self.on_reshard = None          # function(ReshardRequest), of who moves parameters
         self.layout = None              # a LayoutMessage, of who says where parameters are
@@ -84,6 +88,7 @@ class Worker:
         self._executor = executor
         self._lock = threading.Lock()
         self._sessions, self._graphs = {}, {}
+        self._seconds = {}                      # of late, a step of each graph
         self._fences = epochs.Fences()
         self._numbers = itertools.count(1)
         self._kernels, self._stopped = None, False
@@ -104,9 +109,7 @@ class Worker:
 
     def kernel_table(self):
         """The KernelTable of the process."""
-        if self._kernels is None:
-            self._kernels = KernelTable(self._executor.kernels())
-        return self._kernels
+        return self._known_kernels()[1]
 
     def kernel_rows(self):
         """[(op, device type, where)] of all kernels, in order."""
@@ -115,8 +118,17 @@ class Worker:
 
     def kernels_digest(self):
         """Equal for workers with the same kernels."""
-        text = "\n".join("\t".join(row) for row in self.kernel_rows())
-        return hashlib.sha256(text.encode()).digest()
+        return self._known_kernels()[2]
+
+    def _known_kernels(self):
+        """(number of plugins, KernelTable, digest): kernels come with plugins alone, and listing
+        them takes milliseconds."""
+        count = len(plugins.load_all())
+        if self._kernels is None or self._kernels[0] != count:
+            text = "\n".join("\t".join(row) for row in self.kernel_rows())
+            self._kernels = (count, KernelTable(self._executor.kernels()),
+                             hashlib.sha256(text.encode()).digest())
+        return self._kernels
 
     def status(self, kernels=False):
         """A GetStatusResponse."""
@@ -167,10 +179,14 @@ class Worker:
         if not self._fences.admit(task, fence):
             return
         with self._lock:
-            gone = [s.number for s in self._sessions.values()
+            gone = [s for s in self._sessions.values()
                     if s.master == task and s.fence is not None and s.fence != fence]
-        for number in gone:
-            self.close_session(number, f"{task} was replaced: its epoch is {fence.epoch}")
+        for session in gone:
+            why = (f"{task} of {_said(session.fence)} was replaced by {_said(fence)}: the old "
+                   "process must end")
+            _log.warning("refused: session %016x is closed at %s: %s", session.number, self.name,
+                         why)
+            self.close_session(session.number, why)
 
     def open_session(self, number, isolate=False, master="", lease=0.0, patience=None,
                      fence=None):
@@ -186,17 +202,17 @@ class Worker:
                                                          min(lease or self.lease, MAX_LEASE), fence)
             found.seen = time.monotonic()
 
-    def close_session(self, number, why="the session was closed"):
-        """Ends a session: its steps are cancelled, its plans go; twice is once."""
+    def close_session(self, number, why="the session was closed", code=errors.CANCELLED):
+        """Ends a session: its steps fail with this code, its plans go; twice is once."""
         with self._lock:
             found = self._sessions.pop(number, None)
             for graph in found.graphs if found is not None else ():
                 self._forget(graph)
         if found is None:
             return
+        found.state.cancel(why, code)
         for started in list(found.steps.values()):
             started.cancel()
-        found.state.cancel(why)
         self.task.clean(number)
         found.state.close()
 
@@ -222,15 +238,22 @@ class Worker:
                 if number in self._sessions:
                     self._sessions[number].seen = now
 
-    def sweep(self):
-        """Closes what nobody came back for: sessions past their lease, steps that never began."""
+    def sweep(self, away=0.0):
+        """Closes what nobody came back for: sessions past their lease, steps that never began.
+
+        away: seconds for which this process was frozen, or Python held, so that it heard of nobody;
+        they count for nobody.  Who comes back after all finds its session ABORTED, and makes
+        another."""
         now = time.monotonic()
         with self._lock:
+            for session in self._sessions.values():
+                session.seen = min(now, session.seen + away)
             late = [s.number for s in self._sessions.values()
                     if s.master and now - s.seen > s.lease]
         for number in late:
-            self.close_session(number, "its master was not heard of for the session's lease")
-        self.task.sweep(self.lease)
+            self.close_session(number, "its master was not heard of for the session's lease",
+                               errors.ABORTED)
+        self.task.sweep(self.lease + away)
 
     def _session(self, number):
         with self._lock:
@@ -322,6 +345,7 @@ class Worker:
     def _forget(self, graph):
         """The lock is held."""
         self._graphs.pop(graph, None)
+        self._seconds.pop(graph, None)
         if self.links is not None:
             self.links.unserve(graph)
 
@@ -356,12 +380,17 @@ class Worker:
 
         def over(started):
             session.steps.pop(key, None)
+            if not brief:
+                self._note(graph, time.monotonic() - began)
             if trace is not None and self.tracer.on:
                 self.tracer.add(number, step, tracing.step_stats(trace))
             done(started, trace if asked else None)
         try:
+            began, brief = time.monotonic(), self._seconds.get(graph, 1.0) < BRIEF
             started = plan.start(args, timeout_ms, callback=over, task=self.task, session=number,
-                                 step=step, trace=trace)
+                                 step=step, trace=trace, here=brief)
+            if brief:
+                self._note(graph, time.monotonic() - began)
         except (ValueError, TypeError) as wrong:
             raise self._executor.StepError(errors.INVALID_ARGUMENT, str(wrong),
                                            task=self.name) from None
@@ -372,6 +401,19 @@ class Worker:
         if self._sessions.get(number) is not session:       # closed meanwhile
             self.task.clean(number, step)
         return started
+
+    def _note(self, graph, seconds):
+        before = self._seconds.get(graph, seconds)
+        self._seconds[graph] = before + (seconds - before) / 4
+
+    def forget_stream(self, stream):
+        """It has ended, perhaps before what was put on it was sent."""
+        for key in [k for k, found in list(self.streams.items()) if found is stream]:
+            self.streams.pop(key, None)
+        stream.close()
+        for broke in list(stream.users):
+            broke(messages.ErrorMessage(code=errors.UNAVAILABLE, task=self.name,
+                                        message="the receiver closed its connection"))
 
     def calls_of(self, number):
         """The once.Once of a session's calls."""
@@ -438,3 +480,7 @@ class Worker:
             self.close_session(number, "the server was stopped")
         self.state.cancel("the server was stopped")
         self.state.close()
+
+
+def _said(fence):
+    return f"epoch {fence.epoch}" if fence.epoch else f"incarnation {fence.incarnation:016x}"

@@ -17,7 +17,8 @@ import threading
 
 import numpy as np
 
-from pyflow.distributed import clocks, epochs, messages, once, rpc, tensors, tracing, waits
+from pyflow.distributed import (chunks, clocks, epochs, messages, once, outgoing, rpc, tensors,
+                                tracing, waits)
 from pyflow.framework import errors
 from pyflow.session import runtime
 
@@ -165,7 +166,8 @@ class WorkerService:
         found = queue.SimpleQueue()
         self._worker.task.take(request.session, request.step, bytes(request.key),
                                lambda code, value: found.put((code, value)))
-        context.add_callback(lambda: found.put((errors.CANCELLED, None)))
+        if not context.add_callback(lambda: found.put((errors.CANCELLED, None))):
+            return                      # its caller is gone already
         code, value = found.get()
         if code == errors.INVALID_ARGUMENT and value is None:
             yield messages.RecvTensorResponse(dead=True)
@@ -220,47 +222,51 @@ class WorkerService:
 
     def Connect(self, requests, context):
         """Reads on a thread of its own; yields answers."""
-        answers, running = queue.SimpleQueue(), {}
-        context.add_callback(lambda: answers.put(None))
+        answers, running = outgoing.Outgoing(), {}
+        if not context.add_callback(answers.close):
+            return                      # its peer is gone already
         reader = threading.Thread(target=self._read, args=(requests, answers, running, context),
                                   name="pyflow-connect", daemon=True)
         reader.start()
         try:
-            while True:
-                answer = answers.get()
-                if answer is None:
-                    return
-                yield answer
+            yield from answers
         finally:
+            self._worker.forget_stream(answers)
             for started in list(running.values()):
                 started.cancel()
 
     def _read(self, requests, answers, running, context):
+        incoming = chunks.Incoming()
         try:
             for message in requests:
-                self._handle(message, answers, running)
+                if type(message) is bytes:
+                    incoming.take(message)
+                    continue
+                answers.hold(1)             # what a brief step sends and its answer go as one
+                try:
+                    self._handle(message, answers, running, incoming)
+                finally:
+                    answers.hold(-1)
                 if not context.is_active():         # what was begun meanwhile ends, too
                     for started in list(running.values()):
                         started.cancel()
                     return
-        except Exception as problem:        # the stream broke, or the bytes were none of ours
+        except errors.OpError as problem:   # the bytes were none of ours
+            answers.put(messages.ConnectMessage(error=rpc.error_message(problem,
+                                                                        self._worker.name)))
+        except Exception as problem:        # the stream broke
             if not hasattr(problem, "code"):
                 _log.debug("a peer's stream ended: %s", problem)
         finally:
-            answers.put(None)
+            answers.finish()
 
-    def _handle(self, message, answers, running):
+    def _handle(self, message, answers, running, incoming):
         kind = message.WhichOneof("what")
         number = message.number
         if kind == "run":
             self._begin(message.run, number, answers, running)
         elif kind == "put":
-            put = message.put
-            if put.incarnation == self._worker.incarnation:
-                tensor, value = put.tensor, None
-                if not tensor.dead:
-                    value = tensors.decode(tensor)
-                self._worker.put(put.session, put.step, put.key, value, tensor.dtype, tensor.dead)
+            take_put(self._worker, message.put, incoming)
         elif kind == "clean":
             self.CleanupGraph(message.clean, None)
         elif kind == "cancel":
@@ -275,6 +281,9 @@ class WorkerService:
                 answers.put(messages.ConnectMessage(
                     error=rpc.error_message(refusal, self._worker.name)))
                 return
+            if hello.takes and not answers.batches:     # a stream is one task's
+                answers.batches = True
+                self._worker.streams[hello.task, hello.incarnation] = answers
             if hello.expected and hello.expected != self._worker.incarnation:
                 answers.put(messages.ConnectMessage(error=self._another(hello.expected)))
             else:
@@ -308,6 +317,23 @@ class WorkerService:
 
     def _failure(self, message):
         return rpc.of_message(message, runtime.executor().StepError)
+
+
+def take_put(worker, put, incoming):
+    """A TensorPut from a stream, for a Worker; incoming: the stream's chunks.Incoming."""
+    tensor, meant = put.tensor, put.incarnation == worker.incarnation
+    if put.transfer:
+        def arrived(kept):
+            if meant:
+                worker.put(put.session, put.step, put.key, kept, kept.type, False)
+        try:
+            incoming.begin(put.transfer, tensor, arrived)
+        except errors.ResourceExhaustedError as problem:
+            worker.fail(put.session, put.step, runtime.executor().StepError(
+                problem.error_code, problem.message, task=worker.name))
+    elif meant:
+        value = None if tensor.dead else tensors.decode(tensor)
+        worker.put(put.session, put.step, put.key, value, tensor.dtype, tensor.dead)
 
 
 def _reply_of(started, trace, worker):

@@ -3,6 +3,7 @@
     python net_worker.py KIND NAME LEASE EPOCH      ->  address incarnation
 """
 import ctypes
+import resource
 import sys
 
 import numpy as np
@@ -13,6 +14,7 @@ from pyflow import _executor
 NULL, ADD, ECHO, WAIT, FAIL, TEXT, PAIR, SLOW = range(1, 9)
 DTYPES = [np.float32, np.float64, np.int32, np.uint8, np.int16, np.int8, np.complex64, np.int64, np.bool_, np.uint16,
           np.complex128, np.float16, np.uint32, np.uint64]
+kept = {}               # what `send` sends, by its size
 ECHO_OF = 100           # + an element type's number: its identity
 
 
@@ -53,6 +55,13 @@ def obey(line, net):
         print(net.peers(), flush=True)
     elif word == "counts":
         print(net.task.counts(), flush=True)
+    elif word == "send":                                # so many float32 to the peer's step {9, number}
+        key = int(rest[2])
+        if key not in kept:
+            kept[key] = _executor.Kept.of(np.ones(key, np.float32), 1)
+        net.put(rest[0], 9, int(rest[1]), b"key", kept[key], 1)
+    elif word == "faults":
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt, flush=True)
     elif word == "unserve":
         print(net.unserve(int(rest[0])), flush=True)
 

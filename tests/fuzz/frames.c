@@ -92,17 +92,20 @@ static void put_tensor(pf_net_out *o) {
 static void put_shape(pf_net_out *o, int64_t bytes) {
   pf_put32(o, PF_UINT8), pf_put32(o, PF_TENSOR_ABSENT), pf_put32(o, 1), pf_put32(o, 0), pf_put64(o, (uint64_t)bytes), pf_put64(o, (uint64_t)bytes);
 }
+static int64_t made;                    /* frames of this tape */
 static void put_frame(pf_net_out *all, pf_peer *p, int type, uint64_t id, int64_t bytes, int64_t at) {
   pf_net_out o = {0};
   pf_error err;
   int n;
   pf_error_clear(&err);
   pf_error_set(&err, PF_INVALID_ARGUMENT, "an error");
-  pf_put_head(&o, type, (int)below(2), (pf_step_key){7, below(5)}, 0);
+  int flags = (int)below(2);
+  pf_put_head(&o, type, flags, (pf_step_key){7, below(5)}, 0);
   switch (type) {
     case PF_NET_HELLO:
       pf_put32(&o, PF_NET_MAGIC), pf_put32(&o, PF_NET_VERSION), pf_put64(&o, 99), pf_put64(&o, p->net->incarnation);
       pf_put_text(&o, pf_str_of("/job:f/task:1")), pf_put_text(&o, pf_str_of(p->net->task->name));
+      pf_put64(&o, 1 << 26);
       break;
     case PF_NET_RUN:
       n = below(5) ? 2 : (int)below(4);
@@ -116,7 +119,10 @@ static void put_frame(pf_net_out *all, pf_peer *p, int type, uint64_t id, int64_
         for (int k = 0; k < n; k++) put_tensor(&o);
       } else pf_net_put_error(&o, err.code, &err);
       break;
-    case PF_NET_TENSOR: pf_put_text(&o, (pf_str){"key key key key", below(15)}), put_tensor(&o); break;
+    case PF_NET_TENSOR:
+      if (flags) pf_put64(&o, id);          /* asked for, perhaps */
+      pf_put_text(&o, (pf_str){"key key key key", below(15)}), put_tensor(&o);
+      break;
     case PF_NET_ANNOUNCE: pf_put64(&o, id), pf_put_text(&o, (pf_str){"large", 5}), put_shape(&o, bytes); break;
     case PF_NET_GET: pf_put64(&o, below(3)); break;
     case PF_NET_CHUNK:
@@ -130,6 +136,7 @@ static void put_frame(pf_net_out *all, pf_peer *p, int type, uint64_t id, int64_
     default: break;
   }
   pf_put_end(&o);
+  made++;
   uint8_t *to = pf_put(all, o.n);
   memcpy(to, o.p, (size_t)o.n);
   if (o.n_splices) abort();             /* some_tensor makes none that large */
@@ -158,9 +165,11 @@ static void mutate(uint8_t *p, int64_t *n) {
   }
 }
 
+static int64_t mutated, whole;          /* frames of tapes with a mutation, of the others */
 static int64_t make_tape(pf_peer *p, uint8_t *to, int greeting) {
   pf_net_out all = {0};
   int frames = 1 + (int)below(5);
+  made = 0;
   if (greeting) put_frame(&all, p, PF_NET_HELLO, 0, 0, 0);
   for (int k = 0; k < frames; k++) {
     if (below(4)) {
@@ -175,7 +184,9 @@ static int64_t make_tape(pf_peer *p, uint8_t *to, int greeting) {
   int64_t n = pf_min64(all.n, MOST / 2);
   memcpy(to, all.p, (size_t)n);
   free(all.own);
-  for (int k = (int)below(5); k > 0; k--) mutate(to, &n);
+  int mutations = (int)below(5);
+  for (int k = mutations; k > 0; k--) mutate(to, &n);
+  *(mutations ? &mutated : &whole) += made;
   return n;
 }
 
@@ -226,7 +237,8 @@ int main(int argc, char **argv) {
   pf_error err;
   pf_error_clear(&err);
   pf_task *task = pf_task_new("/job:fuzz/task:0");
-  pf_net_options o = {.lease_ns = (int64_t)3600 * 1000000000, .queue_bytes = 1 << 20, .arena_bytes = 1 << 20, .incoming_bytes = 64 << 20};
+  pf_net_options o = {.lease_ns = (int64_t)3600 * 1000000000, .queue_bytes = 1 << 20, .arena_bytes = 1 << 20, .incoming_bytes = 64 << 20,
+                      .window_bytes = 1 << 18};
   pf_net *n = pf_net_new(task, &o, &err);
   uint8_t *bytes = malloc(MOST);
   /* A plan whose arguments are looked at, and never right: its second one is a handle. */
@@ -253,7 +265,8 @@ int main(int argc, char **argv) {
   }
   pf_mem_stats mem;
   pf_mem_get_stats(&mem);
-  printf("%lld tapes, %lld to their ends; worst %.1f ms, most memory %.1f MB; lost with:", (long long)count, (long long)lives,
+  printf("%lld tapes with %lld frames mutated and %lld beside them, %lld to their ends; worst %.1f ms, most memory %.1f MB; lost with:", (long long)count,
+         (long long)mutated, (long long)whole, (long long)lives,
          (double)worst / 1e6, (double)mem.peak / 1e6);
   for (int k = 0; k < 17; k++)
     if (ends[k]) printf(" %d: %lld", k, (long long)ends[k]);

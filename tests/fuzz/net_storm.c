@@ -30,7 +30,8 @@ static uint64_t next_random(uint64_t *s) {
 
 static void open_net(int k) {
   pf_error err;
-  pf_net_options o = {.lease_ns = (int64_t)5 * 1000000000, .queue_bytes = 1 << 20, .arena_bytes = (k % 2) * (64 << 20), .incoming_bytes = 8 << 20};
+  pf_net_options o = {.lease_ns = (int64_t)5 * 1000000000, .queue_bytes = 1 << 20, .arena_bytes = (k % 2) * (64 << 20), .incoming_bytes = 8 << 20,
+                      .window_bytes = 1 << 21};
   char name[40];
   pf_error_clear(&err);
   snprintf(name, sizeof name, "/job:storm/task:%d", k);
@@ -83,7 +84,7 @@ static void send_one(int a, int b, uint64_t number, uint64_t *s) {
     pf_tensor *x = pf_tensor_new(PF_UINT64, &n, 1);
     for (int64_t k = 0; k < n; k++) ((uint64_t *)x->m.dl_tensor.data)[k] = number;
     pf_error_clear(&err);
-    pf_peer_put(p, key, name, x, 0, NULL, NULL, &err);
+    pf_peer_put(p, key, name, x, 0, NULL, &err);
     pf_peer_unref(p);
   }
   if (!first && pf_task_take(tasks[b], key, name, NULL, taken, t, &err)) abort();

@@ -156,6 +156,14 @@ void pf_rendezvous_ref(pf_rendezvous *r);
 void pf_rendezvous_unref(pf_rendezvous *r);
 pf_status pf_rendezvous_send(pf_rendezvous *r, pf_str key, pf_tensor *take, int32_t dead, pf_error *err); /* twice: error */
 pf_status pf_rendezvous_recv(pf_rendezvous *r, pf_str key, const pf_reader *reader, pf_recv_fn fn, void *arg); /* reader may be NULL */
+/* Called once, no lock held: a tensor does not wait any longer: it was taken, or is gone, or never waited. */
+typedef void (*pf_left_fn)(void *arg, int64_t bytes);
+pf_status pf_rendezvous_send_as(pf_rendezvous *r, pf_str key, pf_tensor *take, int32_t dead, pf_left_fn left, void *arg, int64_t bytes,
+                                pf_error *err);    /* `left` is called on failure, too */
+/* A tensor that can be had: fn(arg, 1) once somebody waits for it, or it was sent; fn(arg, 0): the rendezvous ended.  Failure: fn is not
+ * called. */
+typedef void (*pf_wanted_fn)(void *arg, int32_t wanted);
+pf_status pf_rendezvous_offer(pf_rendezvous *r, pf_str key, int64_t bytes, pf_wanted_fn fn, void *arg);
 void pf_rendezvous_abort(pf_rendezvous *r, pf_status why); /* wakes every waiter; later calls return why */
 void pf_rendezvous_fail(pf_rendezvous *r, const pf_error *why);
 int32_t pf_rendezvous_error(pf_rendezvous *r, pf_error *out);
@@ -188,6 +196,9 @@ pf_status pf_task_begin(pf_task *t, pf_step_key key, pf_member *m, pf_rendezvous
                                                                                                           * a member */
 void pf_task_end(pf_task *t, pf_step_key key, pf_member *m);    /* the partition is over; the step is not, until it is cleaned up */
 pf_status pf_task_put(pf_task *t, pf_step_key key, pf_str name, pf_tensor *take, int32_t dead, pf_error *err);
+pf_status pf_task_put_as(pf_task *t, pf_step_key key, pf_str name, pf_tensor *take, int32_t dead, pf_left_fn left, void *arg, int64_t bytes,
+                         pf_error *err);
+pf_status pf_task_offer(pf_task *t, pf_step_key key, pf_str name, int64_t bytes, pf_wanted_fn fn, void *arg, pf_error *err);
 pf_status pf_task_take(pf_task *t, pf_step_key key, pf_str name, const pf_reader *reader, pf_recv_fn fn, void *arg, pf_error *err);
 int32_t pf_task_over(pf_task *t, pf_step_key key);                       /* 1: it failed or is over here */
 int32_t pf_task_error(pf_task *t, pf_step_key key, pf_error *out);      /* why the step failed; 0: it did not, or is not there */
@@ -200,12 +211,17 @@ void pf_task_glance(pf_task *t, pf_glance *g);              /* its steps that ar
 int64_t pf_task_sweep(pf_task *t, int64_t patience_ns);         /* steps that others spoke of but that did not begin for so long; how many */
 
 /* Ways from a task to others (routes.pyx). */
-typedef pf_status (*pf_route_fn)(void *arg, pf_step_key key, pf_str name, pf_tensor *take, int32_t dead, pf_error *err);
-    /* hands a tensor (NULL: dead) to a peer's step; any thread, several at once, no lock held */
+/* How whoever sends is told later, where there is no room now: begin(ctx), on its thread, prepares for that (NULL: it cannot, as its step
+ * was cancelled); then sent(what begin returned, status) is called once, on any thread, perhaps before the function that sends returns
+ * PF_PENDING. */
+typedef struct { void *(*begin)(void *ctx); void (*sent)(void *arg, pf_status st); void *ctx; } pf_pend;
+typedef pf_status (*pf_route_fn)(void *arg, pf_step_key key, pf_str name, pf_tensor *take, int32_t dead, const pf_pend *pend, pf_error *err);
+    /* hands a tensor (NULL: dead) to a peer's step; any thread, several at once, no lock held.  pend NULL: it may wait */
 pf_status pf_task_route(pf_task *t, const char *peer, pf_route_fn fn, void *arg, void (*drop)(void *arg)); /* in place of an older one;
     * fn NULL: there is none any more.  `drop` is called once, when nobody uses the route any more; PF_RESOURCE_EXHAUSTED: it was not taken */
 pf_status pf_task_route_to(pf_task *t, const char *peer, pf_task *there);   /* a task of this process */
-pf_status pf_task_post(pf_task *t, pf_str peer, pf_step_key key, pf_str name, pf_tensor *take, int32_t dead, pf_error *err);
+pf_status pf_task_post(pf_task *t, pf_str peer, pf_step_key key, pf_str name, pf_tensor *take, int32_t dead, const pf_pend *pend,
+                       pf_error *err);
 void pf_task_drop_routes(pf_task *t);
 
 /* ================================================================ shape and cost functions (infer.pyx) */

@@ -4,13 +4,14 @@
 """Rendezvous: where a Send's tensor meets its Recv, by key, within one step.
 
 A key is ABSENT -> SENT [send] -> ABSENT [recv takes it], or ABSENT -> WAITING [recv] -> ABSENT
-[send hands it over].
+[send hands it over], or ABSENT -> OFFERED [offer: it can be had] -> WAITING [recv, which asks for
+it] or SENT [send].
 
 Invariants
 1. An entry exists only while one side waits for the other; loops of any length leave nothing
    behind.
 2. A receiver's function is called exactly once, with no lock held, unless recv itself returned an
-   error.
+   error; so are that of an offer, and that of who wants to know when a tensor waits no longer.
 3. After abort nothing waits and nothing is kept; send and recv return the reason, which
    pf_rendezvous_error tells in full.  A later cause replaces a reason that was derived.
 4. A receiver that said where it wants its tensor can be asked for that while it waits.
@@ -25,6 +26,7 @@ from host_h cimport *
 cdef enum:
     SENT = 1
     WAITING = 2
+    OFFERED = 3
 
 cdef struct Entry:
     Entry* next
@@ -34,7 +36,9 @@ cdef struct Entry:
     void* arg
     pf_reader reader
     uint64_t hash
-    int64_t since_ns
+    int64_t since_ns, bytes
+    pf_left_fn left     # SENT; NULL: nobody wants to know
+    pf_wanted_fn wanted # OFFERED
     pf_str key          # right behind this struct
 
 cdef struct Rendezvous:
@@ -149,33 +153,96 @@ cdef pf_status send_problem(Rendezvous* r, pf_status s, pf_str key, pf_error* er
 cdef public pf_status pf_rendezvous_send(pf_rendezvous* rendezvous, pf_str key,
                                          pf_tensor* take_tensor,
                                          int32_t dead, pf_error* err) noexcept nogil:
+    return pf_rendezvous_send_as(rendezvous, key, take_tensor, dead, NULL, NULL, 0, err)
+
+
+cdef bint stored(Rendezvous* r, Entry* e, const Entry* what, Entry* offer) noexcept nogil:
+    """Lock held: it waits in e, a new entry or an offer's, which is given back."""
+    if e == NULL:
+        return False
+    if e.kind == OFFERED:
+        offer[0] = e[0]
+    e.kind = SENT
+    e.tensor = what.tensor
+    e.dead = what.dead
+    e.left = what.left
+    e.arg = what.arg
+    e.bytes = what.bytes
+    return True
+
+
+cdef public pf_status pf_rendezvous_send_as(pf_rendezvous* rendezvous, pf_str key,
+                                            pf_tensor* take_tensor, int32_t dead, pf_left_fn left,
+                                            void* arg, int64_t bytes,
+                                            pf_error* err) noexcept nogil:
     cdef Rendezvous* r = <Rendezvous*>rendezvous
     cdef uint64_t hash = pf_str_hash(key)
     cdef Entry* e = NULL
     cdef Entry** at
+    cdef Entry what
+    cdef Entry offer
+    cdef bint waits = False
     cdef pf_status s
+    memset(&what, 0, sizeof(Entry))
+    what.tensor = take_tensor
+    what.dead = dead
+    what.left = left
+    what.arg = arg
+    what.bytes = bytes
+    offer.kind = 0
     pthread_mutex_lock(&r.lock)
     s = r.why
     at = find(r, key, hash)
-    if s == PF_OK and at[0] == NULL:
-        e = put(r, key, hash, SENT)
-        if e != NULL:
-            e.tensor = take_tensor
-            e.dead = dead
-            pthread_mutex_unlock(&r.lock)
-            return PF_OK
-        s = PF_RESOURCE_EXHAUSTED
+    if s == PF_OK and (at[0] == NULL or at[0].kind == OFFERED):
+        waits = stored(r, at[0] if at[0] != NULL else put(r, key, hash, SENT), &what, &offer)
+        if not waits:
+            s = PF_RESOURCE_EXHAUSTED
     elif s == PF_OK and at[0].kind == SENT:
         s = PF_ALREADY_EXISTS
     elif s == PF_OK:
         e = take(r, at)
     pthread_mutex_unlock(&r.lock)
+    if offer.kind:
+        offer.wanted(offer.arg, 1)
+    if waits:
+        return PF_OK
     if s != PF_OK:
         pf_tensor_unref(take_tensor)
-        return send_problem(r, s, key, err)
-    e.fn(e.arg, PF_OK, take_tensor, dead)
-    free(e)
-    return PF_OK
+        send_problem(r, s, key, err)
+    else:
+        e.fn(e.arg, PF_OK, take_tensor, dead)
+        free(e)
+    if left != NULL:
+        left(arg, bytes)
+    return s
+
+
+cdef public pf_status pf_rendezvous_offer(pf_rendezvous* rendezvous, pf_str key, int64_t bytes,
+                                          pf_wanted_fn fn, void* arg) noexcept nogil:
+    cdef Rendezvous* r = <Rendezvous*>rendezvous
+    cdef uint64_t hash = pf_str_hash(key)
+    cdef Entry* e
+    cdef bint awaited = False
+    cdef pf_status s
+    pthread_mutex_lock(&r.lock)
+    s = r.why
+    e = find(r, key, hash)[0]
+    if s == PF_OK and e == NULL:
+        e = put(r, key, hash, OFFERED)
+        if e != NULL:
+            e.wanted = fn
+            e.arg = arg
+            e.bytes = bytes
+        else:
+            s = PF_RESOURCE_EXHAUSTED
+    elif s == PF_OK and e.kind != WAITING:
+        s = PF_ALREADY_EXISTS
+    elif s == PF_OK:
+        awaited = True
+    pthread_mutex_unlock(&r.lock)
+    if awaited:
+        fn(arg, 1)
+    return s
 
 
 cdef public pf_status pf_rendezvous_recv(pf_rendezvous* rendezvous, pf_str key, const pf_reader* reader,
@@ -184,12 +251,19 @@ cdef public pf_status pf_rendezvous_recv(pf_rendezvous* rendezvous, pf_str key, 
     cdef uint64_t hash = pf_str_hash(key)
     cdef Entry* e = NULL
     cdef Entry** at
+    cdef Entry offer
     cdef pf_status s
+    offer.kind = 0
     pthread_mutex_lock(&r.lock)
     s = r.why
     at = find(r, key, hash)
-    if s == PF_OK and at[0] == NULL:
-        e = put(r, key, hash, WAITING)
+    if s == PF_OK and (at[0] == NULL or at[0].kind == OFFERED):
+        e = at[0]
+        if e == NULL:
+            e = put(r, key, hash, WAITING)
+        else:
+            offer = e[0]
+            e.kind = WAITING
         if e != NULL:
             e.fn = fn
             e.arg = arg
@@ -203,8 +277,12 @@ cdef public pf_status pf_rendezvous_recv(pf_rendezvous* rendezvous, pf_str key, 
     elif s == PF_OK:
         e = take(r, at)
     pthread_mutex_unlock(&r.lock)
+    if offer.kind:
+        offer.wanted(offer.arg, 1)
     if e != NULL:
         fn(arg, PF_OK, e.tensor, e.dead)
+        if e.left != NULL:
+            e.left(e.arg, e.bytes)
         free(e)
     return s
 
@@ -239,8 +317,8 @@ cdef public void pf_rendezvous_glance(pf_rendezvous* rendezvous, pf_glance* g, p
         e = r.table[i]
         while e != NULL:
             row.age_ns = now - e.since_ns
-            row.a = e.kind
-            row.b = e.tensor.nbytes if e.tensor != NULL else 0
+            row.a = SENT if e.kind == OFFERED else e.kind
+            row.b = e.tensor.nbytes if e.tensor != NULL else e.bytes
             pf_glance_add(g, row, e.key, none, none)
             e = e.next
     pthread_mutex_unlock(&r.lock)
@@ -298,6 +376,10 @@ cdef void abort_all(Rendezvous* r, pf_status why, const pf_error* cause) noexcep
         all = e.next
         if e.kind == WAITING:
             e.fn(e.arg, why, NULL, 0)
+        elif e.kind == OFFERED:
+            e.wanted(e.arg, 0)
         else:
             pf_tensor_unref(e.tensor)
+            if e.left != NULL:
+                e.left(e.arg, e.bytes)
         free(e)

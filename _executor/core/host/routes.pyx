@@ -59,7 +59,8 @@ cdef public pf_status pf_task_route(pf_task* t, const char* peer, pf_route_fn fn
     let_go(old)
     return PF_OK
 
-cdef pf_status put_there(void* arg, pf_step_key key, pf_str name, pf_tensor* take, int32_t dead, pf_error* err) noexcept nogil:
+cdef pf_status put_there(void* arg, pf_step_key key, pf_str name, pf_tensor* take, int32_t dead, const pf_pend* pend,
+                         pf_error* err) noexcept nogil:
     return pf_task_put(<pf_task*>arg, key, name, take, dead, err)
 
 cdef void leave_task(void* arg) noexcept nogil:
@@ -73,7 +74,8 @@ cdef public pf_status pf_task_route_to(pf_task* t, const char* peer, pf_task* th
         pf_task_unref(there)
     return st
 
-cdef public pf_status pf_task_post(pf_task* t, pf_str peer, pf_step_key key, pf_str name, pf_tensor* take, int32_t dead, pf_error* err) noexcept nogil:
+cdef public pf_status pf_task_post(pf_task* t, pf_str peer, pf_step_key key, pf_str name, pf_tensor* take, int32_t dead, const pf_pend* pend,
+                                   pf_error* err) noexcept nogil:
     cdef Route* r
     cdef pf_status st
     pthread_mutex_lock(&t.lock)
@@ -84,7 +86,7 @@ cdef public pf_status pf_task_post(pf_task* t, pf_str peer, pf_step_key key, pf_
     if r == NULL:
         pf_tensor_unref(take)
         return pf_error_set(err, PF_UNAVAILABLE, b"%s has no link to %.*s", t.name, <int>min(peer.len, <int64_t>120), peer.data)
-    st = r.fn(r.arg, key, name, take, dead, err)
+    st = r.fn(r.arg, key, name, take, dead, pend, err)
     let_go(<pf_route*>r)
     return st
 

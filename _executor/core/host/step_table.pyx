@@ -239,12 +239,35 @@ cdef public void pf_task_end(pf_task* t, pf_step_key key, pf_member* m) noexcept
 
 # ---------------------------------------------------------------- peers
 cdef public pf_status pf_task_put(pf_task* t, pf_step_key key, pf_str name, pf_tensor* take, int32_t dead, pf_error* err) noexcept nogil:
+    return pf_task_put_as(t, key, name, take, dead, NULL, NULL, 0, err)
+
+cdef public pf_status pf_task_put_as(pf_task* t, pf_step_key key, pf_str name, pf_tensor* take, int32_t dead, pf_left_fn left, void* arg,
+                                     int64_t bytes, pf_error* err) noexcept nogil:
     cdef pf_rendezvous* r = NULL
     cdef pf_status st = spoken_of(t, key, take.nbytes if take != NULL else 0, &r, err)
     if st:
         pf_tensor_unref(take)
+        if left != NULL:
+            left(arg, bytes)
         return st
-    st = pf_rendezvous_send(r, name, take, dead, err)
+    st = pf_rendezvous_send_as(r, name, take, dead, left, arg, bytes, err)
+    pf_rendezvous_unref(r)
+    return st
+
+cdef public pf_status pf_task_offer(pf_task* t, pf_step_key key, pf_str name, int64_t bytes, pf_wanted_fn fn, void* arg,
+                                    pf_error* err) noexcept nogil:
+    """A peer has a tensor for the step, and keeps it until it is asked for."""
+    cdef pf_rendezvous* r = NULL
+    cdef pf_status st = spoken_of(t, key, 0, &r, err)
+    if st:
+        return st
+    st = pf_rendezvous_offer(r, name, bytes, fn, arg)
+    if st == PF_ALREADY_EXISTS:
+        pf_error_set(err, st, b"a tensor was sent twice under key '%.*s' in one step", <int>min(name.len, <int64_t>400), name.data)
+    elif st and not pf_rendezvous_error(r, err):
+        pf_error_set(err, st, b"out of memory to know of a tensor")
+    elif st:
+        err.derived = 1
     pf_rendezvous_unref(r)
     return st
 
@@ -378,29 +401,36 @@ cdef public void pf_task_clean(pf_task* t, pf_step_key key) noexcept nogil:
     if r != NULL:
         let_go(r, &why)
 
-cdef pf_rendezvous* bury_one_of(pf_task* t, uint64_t session, const pf_error* why) noexcept nogil:
+cdef pf_rendezvous* bury_one_of(pf_task* t, uint64_t session, int64_t* at, const pf_error* why) noexcept nogil:
+    """The next of the session's steps from place at[0] of the table on; where it grows meanwhile, none moves to before at[0]."""
     cdef pf_rendezvous* r = NULL
     cdef Open* e
-    cdef int64_t k = 0
     pthread_mutex_lock(&t.lock)
-    while r == NULL and t.steps != NULL and k < <int64_t>1 << t.bits:
-        e = <Open*>t.steps[k]
+    while r == NULL and t.steps != NULL and at[0] < <int64_t>1 << t.bits:
+        e = <Open*>t.steps[at[0]]
         while e != NULL and (e.state == GONE or e.key.session != session):
             e = <Open*>e.next
         if e != NULL:
             r = bury(t, e, why)
-        k += 1
+        else:
+            at[0] += 1
     pthread_mutex_unlock(&t.lock)
     return r
 
 cdef public void pf_task_clean_session(pf_task* t, uint64_t session) noexcept nogil:
+    """In passes over the table, the last of which finds nothing: steps may come while others are let go."""
     cdef pf_error why
     cdef pf_rendezvous* r
+    cdef int64_t at, n = 1
     cleaned(&why)
-    r = bury_one_of(t, session, &why)
-    while r != NULL:
-        let_go(r, &why)
-        r = bury_one_of(t, session, &why)
+    while n:
+        at = 0
+        n = 0
+        r = bury_one_of(t, session, &at, &why)
+        while r != NULL:
+            let_go(r, &why)
+            n += 1
+            r = bury_one_of(t, session, &at, &why)
 
 cdef public int64_t pf_task_sweep(pf_task* t, int64_t patience_ns) noexcept nogil:
     cdef int64_t before = pf_now_ns() - patience_ns, n = 0

@@ -71,7 +71,9 @@ static void splice(pf_net_out *o, const pf_tensor *t) {
   o->spliced += t->nbytes;
 }
 
-void pf_net_put_shape(pf_net_out *o, const pf_tensor *t, uint32_t flags) { put_dims(o, t, flags, t->nbytes); }
+int64_t pf_net_tensor_bytes(const pf_tensor *t) { return !t ? 0 : t->type == PF_STRING ? string_bytes(t) : t->nbytes; }
+
+void pf_net_put_shape(pf_net_out *o, const pf_tensor *t, uint32_t flags) { put_dims(o, t, flags, pf_net_tensor_bytes(t)); }
 
 void pf_net_put_tensor(pf_net_out *o, const pf_tensor *t, int32_t dead, const pf_net_arenas *arenas) {
   uint32_t arena;

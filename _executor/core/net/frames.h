@@ -2,12 +2,15 @@
  *
  *   32 bytes, little-endian: length u32 (of the body), type u16, flags u16, session u64, step u64, epoch u64; then the body
  *
- *   HELLO     magic, version, sender's incarnation, the receiver's incarnation that it expects, sender's name, receiver's name
+ *   HELLO     magic, version, sender's incarnation, the receiver's incarnation that it expects, sender's name, receiver's name,
+ *             how many bytes may wait at the sender to be read
  *   RUN       call, handle, time-out in ns, n, n tensors              -> DONE
  *   DONE      call, status; an error, or n and n tensors
  *   TENSOR    key, tensor                                             pushed: put in the rendezvous of {session, step}
+ *             ASKED: id, key, tensor                                  what a GET asked for
  *   ANNOUNCE  id, key, tensor without its bytes                       -> GET
- *   GET       id; REFUSED: not wanted                                 -> CHUNK, CHUNK, ...
+ *   GET       id; REFUSED: not wanted                                 -> CHUNK, CHUNK, ..., or TENSOR
+ *   READ      - (session: how many bytes of what was pushed)          were read, or are not wanted any more
  *   CHUNK     id, offset, bytes
  *   CANCEL    an error                                                the step {session, step} fails with it
  *   CLEAN     -; ALL: every step of the session                       it is over everywhere
@@ -33,13 +36,14 @@
 
 enum {
   PF_NET_HELLO = 1, PF_NET_RUN, PF_NET_DONE, PF_NET_TENSOR, PF_NET_ANNOUNCE, PF_NET_GET, PF_NET_CHUNK, PF_NET_CANCEL, PF_NET_CLEAN,
-  PF_NET_PING, PF_NET_CREDIT, PF_NET_BYE, PF_NET_TYPES
+  PF_NET_PING, PF_NET_CREDIT, PF_NET_BYE, PF_NET_READ, PF_NET_TYPES
 };
-enum { PF_NET_REPLY = 1, PF_NET_REFUSED = 1, PF_NET_ALL = 1 };      /* flags, each of the frames above */
+enum { PF_NET_REPLY = 1, PF_NET_REFUSED = 1, PF_NET_ALL = 1, PF_NET_ASKED = 1 };      /* flags, each of the frames above */
 enum { PF_TENSOR_DEAD = 1, PF_TENSOR_IN_ARENA = 2, PF_TENSOR_ABSENT = 4, PF_TENSOR_PADDED = 8 };
 enum {
-  PF_NET_MAGIC = 0x316e6670, PF_NET_VERSION = 1, PF_NET_HEAD = 32, PF_NET_CHUNK_HEAD = 16,
+  PF_NET_MAGIC = 0x316e6670, PF_NET_VERSION = 2, PF_NET_HEAD = 32, PF_NET_CHUNK_HEAD = 16,
   PF_NET_PUSH = 65536,              /* a tensor of more bytes is announced */
+  PF_NET_ENTRY = 256,               /* what a tensor counts for beyond its bytes where it waits to be read */
   PF_NET_MAX_KEY = 16384, PF_NET_MAX_TEXT = 8192
 };
 
@@ -138,9 +142,10 @@ typedef struct pf_net_arenas {
       /* a tensor over that block, given back to the peer with its last reference; NULL: there is no such block */
 } pf_net_arenas;
 /* What of a tensor is there without its bytes. */
-typedef struct { int32_t type, ndim; uint32_t flags, pad; int64_t dims[PF_MAX_NDIM]; int64_t bytes; } pf_net_shape;
+typedef struct { int32_t type, ndim; uint32_t flags, pad; int64_t bytes, dims[PF_MAX_NDIM]; } pf_net_shape;
 /* PF_INVALID_ARGUMENT: a handle, or in a device's memory.  t NULL: dead. */
 pf_status pf_net_tensor_check(const pf_tensor *t, pf_error *err);
+int64_t pf_net_tensor_bytes(const pf_tensor *t);         /* of its elements; NULL: 0 */
 void pf_net_put_tensor(pf_net_out *o, const pf_tensor *t, int32_t dead, const pf_net_arenas *arenas);
 void pf_net_put_shape(pf_net_out *o, const pf_tensor *t, uint32_t flags);
 pf_status pf_net_get_shape(pf_net_in *in, pf_net_shape *out, pf_error *err);

@@ -466,10 +466,10 @@ static void view(pf_peer *p, pf_peer_view *v) {
   v->rtt_ns = pf_a64_load_rlx(&p->rtt_ns), v->clock_offset_ns = pf_a64_load_rlx(&p->clock_offset_ns);
   v->silent_ns = pf_now_ns() - pf_a64_load_rlx(&p->last_in);
   pthread_mutex_lock(&p->lock);
-  v->remotes = p->n_remotes, v->serving = p->n_serving;
+  v->remotes = p->n_remotes, v->serving = p->n_serving, v->stored = p->stored;
   pthread_mutex_unlock(&p->lock);
   pthread_mutex_lock(&p->out);
-  v->queued = p->tensor_bytes, v->announced = p->announced, v->arena_bytes = p->arena_bytes, v->arena_used = p->arena_used;
+  v->queued = p->tensor_bytes, v->announced = p->announced, v->unread = p->unread, v->arena_bytes = p->arena_bytes, v->arena_used = p->arena_used;
   pthread_mutex_unlock(&p->out);
 }
 

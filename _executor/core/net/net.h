@@ -20,6 +20,7 @@ typedef struct {
   int64_t queue_bytes;          /* tensors that wait to be sent to a peer: who sends more waits */
   int64_t arena_bytes;          /* memory shared with a peer, each way */
   int64_t incoming_bytes;       /* announced tensors under way from a peer */
+  int64_t window_bytes;         /* tensors from a peer that wait here to be read; it keeps what is more until that is asked for */
   uint64_t epoch;               /* this task's fencing number: of a peer's, older ones than were seen of it are refused */
   void (*lost)(void *arg, const char *name, uint64_t incarnation, const pf_error *why);   /* on the thread that tells; may be NULL */
   void *lost_arg;
@@ -46,7 +47,7 @@ typedef struct {
   char name[128], kind[16];
   uint64_t incarnation, epoch;
   int32_t state, initiated;
-  int64_t since_ns, bytes_in, bytes_out, queued, announced, arena_bytes, arena_used, rtt_ns, clock_offset_ns, silent_ns, remotes, serving;
+  int64_t since_ns, bytes_in, bytes_out, queued, announced, unread, stored, arena_bytes, arena_used, rtt_ns, clock_offset_ns, silent_ns, remotes, serving;
 } pf_peer_view;
 enum { PF_PEER_GREETING = 0, PF_PEER_OPEN = 1, PF_PEER_LOST = 2 };
 int32_t pf_net_views(pf_net *n, pf_peer_view *to, int32_t room);            /* how many there are */
@@ -79,15 +80,16 @@ typedef struct pf_remote {
 pf_status pf_net_run(pf_net *n, const char *peer, uint64_t handle, pf_step_key key, pf_tensor *const *args, int32_t n_args,
                      int64_t timeout_ns, void (*told)(void *), void *object, pf_remote **out, pf_error *err);
 int32_t pf_remote_wait(pf_remote *r, int64_t until_ns);                     /* 1: over; the caller receives frames meanwhile */
+/* Works for a step of this process, of which r is another part, and receives where there is nothing to do.  1: `own` is over; 0: r has
+ * failed, or the time has come. */
+int32_t pf_remote_help(pf_remote *r, pf_started *own, int64_t until_ns);
 void pf_remote_cancel(pf_remote *r, pf_status code, const char *message);   /* the step there fails; the answer comes as ever */
 void pf_remote_unref(pf_remote *r);
 pf_status pf_net_cancel(pf_net *n, const char *peer, pf_step_key key, const pf_error *why);
 pf_status pf_net_clean(pf_net *n, const char *peer, pf_step_key key, int32_t all, int32_t soon);     /* soon: with the next frame */
 
 /* ---------------------------------------------------------------- tensors (transfers.c) */
-/* To the rendezvous of the peer's step.  PF_OK: on its way, or in the queue; PF_PENDING: sent(arg, status) follows; sent NULL: waits
- * for room in the queue.  Takes the tensor in any case. */
-typedef void (*pf_sent_fn)(void *arg, pf_status st);
-pf_status pf_peer_put(pf_peer *p, pf_step_key key, pf_str name, pf_tensor *take, int32_t dead, pf_sent_fn sent, void *arg,
-                      pf_error *err);
+/* To the rendezvous of the peer's step.  PF_OK: on its way, or in the queue; PF_PENDING: pend->sent follows; pend NULL: waits for room in
+ * the queue, as long as the step has not failed here.  Takes the tensor in any case. */
+pf_status pf_peer_put(pf_peer *p, pf_step_key key, pf_str name, pf_tensor *take, int32_t dead, const pf_pend *pend, pf_error *err);
 #endif

@@ -3,9 +3,11 @@
 #define PF_NET_PEER_H
 #include "net/net.h"
 
-enum { PF_NET_BUFFER = 160 << 10, PF_NET_CHUNK_BYTES = 512 << 10, PF_NET_REMOTE_BUCKETS = 64, PF_NET_MAX_INCOMING = 4096 };
+enum { PF_NET_BUFFER = 160 << 10, PF_NET_CHUNK_BYTES = 512 << 10, PF_NET_REMOTE_BUCKETS = 64, PF_NET_ARENAS = 256, PF_NET_MAX_ANNOUNCED = 65536,
+       PF_NET_MAX_INCOMING = 2 * PF_NET_MAX_ANNOUNCED };
 
-/* A tensor that is announced and sent in chunks once the peer asks for it. */
+typedef void (*pf_sent_fn)(void *arg, pf_status st);
+/* A tensor that is announced, and sent once the peer asks for it. */
 typedef struct pf_transfer {
   struct pf_transfer *next;
   uint64_t id;
@@ -13,6 +15,9 @@ typedef struct pf_transfer {
   pf_tensor *t;
   int64_t at;                           /* sent, or in the queue */
   int32_t asked, pad;
+  pf_sent_fn sent;                      /* NULL, or called once it is sent or dropped */
+  void *arg;
+  pf_str name;                          /* behind this struct */
 } pf_transfer;
 /* Bytes that wait to be posted; the head lies in the node, the rest where `p` says. */
 typedef struct pf_out {
@@ -34,19 +39,22 @@ typedef struct pf_held {
   void *arg;
   pf_str name;                          /* behind this struct */
 } pf_held;
-/* A tensor that comes in chunks. */
+/* A tensor that a peer has for us.  References: the peer's list, its offer to the step's receivers. */
 typedef struct pf_incoming {
   struct pf_incoming *next;
+  pf_a32 refs;
+  int32_t asked, postponed, early;      /* postponed: somebody waits, but too much is under way; early: asked for though nobody waited */
   uint64_t id;
   pf_step_key key;
-  pf_net_shape *shape;                  /* NULL once `t` is there */
-  pf_tensor *t;                         /* NULL: there was no room yet */
+  pf_peer *peer;                        /* the offer's reference */
+  pf_net_shape *shape;                  /* with as many dims as it has */
+  pf_tensor *t;                         /* NULL: no byte of it was received in chunks */
   int64_t got, bytes;
   pf_str name;                          /* behind this struct */
 } pf_incoming;
 /* An arena of ours, cut into blocks. */
 typedef struct { int64_t at, n; int32_t used, pad; } pf_block_of_arena;
-typedef struct { uint32_t id; int32_t n, room, pad; uint8_t *base; int64_t bytes; pf_block_of_arena *blocks; } pf_own_arena;
+typedef struct { uint32_t id; int32_t n, room, pad; uint8_t *base; int64_t bytes, touched; pf_block_of_arena *blocks; } pf_own_arena;
 /* A plan that a peer may run, and one run of it. */
 typedef struct pf_served {
   pf_a32 refs;
@@ -89,6 +97,7 @@ struct pf_peer {
   pf_incoming *sink;                    /* a chunk whose bytes go straight to where they belong */
   uint8_t *sink_to;
   int64_t sink_left;
+  int64_t touched[PF_NET_ARENAS];       /* of the peer's arenas: up to where their pages are mapped here */
   pf_tensor *body;                      /* or a frame larger than `buf`, of this head */
   pf_net_head body_head;
 
@@ -98,6 +107,7 @@ struct pf_peer {
   pf_transfer *transfers;
   pf_held *held, *held_last;
   int64_t tensor_bytes, announced;      /* in the queue; behind announcements */
+  int64_t n_transfers, unread, window;  /* unread: pushed, and not known to be read; window: what the peer says may be */
   uint64_t transfer_ids;
   int32_t want_out, direct, armed, post_failed, n_riding, n_arenas;
   uint8_t riding[16 * PF_NET_HEAD];     /* frames without a body that go with the next one */
@@ -110,7 +120,9 @@ struct pf_peer {
   uint64_t calls;
   pf_serving *serving;
   pf_incoming *incoming;
-  int64_t n_incoming, incoming_bytes;
+  int64_t n_incoming, incoming_bytes, n_postponed;
+  int64_t stored, stored_alone;         /* pushed by the peer, nobody has read it; of it, a tensor larger than the window */
+  int64_t read, early_bytes;            /* read, but not told yet; fetched before anybody waited, nobody has read it */
 };
 
 typedef struct pf_port {
@@ -163,6 +175,7 @@ void pf_peer_send_as(pf_peer *p, pf_net_out *take, int32_t counted);    /* count
 void pf_peer_send_soon(pf_peer *p, const pf_net_head *h);       /* with the next frame, or after a fifth of the lease */
 void pf_peer_readable(pf_peer *p);                      /* receives what is there, and acts on it */
 void pf_peer_writable(pf_peer *p);
+int32_t pf_peer_lull(pf_peer *p, const pf_lull *lull);  /* the same for a helper of a step */
 int32_t pf_peer_poll(pf_peer *p, pf_a32 *until_set, int64_t until_ns);  /* receives on this thread; 0: another one does */
 void pf_peer_hello(pf_peer *p, int32_t flags);
 void pf_peer_ping(pf_peer *p, int32_t flags, int64_t heard);
@@ -183,6 +196,7 @@ pf_status pf_asked_for(pf_peer *p, const pf_net_head *h, pf_net_in *body);
 pf_status pf_chunk_begins(pf_peer *p, const pf_net_head *h, const uint8_t *chunk_head);  /* sets the sink */
 void pf_chunk_ends(pf_peer *p);
 pf_status pf_credited(pf_peer *p, pf_net_in *body);
+pf_status pf_was_read(pf_peer *p, uint64_t bytes);
 pf_out *pf_next_chunk(pf_peer *p);                      /* out held; NULL: nothing is asked for */
 pf_held *pf_release_held(pf_peer *p);                   /* out held; those that there is room for now */
 void pf_send_held(pf_peer *p, pf_held *take);           /* no lock */

@@ -293,6 +293,7 @@ void pf_peer_hello(pf_peer *p, int32_t flags) {
   pf_put32(&o, PF_NET_MAGIC), pf_put32(&o, PF_NET_VERSION);
   pf_put64(&o, p->net->incarnation), pf_put64(&o, p->incarnation);
   pf_put_text(&o, pf_str_of(p->net->task->name)), pf_put_text(&o, pf_str_of(p->name));
+  pf_put64(&o, (uint64_t)p->net->o.window_bytes);
   pf_put_end(&o);
   pf_peer_send(p, &o);
 }
@@ -377,7 +378,9 @@ static pf_status greeted(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
   uint32_t magic = pf_get32(b), version = pf_get32(b);
   uint64_t incarnation = pf_get64(b), expected = pf_get64(b);
   pf_str name = pf_get_text(b, 127), to = pf_get_text(b, 127);
-  if (b->bad || magic != PF_NET_MAGIC || name.len == 0) return refuse(p, PF_INVALID_ARGUMENT, "who connected does not speak pyflow's frames");
+  int64_t window = (int64_t)pf_get64(b);
+  if (version != PF_NET_VERSION) b->bad = 0;
+  if (b->bad || window < 0 || magic != PF_NET_MAGIC || name.len == 0) return refuse(p, PF_INVALID_ARGUMENT, "who connected does not speak pyflow's frames");
   if (version != PF_NET_VERSION)
     return refuse(p, PF_FAILED_PRECONDITION, "frames of version %u were offered, this is version %d", version, PF_NET_VERSION);
   if (!pf_str_is(to, n->task->name))
@@ -390,6 +393,9 @@ static pf_status greeted(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
   if (newer)
     return refuse(p, PF_ABORTED, "%.*s is of epoch %llu, which is over: %llu has been here", (int)name.len, name.data,
                   (unsigned long long)h->epoch, (unsigned long long)newer);
+  pthread_mutex_lock(&p->out);
+  p->window = window;
+  pthread_mutex_unlock(&p->out);
   pthread_mutex_lock(&n->lock);
   p->epoch = h->epoch;
   if (!p->initiated) {
@@ -471,6 +477,7 @@ static pf_status handle(pf_peer *p, const pf_net_head *h, pf_net_in *b, pf_servi
       return PF_OK;
     case PF_NET_PING: return pinged(p, h, b);
     case PF_NET_CREDIT: return pf_credited(p, b);
+    case PF_NET_READ: return pf_was_read(p, h->session);
     default: return PF_DATA_LOSS;
   }
 }
@@ -623,20 +630,29 @@ static void set_direct(pf_peer *p, int32_t direct) {
   pthread_mutex_unlock(&p->out);
 }
 
-int32_t pf_peer_poll(pf_peer *p, pf_a32 *until_set, int64_t until_ns) {
+int32_t pf_peer_lull(pf_peer *p, const pf_lull *lull) {
   pf_serving *todo = NULL;
   if (!pf_peer_is(p, PF_PEER_OPEN) || pthread_mutex_trylock(&p->reading)) return 0;
   set_direct(p, 1);
-  while (!pf_a32_load(until_set) && !todo && pf_peer_is(p, PF_PEER_OPEN)) {
-    int64_t left = until_ns - pf_now_ns();
+  while (!lull->enough(lull->self) && !todo && pf_peer_is(p, PF_PEER_OPEN)) {
+    int64_t left = lull->until_ns - pf_now_ns();
     if (left <= 0) break;
     struct timespec ts = {left / 1000000000, left % 1000000000};
-    struct pollfd f = {.fd = p->fd, .events = POLLIN};
-    if (ppoll(&f, 1, &ts, NULL) < 0 && errno == EINTR) break;      /* who waits looks at signals */
+    struct pollfd f[2] = {{.fd = p->fd, .events = POLLIN}, {.fd = lull->nudge, .events = POLLIN}};
+    if (ppoll(f, lull->nudge < 0 ? 1 : 2, &ts, NULL) < 0 && errno == EINTR) break;      /* who waits looks at signals */
+    if (lull->nudge >= 0 && f[1].revents) break;
     receive_once(p, &todo);
   }
   set_direct(p, 0);
   pthread_mutex_unlock(&p->reading);
+  pf_worker *was = pf_pool_be(NULL);            /* those steps are none of the helper's */
   begin_all(todo);
+  pf_pool_be(was);
   return 1;
+}
+
+static int32_t is_set(void *flag) { return pf_a32_load(flag); }
+
+int32_t pf_peer_poll(pf_peer *p, pf_a32 *until_set, int64_t until_ns) {
+  return pf_peer_lull(p, &(pf_lull){.nudge = -1, .until_ns = until_ns, .enough = is_set, .self = until_set});
 }

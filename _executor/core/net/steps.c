@@ -9,8 +9,8 @@
  * Invariants
  * 1. Each RUN is answered by one DONE, or the connection is lost; then every remote of it ends with that error, and every step that the
  *    lost peer had begun here fails with it.
- * 2. A plan whose steps were brief of late is run at once by the thread that received the frame, if it is of the kind that can be
- *    (start.pyx); any other goes to the plan's pool.
+ * 2. Of a plan whose steps were brief of late what can run at once is run by the thread that received the frame (help.pyx); any other
+ *    goes to the plan's pool.
  *
  * Threads: any.
  */
@@ -172,8 +172,11 @@ void pf_steps_begin(pf_serving *s) {
     finish(s, PF_CANCELLED, NULL, NULL);
     return;
   }
+  pf_served *served = s->s;
+  pf_a32_add_rlx(&served->refs, 1);             /* the plans and their pool are there until this thread is through with them */
   pf_status st = pf_step_start(plans->plans, plans->n, s->args, &o, step_done, s, NULL, &err);
   if (st) finish(s, st, &err, NULL);
+  pf_served_unref(served);
 }
 
 static int32_t fits(const pf_shape *want, const pf_tensor *t) {
@@ -402,6 +405,17 @@ int32_t pf_remote_wait(pf_remote *r, int64_t until_ns) {
     pthread_mutex_unlock(&r->lock);
   }
   return pf_a32_load(&r->over);
+}
+
+static int32_t has_failed(void *remote) {
+  pf_remote *r = remote;
+  return pf_a32_load(&r->over) && r->status;
+}
+
+static int32_t receive_for(void *remote, const pf_lull *lull) { return pf_peer_lull(((pf_remote *)remote)->peer, lull); }
+
+int32_t pf_remote_help(pf_remote *r, pf_started *own, int64_t until_ns) {
+  return pf_started_help(own, &(pf_helper){has_failed, receive_for, r}, until_ns);
 }
 
 static void send_cancel(pf_peer *p, pf_step_key key, const pf_error *why) {

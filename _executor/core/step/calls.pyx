@@ -298,7 +298,8 @@ cdef public pf_call* pf_ticket_hold(uint64_t ticket) noexcept nogil:
 cdef public void pf_ticket_drop(pf_call* c) noexcept nogil:
     if pf_a32_add(&c.refs, -1) == 1:
         c.item.call = c
-        pf_pool_inject(c.step.pool, c.item)
+        if not pf_help_take(c.item):
+            pf_pool_inject(c.step.pool, c.item)
 
 cdef pf_call* take(uint64_t ticket, bint idle) noexcept nogil:
     global ticket_n_free

@@ -267,8 +267,8 @@ cdef inline int32_t call_kernel(pf_call* c, const pf_instr* ins) noexcept nogil:
     if ins.flags & PF_F_ASYNC:
         return pf_async_returned(c, st)
     r = after_call(c, ins, st)          # first of all unlocks variables: signal handlers may run steps
-    if ins.flags & PF_F_LONG and c.worker.step != NULL:
-        pf_step_poll(c.worker.step)     # the caller's own, which may lie around this one
+    if ins.flags & PF_F_LONG and (c.worker.step != NULL or c.worker.helps != NULL):
+        pf_step_poll(c.step.leader.home)    # the caller's own, which may lie around this one
         if pf_a32_load_rlx(&c.step.cancelled):
             return PF_RUN_STOP
     return r

@@ -11,7 +11,8 @@ starts when the first live token for it arrives and its blocks run as their inpu
     ACTIVE -> OVER  [slab_over]        all its blocks ran
     OVER -> FREE    [retire]           in order: the oldest first
 
-A token that arrives while the ring is full is stashed in the slab that sent it, and delivered when the oldest retires.
+A token that arrives while the ring is full is stashed in the slab that sent it, and delivered when the oldest retires; so is one that
+arrives while what the loop sends to other tasks finds no room, beyond a few iterations: who reads slowly slows down who sends.
 When a slab is over, what it did not send to the next iteration is dead there.  The Frame is over when no slab is active and
 nothing is stashed; then its Exits are in the parent's slots (dead where none was live) and the FRAME block is done.
 
@@ -21,6 +22,9 @@ Locks: pf_frame.lock guards oldest, newest, stash, arrived, status.  It is held 
 kernels run.
 """
 from step_h cimport *
+
+cdef enum:
+    CROWDED = 4                 # iterations under way of a loop whose Sends wait for room
 
 cdef DLTensor* scalar(int32_t x) noexcept nogil:
     cdef pf_tensor* t = pf_tensor_new(PF_INT32, NULL, 0)
@@ -118,8 +122,8 @@ cdef inline int32_t run_loop(pf_call* c, const pf_instr* ins, bint traced) noexc
         turn += 1
         if pf_a32_load_rlx(&c.step.cancelled):
             return PF_RUN_STOP
-        if turn & 63 == 0 and c.worker.step != NULL:
-            pf_step_poll(c.worker.step)     # the caller's own, which may lie around this one
+        if turn & 63 == 0 and (c.worker.step != NULL or c.worker.helps != NULL):
+            pf_step_poll(c.step.leader.home)    # the caller's own, which may lie around this one
     c.iter = outer_iter
     c.loop = outer_loop
     if traced:
@@ -228,13 +232,17 @@ cdef bint stashed(pf_frame* fr, pf_slab* s) noexcept nogil:
             return True
     return False
 
+cdef inline int64_t room(const pf_frame* fr) noexcept nogil:
+    """How many iterations may be under way: few where what they send finds no room.  The end of each is looked at again."""
+    return min(fr.n_ring, <int32_t>CROWDED) if pf_a32_load(&fr.step.crowded) else fr.n_ring
+
 cdef void start_stashed(pf_worker* w, pf_frame* fr) noexcept nogil:
     """There is room again: the newest slab's stashed tokens begin the next iteration.  Lock held."""
     cdef pf_slab* s = slab_of(fr, fr.newest)
     cdef pf_slab* t
     cdef int32_t k, over = 0
     cdef DLTensor* token
-    if s.status == PF_SLAB_FREE or not stashed(fr, s) or fr.newest + 1 - fr.oldest >= fr.n_ring:
+    if s.status == PF_SLAB_FREE or not stashed(fr, s) or fr.newest + 1 - fr.oldest >= room(fr):
         return
     if not begin_iteration(w, fr, s.iter + 1):
         return
@@ -347,7 +355,7 @@ cdef public void pf_frame_next(pf_worker* w, pf_slab* s, uint32_t var, DLTensor*
     cdef pf_frame* fr = s.frame
     cdef int64_t k = s.iter + 1
     pthread_mutex_lock(&fr.lock)
-    if fr.newest < k and k - fr.oldest < fr.n_ring:
+    if fr.newest < k and k - fr.oldest < room(fr):
         if not begin_iteration(w, fr, k):
             pf_dl_unref(take)
             pthread_mutex_unlock(&fr.lock)

@@ -46,6 +46,7 @@ cdef extern from *:
     static __thread pf_worker *pf_here;
     static inline void pf_set_here(pf_worker *w) { pf_here = w; }
     pf_worker *pf_pool_here(void) { return pf_here; }
+    pf_worker *pf_pool_be(pf_worker *w) { pf_worker *was = pf_here; pf_here = w; return was; }
     """
     void set_here "pf_set_here"(pf_worker*) noexcept nogil
 
@@ -259,6 +260,8 @@ cdef public void pf_pool_begin(pf_pool* p, pf_worker* caller, pf_step* s) noexce
     caller.lane = NULL
     caller.id = 0                   # where lanes begin to look, also for one that finds none free
     caller.turns = 0
+    caller.helps = NULL
+    caller.receives = 0
     caller.schedule = pf_schedule_begin(p) if p.seeded else 0
     if p.n > 1:
         for i in range(p.n, PF_MAX_LANES):
@@ -346,6 +349,8 @@ cdef bint is_for(const pf_item* item, const pf_worker* w) noexcept nogil:
     cdef pf_step* home = item.slab.step.leader.home
     if w.step != NULL:
         return home == w.step
+    if w.helps != NULL:
+        return home == w.helps and home.id == w.helps_id
     return w.pool.n > 1 or home.started != NULL
 
 cdef void work_as_steward(pf_worker* w) noexcept nogil:
@@ -380,6 +385,14 @@ cdef bint anything_locked(pf_pool* p) noexcept nogil:
     return False
 
 # ---------------------------------------------------------------- items
+cdef bint told_helper(pf_step* s) noexcept nogil:
+    """Lock held: somebody who helps s slept, and is woken."""
+    s = s.leader.home
+    if s.started == NULL or not pf_a32_load(&s.started.nudge):
+        return False
+    pf_started_nudge(s.started)
+    return True
+
 cdef public void pf_pool_tell_caller(pf_pool* p, pf_step* s) noexcept nogil:
     """Lock held: the caller of s, if it sleeps, has something to look at."""
     s = s.leader.home
@@ -402,8 +415,34 @@ cdef public void pf_pool_inject(pf_pool* p, pf_item* item) noexcept nogil:
     p.inject = item
     pf_a32_add(&p.n_inject, 1)
     pf_pool_tell_caller(p, s)
-    if p.n > 1 or p.steward:
+    if not told_helper(s) and (p.n > 1 or p.steward):
         pthread_cond_signal(&p.cond)
+    pthread_mutex_unlock(&p.lock)
+
+cdef public void pf_pool_lay(pf_pool* p, pf_item* item) noexcept nogil:
+    """Into the injector; nobody is woken."""
+    pthread_mutex_lock(&p.lock)
+    item.next = p.inject
+    p.inject = item
+    pf_a32_add(&p.n_inject, 1)
+    pthread_mutex_unlock(&p.lock)
+
+cdef public int32_t pf_pool_has_for(pf_pool* p, const pf_worker* w) noexcept nogil:
+    """Something for w was injected."""
+    cdef pf_item* item
+    if pf_a32_load(&p.n_inject) == 0:
+        return False
+    pthread_mutex_lock(&p.lock)
+    item = p.inject
+    while item != NULL and not is_for(item, w):
+        item = item.next
+    pthread_mutex_unlock(&p.lock)
+    return item != NULL
+
+cdef public void pf_pool_wake(pf_pool* p) noexcept nogil:
+    """A thread of the pool's looks whether there is something to do."""
+    pthread_mutex_lock(&p.lock)
+    pthread_cond_signal(&p.cond)
     pthread_mutex_unlock(&p.lock)
 
 cdef public void pf_pool_publish(pf_worker* w, pf_item* item) noexcept nogil:
@@ -485,7 +524,7 @@ cdef public pf_item* pf_pool_take_job(pf_pool* p) noexcept nogil:
     pthread_mutex_unlock(&p.lock)
     return item
 
-cdef pf_item* take_from_lane(pf_lane* lane, pf_step* only) noexcept nogil:
+cdef pf_item* take_from_lane(pf_lane* lane, const pf_step* only) noexcept nogil:
     cdef pf_item* item = NULL
     cdef int32_t i
     if pf_a32_load(&lane.n) == 0:
@@ -503,8 +542,9 @@ cdef public pf_item* pf_pool_find(pf_worker* w) noexcept nogil:
     cdef pf_pool* p = w.pool
     cdef pf_item* item
     cdef int32_t i, used
+    cdef const pf_step* only = w.step if w.helps == NULL else w.helps
     if w.lane != NULL:
-        item = take_from_lane(w.lane, w.step)
+        item = take_from_lane(w.lane, only)
         if item != NULL:
             return item
     item = pf_pool_take_injected(w)
@@ -512,7 +552,7 @@ cdef public pf_item* pf_pool_find(pf_worker* w) noexcept nogil:
         return item
     used = pf_a32_load(&p.lanes_used)
     for i in range(used):
-        item = take_from_lane(p.lanes + (w.id + 1 + i) % used, w.step)
+        item = take_from_lane(p.lanes + (w.id + 1 + i) % used, only)
         if item != NULL:
             return item
     return NULL

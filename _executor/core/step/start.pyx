@@ -77,7 +77,7 @@ cdef void run_at_once(pf_plan* plan, pf_tensor** take_args, uint64_t stream, pf_
         free(rets)
 
 # ---------------------------------------------------------------- begin
-cdef void hand_over(pf_step* leader) noexcept nogil:
+cdef void hand_over(pf_step* leader, bint quiet) noexcept nogil:
     """The roots of every partition, to whoever may run them.  The step may be over before this returns."""
     cdef pf_worker* here = pf_pool_here()
     cdef pf_worker nobody
@@ -99,7 +99,10 @@ cdef void hand_over(pf_step* leader) noexcept nogil:
         pf_share(s)
         pf_step_begin_root(s, &nobody)
         while nobody.ready.n:
-            pf_pool_inject(pool, pf_heap_take(&nobody.ready, 0))
+            if quiet:
+                pf_pool_lay(pool, pf_heap_take(&nobody.ready, 0))
+            else:
+                pf_pool_inject(pool, pf_heap_take(&nobody.ready, 0))
         s = next
     free(nobody.ready.items)
 
@@ -108,6 +111,9 @@ cdef int32_t prepare(pf_step* leader, const pf_start_options* o) noexcept nogil:
     cdef pf_step* s = leader
     cdef int32_t busy = 0
     if o != NULL:
+        leader.poll = o.poll
+        leader.poll_arg = o.poll_arg
+        leader.caller = pthread_self()
         if o.timeout_ns > 0:
             leader.deadline_ns = pf_now_ns() + o.timeout_ns
         if o.rendezvous != NULL:
@@ -187,8 +193,13 @@ cdef pf_status start(pf_plan** plans, int32_t n, pf_tensor** take_args, const pf
         pf_keeper_poll_at(h, leader.deadline_ns)
     if n == 1 and leader.plan.n_blocks == 0 or n > 1 and pf_a32_load(&leader.parts_left) == 0:
         pf_started_over(leader)
+    elif o != NULL and o.here and not leader.pool.seeded and deeper(1) <= MAX_DEPTH:
+        pf_step_here(leader)
+        deeper(-1)
     else:
-        hand_over(leader)
+        if o != NULL and o.here and not leader.pool.seeded:
+            deeper(-1)
+        hand_over(leader, o != NULL and o.quiet and not leader.pool.seeded)
     return PF_OK
 
 # ---------------------------------------------------------------- end
@@ -221,6 +232,9 @@ cdef public void pf_started_over(pf_step* leader) noexcept nogil:
             memcpy(err, &leader.error, sizeof(pf_error))
     pf_parts_part(leader, st, rets)
     h.done(h.arg, st, err, rets)
+    pf_a32_store(&h.over, 1)
+    pf_fence()
+    pf_started_nudge(h)
     pf_started_unref(h)
     free(err)
     if rets != few:

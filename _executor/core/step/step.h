@@ -136,6 +136,7 @@ typedef struct pf_step {
   struct pf_started *started;       /* leaders without a caller of their own */
   struct pf_step *peer;             /* the next partition; NULL: the last */
   pf_a32 parts_left;                /* leader of several: partitions that are not over */
+  pf_a32 crowded;                   /* its calls that wait until there is room for what they send (transport.pyx) */
   pf_a32 jobs, jobs_made;           /* seeded pools: jobs of devices under way; so far */
 } pf_step;
 
@@ -242,6 +243,7 @@ pf_status pf_parts_run(pf_plan **plans, int32_t n, pf_tensor **take_args, pf_ten
 typedef void (*pf_started_fn)(void *arg, pf_status s, const pf_error *err, pf_tensor **take_rets);
 typedef struct pf_started {         /* whoever may want to cancel one; outlives the step */
   pf_a32 refs, asked;               /* asked: it is in the keeper's queue, or was */
+  pf_a32 over, nudge;               /* over: `done` has returned; nudge: 1 + a descriptor to write to, of who helps and sleeps */
   pf_step *step;                    /* watch.pyx's lock; NULL: it is over */
   pf_started_fn done;
   void *arg;
@@ -263,7 +265,10 @@ typedef struct {
   struct pf_trace *trace;
   struct pf_step *within;           /* NULL, or the step that waits for this one: its caller works for both */
   uint64_t stream;                  /* 0: none of its own */
-  int32_t here, pad;                /* 1: a plan of one synchronous block runs on the starter's thread, a task's too */
+  int32_t here;                     /* 1: what is ready at once runs on the starter's thread */
+  int32_t quiet;                    /* 1: no thread is woken: who started it goes on with pf_started_help or pf_started_wake */
+  int32_t (*poll)(void *arg);       /* NULL, or called on this thread now and then while it helps; nonzero cancels with PF_CANCELLED */
+  void *poll_arg;
 } pf_start_options;
 /* Begins a step of n plans (one pool) and returns.  Takes args, also on failure.  `done` is called once, by a thread of the
  * pool or before this returns, when every partition is over: on PF_OK it takes the plans' results, plan after plan; else `err`
@@ -271,6 +276,17 @@ typedef struct {
  * step is over already.  Failure (`done` is not called): out of memory. */
 pf_status pf_step_start(pf_plan **plans, int32_t n, pf_tensor **take_args, const pf_start_options *options, pf_started_fn done,
                         void *arg, pf_started **out, pf_error *err);
+/* help.pyx: who waits for such a step works for it, and for steps within it, on this thread.  Where there is nothing to do, `idle`
+ * waits: until `enough(self)`, something can be read of `nudge`, or the time; 0: it cannot now, the host waits by itself, as it does
+ * without `how`.  `leave`: the helper goes, whatever there is to do.  1: it is over. */
+typedef struct { int32_t nudge, pad; int64_t until_ns; int32_t (*enough)(void *self); void *self; } pf_lull;
+typedef struct { int32_t (*leave)(void *arg); int32_t (*idle)(void *arg, const pf_lull *lull); void *arg; } pf_helper;
+int32_t pf_started_help(pf_started *h, const pf_helper *how, int64_t until_ns);
+void pf_started_wake(pf_started *h);                /* a quiet one: the pool's threads take it */
+void pf_started_nudge(pf_started *h);               /* there is something for who helps */
+int32_t pf_help_take(struct pf_item *item);         /* 1: this thread, which receives for the item's step, will run it */
+void pf_step_here(pf_step *leader);                 /* its roots and what is ready at once, on this thread; the rest in the pool */
+struct pf_worker *pf_pool_be(struct pf_worker *w);  /* what this thread is from now on; what it was */
 int32_t pf_start_enter(pf_plan *plan);              /* 1: it may run at once on this thread, by pf_step_run; then pf_start_leave */
 void pf_start_leave(void);
 void pf_started_cancel(pf_started *h, pf_status why, const char *message);  /* soon, by the keeper; any thread, under any lock */
@@ -420,7 +436,10 @@ typedef struct pf_worker {
   int32_t id;
   uint32_t turns;                   /* items taken so far: see pf_pool_longest_waiting */
   int64_t kernels;
-  struct pf_worker *outer;          /* callers: what this thread was before (pf_pool_here) */
+  struct pf_worker *outer;          /* callers, helpers: what this thread was before (pf_pool_here) */
+  const pf_step *helps;             /* helpers (step NULL): the step that this thread works on ... */
+  int64_t helps_id;                 /* ... as long as it has this id */
+  int32_t receives, pad_receives;   /* helpers: what ends an asynchronous call of the step on this thread is for it to go on with */
   uint64_t schedule;                /* callers: state of the seeded order (schedule.pyx); 0: construction order */
   pthread_t thread;
 } pf_worker;
@@ -460,6 +479,9 @@ void pf_pool_open(pf_pool *p, int32_t alone);           /* its threads run; alon
 pf_worker *pf_pool_here(void);                          /* what this thread is now; NULL: none of a pool's */
 void pf_pool_publish(pf_worker *w, pf_item *item);      /* stealable from now on; wakes somebody */
 void pf_pool_inject(pf_pool *p, pf_item *item);         /* from a foreign thread */
+void pf_pool_lay(pf_pool *p, pf_item *item);            /* the same, but nobody is woken ... */
+void pf_pool_wake(pf_pool *p);                          /* ... before this */
+int32_t pf_pool_has_for(pf_pool *p, const pf_worker *w);        /* something that w may work on was injected */
 void pf_pool_wake_caller(pf_step *s);                   /* from a kernel of the step: s has something to be told of */
 pf_item *pf_pool_take_job(pf_pool *p);                  /* an injected pf_job that only gives back and ends a call; NULL */
 /* between pool.pyx, parallel.pyx (loops) and schedule.pyx (seeded orders) */
@@ -487,7 +509,7 @@ void pf_run_item(pf_worker *w, pf_item *item);          /* exec.pyx: one block a
 enum { PF_FOR_POLLS = 1, PF_FOR_WHOLE = 2, PF_FOR_UNLOCKED = 4, PF_FOR_BLAMED = 8 };
 static inline int32_t pf_for_how(const pf_call *c) {
   int32_t how = pf_is_deferred(c) ? 0 : PF_FOR_UNLOCKED;
-  if (how && c->worker && c->worker->step) how |= PF_FOR_POLLS;
+  if (how && c->worker && (c->worker->step || c->worker->helps)) how |= PF_FOR_POLLS;
   for (int32_t k = 0; k < c->n_lent; k++)
     if (pf_lent_kind(c->lent + k) == PF_LENT_LOCK) how = pf_lent_number(c->lent + k) != PF_VAR_READ ? PF_FOR_WHOLE : how & PF_FOR_WHOLE;
   return c->node && c->node->foreign ? how | PF_FOR_BLAMED : how;

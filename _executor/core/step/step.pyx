@@ -149,6 +149,7 @@ cdef inline pf_step* acquire(pf_plan* plan) noexcept nogil:
     s.next_poll_ns = 0
     s.give_up_ns = 0
     pf_a32_store_rlx(&s.untold, 0)
+    pf_a32_store_rlx(&s.crowded, 0)
     pf_a32_store_rlx(&s.cancelled, 0)
     pf_a32_store_rlx(&s.done, 0)
     return s
@@ -407,9 +408,21 @@ cdef public void pf_call_late(pf_call* c) noexcept nogil:
     if s.deadline_ns and is_late(s, pf_coarse_ns()):
         stop_from_within(s, c, PF_DEADLINE_EXCEEDED, TIMED_OUT())
 
+cdef int32_t poll_helper(pf_step* s) noexcept nogil:
+    """On the thread that started it, while that helps; the clock is the keeper's."""
+    cdef int64_t now = pf_coarse_ns()
+    if s.poll != NULL and pthread_equal(pthread_self(), s.caller) and now >= s.next_poll_ns:
+        s.next_poll_ns = now + POLL_NS
+        if s.poll(s.poll_arg):
+            pf_step_cancel(s, PF_CANCELLED, b"Interrupted")
+    return pf_a32_load_rlx(&s.cancelled)
+
 cdef public int32_t pf_step_poll(pf_step* s) noexcept nogil:
-    cdef int64_t now = pf_now_ns()
+    cdef int64_t now
     s = s.leader
+    if s.started != NULL:
+        return poll_helper(s)
+    now = pf_now_ns()
     if pf_a32_load_rlx(&s.untold) and pf_a32_xchg(&s.untold, 0):
         tell_all(s)
     if now < s.next_poll_ns:

@@ -183,8 +183,60 @@ cdef pf_task* t2_task(pf_ctx* ctx) noexcept nogil:
     pf_task_ref(t)
     return t
 
+cdef struct Posting:                # a call that ends once its tensor is on its way; references: of `posted`, of the cancel callback
+    pf_a32 refs
+    uint64_t ticket
+
+cdef void drop_posting(Posting* g) noexcept nogil:
+    if pf_a32_dec_last(&g.refs):
+        free(g)
+
+cdef void end_posting(Posting* g, pf_status st) noexcept nogil:
+    cdef pf_call* c = pf_ticket_take(g.ticket)
+    if c != NULL:
+        pf_a32_add(&c.step.crowded, -1)     # before its iteration ends, which looks at this
+        pf_call_done(c, st)
+
+cdef void posting_cancelled(void* arg) noexcept nogil:
+    """The tensor stays announced until the step is cleaned up there; nobody waits for that."""
+    end_posting(<Posting*>arg, PF_CANCELLED)
+    drop_posting(<Posting*>arg)
+
+cdef void posted(void* arg, pf_status st) noexcept nogil:
+    cdef Posting* g = <Posting*>arg
+    cdef pf_call* c
+    if pf_host_table().off_cancel(g.ticket):
+        drop_posting(g)
+    c = pf_ticket_hold(g.ticket) if st else NULL
+    if c != NULL:
+        pf_fail(&c.ctx, st, b"the connection was lost before a tensor was sent")
+    end_posting(g, st)
+    if c != NULL:
+        pf_ticket_drop(c)
+    drop_posting(g)
+
+cdef void* begin_posting(void* ctx) noexcept nogil:
+    """Defers the call; NULL: out of memory, or it is over: cancelled."""
+    cdef Posting* g = <Posting*>calloc(1, sizeof(Posting))
+    cdef pf_call* h = pf_ticket_new(<pf_call*>ctx, &g.ticket) if g != NULL else NULL
+    if h == NULL:
+        free(g)
+        return NULL
+    h.receives = 1                  # who takes the tensor ends it
+    pf_a32_add(&h.step.crowded, 1)
+    pf_a32_store(&g.refs, 2)
+    if pf_host_table().on_cancel(&h.ctx, g.ticket, posting_cancelled, g):
+        end_posting(g, PF_CANCELLED)
+        free(g)
+        return NULL
+    return g
+
 cdef pf_status t2_post(pf_ctx* ctx, pf_str task, pf_str key, DLManagedTensorVersioned* steal, int32_t dead) noexcept nogil:
     cdef pf_tensor* t = pf_tensor_adopt(steal, 0) if steal != NULL else NULL
+    cdef pf_call* c = <pf_call*>ctx
+    cdef pf_pend pend
+    cdef bint may_pend
+    cdef pf_status st
     cdef pf_step* s
     cdef pf_error err
     if ctx == NULL or (<pf_call*>ctx).step == NULL or not is_key(task) or not is_key(key) or (t == NULL and not dead):
@@ -196,11 +248,16 @@ cdef pf_status t2_post(pf_ctx* ctx, pf_str task, pf_str key, DLManagedTensorVers
         return pf_failf(ctx, PF_FAILED_PRECONDITION, b"this step belongs to no server, so nothing leads from it to %.*s",
                         <int>min(task.len, <int64_t>120), task.data)
     pf_error_clear(&err)
-    if pf_task_post(s.task, task, s.key, key, t, dead, &err):
-        if err.derived:
-            fail_derived(<pf_call*>ctx, &err)
-        return pf_fail(ctx, err.code, err.message)
-    return PF_OK
+    pend.begin = begin_posting
+    pend.sent = posted
+    pend.ctx = ctx
+    may_pend = c.slab != NULL and c.instr.flags & PF_F_ASYNC and not pf_is_deferred(c) and c.moved == NULL
+    st = pf_task_post(s.task, task, s.key, key, t, dead, &pend if may_pend else NULL, &err)
+    if st == PF_OK or st == PF_PENDING or (may_pend and c.moved != NULL):
+        return PF_PENDING if st else PF_OK
+    if err.derived:
+        fail_derived(c, &err)
+    return pf_fail(ctx, err.code, err.message)
 
 # ---------------------------------------------------------------- progress threads: /2
 cdef pf_status refused(pf_task* t, uint64_t incarnation, pf_str key) noexcept nogil:

@@ -5,7 +5,8 @@
  *   1. A key is "send device;incarnation;receive device;tensor;frame:iteration": one tensor per key
  *      and step.
  *   2. Dead values travel as such; a dead control input makes a Send send deadness.
- *   3. _Recv ends exactly once: by the callback of recv, which may run at once or on the sender's
+ *   3. _net.Send ends at once where there is room on the way, else once there is.
+ *   4. _Recv ends exactly once: by the callback of recv, which may run at once or on the sender's
  *      thread.
  * Threads: compute is concurrent; `arrived` runs on any thread.
  */
@@ -128,5 +129,5 @@ static const pf_arg *const host_memory[] = {
   PF_REF(pf_arg, "tensor", PF_MEM_HOST, 0), NULL};
 ENTRY(_Send, "_Send", 0, any_memory, send);
 ENTRY(_Recv, "_Recv", PF_KERNEL_ASYNC, any_memory, recv);
-ENTRY(_net_Send, "_net.Send", 0, host_memory, post);
+ENTRY(_net_Send, "_net.Send", PF_KERNEL_ASYNC, host_memory, post);
 const pf_kernel *const sendrecv_kernels[] = {&_Send_entry, &_Recv_entry, &_net_Send_entry, NULL};
