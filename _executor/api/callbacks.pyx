@@ -457,10 +457,12 @@ cdef pf_kernel* hosted_kernel(str op) except NULL:
     k.compute = pf_hosted_compute
     return k
 
+cdef pf_plugin hosted_plugin
+
 def register_hosted(dict functions):
     """Makes Python functions the CPU kernels of ops the core knows, {op: function}; once in a process."""
     cdef const pf_kernel** kernels = <const pf_kernel**>kept((len(functions) + 1) * sizeof(void*))
-    cdef pf_plugin* p = <pf_plugin*>kept(sizeof(pf_plugin))
+    cdef pf_plugin* p = &hosted_plugin
     cdef pf_error err
     cdef list problems = []
     cdef int32_t n = 0

@@ -250,15 +250,18 @@ cdef class State:
         if self.s == NULL:
             raise MemoryError()
 
-    def cancel(self, str why="cancelled"):
-        """Ends every step of this state that can last, now and from now on, with a CANCELLED error; how many there were."""
+    def cancel(self, str why="cancelled", int code=1):
+        """Ends every step of this state that can last with an error of this code, and later ones with CANCELLED; how many there
+        were."""
         cdef pf_state* s = self.s
+        if not 0 < code <= 16:
+            raise ValueError("an error's code is 1 to 16")
         cdef bytes text = why.encode()
         cdef const char* message = text
         cdef int n = 0
         if s != NULL:
             with nogil:
-                n = pf_watch_cancel(s, PF_CANCELLED, message)
+                n = pf_watch_cancel(s, <pf_status>code, message)
         return n
 
     def kept(self, str name):

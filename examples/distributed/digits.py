@@ -24,7 +24,7 @@ import datasets                 # noqa: E402 - examples/
 import models                   # noqa: E402
 
 import pyflow as tf             # noqa: E402
-from pyflow.distributed import commits, launch, training    # noqa: E402
+from pyflow.distributed import commits, job_end, launch, training    # noqa: E402
 
 RATE, KEEP, BATCH, SEED = 2e-3, 0.5, 50, 0      # those of 01_digits.py; BATCH of all workers
 
@@ -133,8 +133,7 @@ def train(task, asked, server, data, hooks=(), on_step=()):
 
 def run_task(task, asked):
     """One process of the cluster."""
-    server = tf.train.Server(task.cluster, task.job, task.index, epoch=task.epoch, lease=task.lease,
-                             credentials=task.credentials(), insecure=task.insecure)
+    server = task.server()
     if task.job == "ps":
         return server.join()
     data, test = datasets.mnist(asked.data) if asked.data else datasets.digits(SEED)
@@ -144,7 +143,7 @@ def run_task(task, asked):
         right = accuracy(asked, newest.prefix, test)
         print(f"step {newest.step}: test accuracy {right:.4f}", flush=True)
         print(f"sha256 {training.digest(newest.prefix)}", flush=True)
-    server.stop()
+    job_end.end_job(server, task)
 
 
 def start(asked):

@@ -6,6 +6,7 @@ Threads: any.
 
     clocks.Offset(lambda: worker.clock()).ns        # theirs minus ours
 """
+import functools
 import time
 
 from pyflow.distributed import messages
@@ -14,6 +15,7 @@ from pyflow.framework import protos
 SAMPLES = 5
 
 
+@functools.lru_cache(maxsize=None)
 def boot():
     """What tells this boot of this machine from all others; "" where the system does not say."""
     try:

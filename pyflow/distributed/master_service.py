@@ -19,7 +19,7 @@ import threading
 import time
 import types
 
-from pyflow.distributed import cluster_step, messages, once, rpc, tensors, tracing
+from pyflow.distributed import cluster_step, messages, once, rpc, session_state, tensors, tracing
 from pyflow.distributed import worker as worker_lib
 from pyflow.framework import errors, graph_io, protos
 from pyflow.framework import graph as graph_lib
@@ -78,21 +78,11 @@ class MasterService:
         return reply
 
     def SessionState(self, request, context):
-        link, reply = self._session(request).link, messages.StateResponse()
+        link = self._session(request).link
         if request.cancel:
             link.cancel(request.cancel)
-        elif request.set:
-            link.set_streams(request.streams)
-        elif request.kept:
-            kept = link.kept(request.kept)
-            reply.found = kept is not None
-            if kept is not None:
-                reply.kept.CopyFrom(tensors.encode(kept, kept.type))
-        elif request.forget:
-            reply.found = all([link.forget(name) for name in request.forget])
-        else:
-            reply.streams = link.streams()
-        return reply
+            return messages.StateResponse()
+        return session_state.answer(link, request)
 
     def Reset(self, request, context):
         def reset():
@@ -110,10 +100,12 @@ class MasterService:
         found.seen = time.monotonic()
         return found
 
-    def sweep(self):
-        """Closes the sessions of clients that are gone."""
+    def sweep(self, away=0.0):
+        """Closes the sessions of clients that are gone.  away: as of Worker.sweep."""
         now = time.monotonic()
         with self._lock:
+            for session in self._sessions.values():
+                session.seen = min(now, session.seen + away)
             late = [h for h, s in self._sessions.items()
                     if not s.busy and now - s.seen > s.lease(self._worker.lease)]
             gone = [self._sessions.pop(handle) for handle in late]

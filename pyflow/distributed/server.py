@@ -20,6 +20,7 @@ Threads: any.
 import contextlib
 import logging
 import threading
+import time
 
 from pyflow.distributed import links as links_lib
 from pyflow.distributed import (client, cluster_step, daemon_pool, look, master, master_service,
@@ -73,7 +74,7 @@ class Server:
         elif credentials is None:
             credentials = security.Credentials.of_environment()
         self._kinds = links_lib.chosen(links, secure=credentials is not None)
-        self._insecure, self._epoch = insecure, epoch
+        self._insecure, self._epoch, self._replaced = insecure, epoch, False
         self._channels = remote_worker.Channels(credentials)
         addresses = _addresses(self._server_def.cluster)
         tasks = master.Tasks(self._worker, addresses, self._connect)
@@ -142,9 +143,11 @@ class Server:
 
     def join(self):
         """Blocks until the server is stopped, by this process or because the job is over (another
-        task's `stop_cluster`, `python -m pyflow cluster stop`); Ctrl-C gets through."""
+        task's `stop_cluster`, `python -m pyflow cluster stop`), or a successor has its place; Ctrl-C
+        gets through."""
         while not self._over.wait(0.5):
-            pass
+            if self._replaced:
+                self.stop()
         self._stopped.wait(10.0)        # so that the process may end
 
     def stop_cluster(self, why="the job is over"):
@@ -154,6 +157,14 @@ class Server:
         asker = look.Asker(others, self._channels)
         asker.ask_all("Bye", messages.ByeRequest(why=why, sender=self._worker.name))
         self.stop()
+
+    def replaced(self, epoch):
+        """A process of a later epoch has this task now, says whoever starts them: one that only
+        serves (`join`) ends, others are refused by whom they speak to."""
+        if not self._replaced and not self._over.is_set():
+            self._replaced = True
+            _log.warning("refused: %s of epoch %d was replaced by epoch %d: this process must end",
+                         self._worker.name, self._epoch, epoch)
 
     def update_cluster(self, cluster):
         """Tasks came, left, or listen elsewhere: a ClusterSpec, or what makes one, of all that
@@ -234,9 +245,15 @@ class Server:
 
     def _beat(self):
         """Signs of life to other tasks, and the ends of steps and sessions that nobody ends."""
-        while not self._over.wait(min(BEAT, self._worker.lease / 4)):
+        every = min(BEAT, self._worker.lease / 4)
+        while True:
+            began = time.monotonic()
+            if self._over.wait(every):
+                return
+            away = max(0.0, time.monotonic() - began - 2 * every)
             links = list(self._place.sessions)
-            for what in ([link.flush for link in links] + [self._worker.sweep, self._master.sweep]
+            for what in ([link.flush for link in links]
+                         + [lambda: self._worker.sweep(away), lambda: self._master.sweep(away)]
                          + [link.deregister_dropped for link in links]):
                 try:
                     what()
@@ -258,6 +275,12 @@ class Server:
     def server_def(self):
         """The ServerDef: the cluster, and which task of it this is."""
         return self._server_def
+
+    @property
+    def cluster(self):
+        """The tf.train.ClusterSpec as it is now: server_def's, or that of the newest
+        update_cluster."""
+        return cluster_spec.ClusterSpec(protos.ClusterDef.FromString(self._worker.cluster_def))
 
     @property
     def stopped(self):

@@ -6,12 +6,18 @@ dies.
     worker   waits until the model is there -> computes what the gate gives it, step by step
     all      input and random numbers are functions of (seed, step, source): nothing else is kept
 
+An asynchronous training has no gate and no generations.  Each task that has variables has a mark
+then, set once they are whole; a chief that finds all marks set goes on with what is there, and
+workers wait for them.
+
 Invariants
 1. Of a synchronous training the variables at step N are those of any other run of N steps, bit by
    bit, whatever was killed meanwhile; without backup workers.
 2. A checkpoint is of a step's boundary, and counts once it is committed (commits.py).
 3. The loss of a worker costs the others neither session nor plans; the loss of a parameter server
-   or of the chief takes the training back to the newest committed checkpoint.
+   takes the training back to the newest committed checkpoint, as does that of the chief if it is
+   synchronous.
+4. Of an asynchronous training no step is lost but by the loss of a parameter server.
 
 Threads: the one that trains, and the chief's of steps (train/sync_replicas.py).
 Callers: programs; examples/distributed/digits.py.
@@ -26,11 +32,14 @@ import logging
 import os
 import re
 import shutil
+import time
 
 import numpy as np
 
 from pyflow.distributed import commits
+from pyflow.framework import errors
 from pyflow.framework import graph as ops
+from pyflow.lib.variables import state_functions, variables
 from pyflow.train import checkpoint, training_util
 from pyflow.train import hooks as hook_lib
 from pyflow.train import monitored_session as monitored
@@ -38,6 +47,7 @@ from pyflow.train import session_manager
 from pyflow.train.scaffold import Scaffold
 from pyflow.train.session_run_hook import SessionRunArgs, SessionRunHook
 
+_LOOK = 0.1                     # seconds between looks whether the variables are whole
 _log = logging.getLogger("pyflow.distributed")
 
 
@@ -62,19 +72,20 @@ def training_session(server, is_chief, sync=None, feed=None, checkpoint_dir=None
 
     Raises ValueError where is_chief and checkpoint_dir's folder cannot be made."""
     scaffold = scaffold or Scaffold()
+    marks = None if sync is not None else _Marks(job)
     made, options = [_Position(sync, feed, server)], {"deterministic": deterministic}
     if last_step is not None:
         made.append(hook_lib.StopAtStepHook(last_step=last_step))
     if not is_chief:
         if sync is not None:
             made.append(sync.make_session_run_hook(False, num_tokens=0))
-        creator = _Worker(scaffold, server.target, config, max_wait_secs, options)
+        creator = _Worker(scaffold, server.target, config, max_wait_secs, options, marks)
         return monitored.MonitoredSession(creator, [*made, *hooks])
     store = None
     if checkpoint_dir is not None:
         os.makedirs(checkpoint_dir, exist_ok=True)
         store = commits.CheckpointFolder(checkpoint_dir, epoch=epoch, job=job, keep=keep)
-    creator = _Chief(scaffold, server.target, config, store, options)
+    creator = _Chief(scaffold, server.target, config, store, options, marks)
     saving = _Commits(creator, store, save_steps, last_step, sync is not None)
     made.append(saving)
     if sync is not None:
@@ -97,22 +108,73 @@ def digest(prefix):
 
 # ---------------------------------------------------------------- sessions
 
-class _Chief(monitored.ChiefSessionCreator):
-    """Sessions restored from the newest committed checkpoint, else initialised, always alike."""
+class _Marks:
+    """That the variables of each task are whole: those of an asynchronous training that began or
+    was restored.  They are in no collection: nobody saves, initialises or waits for them but us."""
 
-    def __init__(self, scaffold, master, config, store, options):
+    def __init__(self, job):
+        number = int.from_bytes(hashlib.sha256(job.encode()).digest()[:7], "big") | 1
+        devices = sorted({v.device for v in variables.global_variables()})
+        marks = []
+        for device in devices:
+            with ops.device(device):
+                marks.append(variables.Variable(
+                    np.int64(0), trainable=False, collections=[], name="training_mark"))
+        self._are_there = [state_functions.is_variable_initialized(m) for m in marks]
+        self._number, self._values = number, [m.value() for m in marks]
+        self._clear = [m.initializer for m in marks]
+        self._set = [state_functions.assign(m, np.int64(number)).op for m in marks]
+
+    def are_set(self, sess):
+        """Whether all are."""
+        return all(sess.run(self._are_there)) and all(
+            value == self._number for value in sess.run(self._values))
+
+    def hold(self, sess, least):
+        """All are set, and the training is not before step `least`."""
+        step = training_util.get_global_step(sess.graph)
+        return self.are_set(sess) and int(sess.run(step)) >= least
+
+    def clear(self, sess):
+        """Before anything is changed."""
+        sess.run(self._clear)
+
+    def set(self, sess):
+        """All is there."""
+        sess.run(self._set)
+
+
+class _Chief(monitored.ChiefSessionCreator):
+    """Sessions restored from the newest committed checkpoint, else initialised, always alike; an
+    asynchronous training goes on with what is there."""
+
+    def __init__(self, scaffold, master, config, store, options, marks):
         super().__init__(scaffold, master, config)
-        self._store, self._options, self.resumed = store, options, None
+        self._store, self._options, self._marks = store, options, marks
+        self.resumed, self.restored = None, False
 
     def create_session(self):
         """The Session."""
-        scaffold = self._scaffold.finalize()
+        self._scaffold.finalize()
         if self._store is not None:
             self.resumed = self._store.begin()
-        prefix = None if self.resumed is None else self.resumed.prefix
-        return self._session_manager().prepare_session(
-            self._master, saver=scaffold.saver, checkpoint_filename_with_path=prefix,
-            config=self._config, init_fn=None if prefix else self._initialise)
+        return self._session_manager().prepare_session(self._master, config=self._config,
+                                                       init_fn=self._fill)
+
+    def _fill(self, sess):
+        """Gives the variables their values."""
+        self.restored = self._marks is None or self.resumed is None or not self._marks.hold(
+            sess, self.resumed.step)
+        if not self.restored:
+            return
+        if self._marks is not None:
+            self._marks.clear(sess)
+        if self.resumed is None:
+            self._initialise(sess)
+        else:
+            session_manager._restore(sess, self._scaffold.saver, self.resumed.prefix)
+        if self._marks is not None:
+            self._marks.set(sess)
 
     def _initialise(self, sess):
         """The same values whenever it is done: random streams begin anew, everywhere."""
@@ -134,9 +196,9 @@ class _Chief(monitored.ChiefSessionCreator):
 class _Worker(monitored.WorkerSessionCreator):
     """Sessions that wait for the chief's model."""
 
-    def __init__(self, scaffold, master, config, max_wait_secs, options):
+    def __init__(self, scaffold, master, config, max_wait_secs, options, marks):
         super().__init__(scaffold, master, config, max_wait_secs)
-        self._options = options
+        self._options, self._marks = options, marks
 
     def _session_manager(self):
         return _manager(self, self._options)

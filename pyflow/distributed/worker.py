@@ -25,6 +25,7 @@ Threads: any.  `_lock` guards the tables; nothing is compiled or called with it 
 """
 import hashlib
 import itertools
+import logging
 import os
 import socket
 import threading
@@ -32,7 +33,7 @@ import time
 
 import pyflow
 from pyflow import plugins
-from pyflow.distributed import clocks, epochs, messages, once, tensors, tracing
+from pyflow.distributed import clocks, epochs, messages, once, session_state, tracing
 from pyflow.framework import errors
 from pyflow.framework import op as op_lib
 from pyflow.passes.place_kernels import KernelTable
@@ -44,6 +45,7 @@ MAX_TASKS, MAX_NAME = 100000, 1000      # whose fences are remembered
 BRIEF = 500e-6                          # seconds: such a step runs where it is begun, as far as it can
 MAX_LEASE = 3600.0                      # seconds, whatever a master asks for
 PROCESS = os.urandom(16)                # of this process: a py_func's function is in one alone
+_log = logging.getLogger("pyflow.distributed")
 os.register_at_fork(after_in_child=lambda: globals().update(PROCESS=os.urandom(16)))
 
 
@@ -74,7 +76,7 @@ class Worker:
         self.task = executor.Task(name)
         self.state = executor.State("server", self.task)
         self.threads = threads_lib.choose(threads, config)
-        self.pool = devices_lib.Pools(config, self.threads).get(0)
+        self.pool = devices_lib.Pools(config, self.threads, private=True).get(0)
         self.address, self.lease, self.routes, self.links = "", 10.0, None, None
         self.cluster_def, self.timeouts, self.place = b"", (), None     # the server's to set
         self.tell = lambda master, number, step, failure: None
@@ -105,9 +107,7 @@ class Worker:
 
     def kernel_table(self):
         """The KernelTable of the process."""
-        if self._kernels is None:
-            self._kernels = KernelTable(self._executor.kernels())
-        return self._kernels
+        return self._known_kernels()[1]
 
     def kernel_rows(self):
         """[(op, device type, where)] of all kernels, in order."""
@@ -116,8 +116,17 @@ class Worker:
 
     def kernels_digest(self):
         """Equal for workers with the same kernels."""
-        text = "\n".join("\t".join(row) for row in self.kernel_rows())
-        return hashlib.sha256(text.encode()).digest()
+        return self._known_kernels()[2]
+
+    def _known_kernels(self):
+        """(number of plugins, KernelTable, digest): kernels come with plugins alone, and listing
+        them takes milliseconds."""
+        count = len(plugins.load_all())
+        if self._kernels is None or self._kernels[0] != count:
+            text = "\n".join("\t".join(row) for row in self.kernel_rows())
+            self._kernels = (count, KernelTable(self._executor.kernels()),
+                             hashlib.sha256(text.encode()).digest())
+        return self._kernels
 
     def status(self, kernels=False):
         """A GetStatusResponse."""
@@ -166,10 +175,14 @@ class Worker:
         if not self._fences.admit(task, fence):
             return
         with self._lock:
-            gone = [s.number for s in self._sessions.values()
+            gone = [s for s in self._sessions.values()
                     if s.master == task and s.fence is not None and s.fence != fence]
-        for number in gone:
-            self.close_session(number, f"{task} was replaced: its epoch is {fence.epoch}")
+        for session in gone:
+            why = (f"{task} of {_said(session.fence)} was replaced by {_said(fence)}: the old "
+                   "process must end")
+            _log.warning("refused: session %016x is closed at %s: %s", session.number, self.name,
+                         why)
+            self.close_session(session.number, why)
 
     def open_session(self, number, isolate=False, master="", lease=0.0, patience=None,
                      fence=None):
@@ -185,17 +198,17 @@ class Worker:
                                                          min(lease or self.lease, MAX_LEASE), fence)
             found.seen = time.monotonic()
 
-    def close_session(self, number, why="the session was closed"):
-        """Ends a session: its steps are cancelled, its plans go; twice is once."""
+    def close_session(self, number, why="the session was closed", code=errors.CANCELLED):
+        """Ends a session: its steps fail with this code, its plans go; twice is once."""
         with self._lock:
             found = self._sessions.pop(number, None)
             for graph in found.graphs if found is not None else ():
                 self._forget(graph)
         if found is None:
             return
+        found.state.cancel(why, code)
         for started in list(found.steps.values()):
             started.cancel()
-        found.state.cancel(why)
         self.task.clean(number)
         found.state.close()
 
@@ -216,15 +229,22 @@ class Worker:
                 if number in self._sessions:
                     self._sessions[number].seen = now
 
-    def sweep(self):
-        """Closes what nobody came back for: sessions past their lease, steps that never began."""
+    def sweep(self, away=0.0):
+        """Closes what nobody came back for: sessions past their lease, steps that never began.
+
+        away: seconds for which this process was frozen, or Python held, so that it heard of nobody;
+        they count for nobody.  Who comes back after all finds its session ABORTED, and makes
+        another."""
         now = time.monotonic()
         with self._lock:
+            for session in self._sessions.values():
+                session.seen = min(now, session.seen + away)
             late = [s.number for s in self._sessions.values()
                     if s.master and now - s.seen > s.lease]
         for number in late:
-            self.close_session(number, "its master was not heard of for the session's lease")
-        self.task.sweep(self.lease)
+            self.close_session(number, "its master was not heard of for the session's lease",
+                               errors.ABORTED)
+        self.task.sweep(self.lease + away)
 
     def _session(self, number):
         with self._lock:
@@ -258,21 +278,11 @@ class Worker:
 
     def state_of(self, request):
         """A StateResponse to a StateRequest: random streams and kept tensors of a session."""
-        state, reply = self.session_state(request.session), messages.StateResponse()
+        state = self.session_state(request.session)
         if request.seek:
             state.seek(request.position, request.shard)
-        elif request.set:
-            state.set_streams(request.streams)
-        elif request.kept:
-            kept = state.kept(request.kept)
-            reply.found = kept is not None
-            if kept is not None:
-                reply.kept.CopyFrom(tensors.encode(kept, kept.type))
-        elif request.forget:
-            reply.found = all([state.forget(name) for name in request.forget])
-        else:
-            reply.streams = state.streams()
-        return reply
+            return messages.StateResponse()
+        return session_state.answer(state, request)
 
     # ------------------------------------------------------------ graphs
 
@@ -462,3 +472,7 @@ class Worker:
             self.close_session(number, "the server was stopped")
         self.state.cancel("the server was stopped")
         self.state.close()
+
+
+def _said(fence):
+    return f"epoch {fence.epoch}" if fence.epoch else f"incarnation {fence.incarnation:016x}"

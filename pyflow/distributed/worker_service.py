@@ -153,7 +153,8 @@ class WorkerService:
         found = queue.SimpleQueue()
         self._worker.task.take(request.session, request.step, bytes(request.key),
                                lambda code, value: found.put((code, value)))
-        context.add_callback(lambda: found.put((errors.CANCELLED, None)))
+        if not context.add_callback(lambda: found.put((errors.CANCELLED, None))):
+            return                      # its caller is gone already
         code, value = found.get()
         if code == errors.INVALID_ARGUMENT and value is None:
             yield messages.RecvTensorResponse(dead=True)
@@ -209,7 +210,8 @@ class WorkerService:
     def Connect(self, requests, context):
         """Reads on a thread of its own; yields answers."""
         answers, running = outgoing.Outgoing(), {}
-        context.add_callback(answers.close)
+        if not context.add_callback(answers.close):
+            return                      # its peer is gone already
         reader = threading.Thread(target=self._read, args=(requests, answers, running, context),
                                   name="pyflow-connect", daemon=True)
         reader.start()
@@ -236,7 +238,10 @@ class WorkerService:
                     for started in list(running.values()):
                         started.cancel()
                     return
-        except Exception as problem:        # the stream broke, or the bytes were none of ours
+        except errors.OpError as problem:   # the bytes were none of ours
+            answers.put(messages.ConnectMessage(error=rpc.error_message(problem,
+                                                                        self._worker.name)))
+        except Exception as problem:        # the stream broke
             if not hasattr(problem, "code"):
                 _log.debug("a peer's stream ended: %s", problem)
         finally:

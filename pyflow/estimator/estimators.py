@@ -180,7 +180,7 @@ class Estimator:
             return 0
 
     def _train(self, input_fn, hooks, listeners):
-        with self._new_graph() as graph, graph.device(self._config.device_fn):
+        with self._new_graph() as graph, graph.device(_device_of_training(self._config)):
             tf.train.create_global_step(graph)
             made = input_results.called(input_fn, ModeKeys.TRAIN, self.params, self.config)
             features, labels, input_hooks = input_results.parsed(made)
@@ -224,7 +224,7 @@ class Estimator:
         chief = self._saving(spec, hooks, listeners)
         loss = steps = None
         with tf.train.MonitoredTrainingSession(
-                master=config.master, is_chief=True, checkpoint_dir=self.model_dir,
+                master=config.master, is_chief=config.is_chief, checkpoint_dir=self.model_dir,
                 scaffold=spec.scaffold, hooks=hooks,
                 chief_only_hooks=[*chief, *spec.training_chief_hooks], save_checkpoint_secs=0,
                 save_summaries_steps=config.save_summary_steps, config=config.session_config,
@@ -390,6 +390,15 @@ class Estimator:
         if not isinstance(result, spec_lib.EstimatorSpec):
             raise ValueError("model_fn should return an EstimatorSpec.")
         return result
+
+
+def _device_of_training(config):
+    """A function or name for Graph.device: variables go to the cluster's parameter servers."""
+    if config.device_fn is not None or not config.num_ps_replicas:
+        return config.device_fn
+    return tf.train.replica_device_setter(
+        ps_tasks=config.num_ps_replicas, cluster=config.cluster_spec,
+        worker_device=f"/job:{config.task_type}/task:{config.task_id}")
 
 
 # ---------------------------------------------------------------- checks

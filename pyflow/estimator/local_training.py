@@ -5,7 +5,8 @@
 
 Invariant: a checkpoint is evaluated once at most; the last one always.
 
-Thread: one.  Source: TF 1.15 tf.estimator.train_and_evaluate, in one process.
+Thread: one.  Source: TF 1.15 tf.estimator.train_and_evaluate; cluster_training.py is for tasks of a
+cluster.
 
     tf.estimator.train_and_evaluate(estimator, tf.estimator.TrainSpec(train_fn, max_steps=1000),
                                     tf.estimator.EvalSpec(eval_fn))
@@ -14,7 +15,8 @@ import collections
 import os
 
 import pyflow as tf
-from pyflow.estimator import estimators, exporters as exporter_lib
+from pyflow.estimator import cluster_roles, cluster_training, estimators
+from pyflow.estimator import exporters as exporter_lib
 
 
 def _check_callable(input_fn):
@@ -55,7 +57,7 @@ class EvalSpec(collections.namedtuple(
 
     input_fn, steps (100), name, hooks: as Estimator.evaluate's. exporters: an Exporter or several
     of different names. throttle_secs (600): at least between two evaluations.
-    start_delay_secs: taken without effect in one process. ValueError, TypeError for others.
+    start_delay_secs (120): before an evaluator of a cluster begins. ValueError, TypeError for others.
     TF: tf.estimator.EvalSpec.
 
         >>> tf.estimator.EvalSpec(lambda: None, steps=5).throttle_secs
@@ -99,8 +101,8 @@ def _checked_exporters(exporters):
     return exporters
 
 
-class _Evaluator:
-    """Evaluates each checkpoint once."""
+class Evaluator:
+    """Evaluates each checkpoint once. metrics, exported: of the last."""
 
     def __init__(self, estimator, eval_spec, max_steps):
         self._estimator, self._spec, self._max_steps = estimator, eval_spec, max_steps
@@ -122,34 +124,17 @@ class _Evaluator:
             is_the_final_export=last) for exporter in spec.exporters]
 
 
-class _EvaluateAtCheckpoints(tf.train.CheckpointSaverListener):
-    """Evaluates what was saved, but for the first checkpoint, from which training began."""
-
-    def __init__(self, evaluator, throttle_secs):
-        self._evaluator, self._first = evaluator, True
-        self._timer = tf.train.SecondOrStepTimer(every_secs=throttle_secs)
-
-    def begin(self):
-        self._timer.reset()
-        self._first = True
-
-    def after_save(self, session, global_step_value):
-        if self._first:
-            self._first = False
-            self._timer.update_last_triggered_step(global_step_value)
-        elif self._timer.should_trigger_for_step(global_step_value):
-            self._evaluator.evaluate()
-            self._timer.update_last_triggered_step(global_step_value)
-
-    def end(self, session, global_step_value):
-        self._evaluator.evaluate()
-
-
 def train_and_evaluate(estimator, train_spec, eval_spec):
     """Trains, and evaluates and exports at checkpoints; returns (the last metrics, the exporters'
     last results), or (None, []) if nothing was evaluated.
 
-    TypeError for other kinds. TF: tf.estimator.train_and_evaluate, in one process."""
+    In a cluster (TF_CONFIG) it does this task's part: a parameter server serves until the job is
+    over, chief and workers train between-graph, asynchronously unless model_fn's optimizer says
+    otherwise, with variables on the parameter servers; an evaluator evaluates the chief's
+    checkpoints until max_steps. A master does what chief and evaluator do.
+
+    TypeError for other kinds, ValueError for an evaluator beside the first. TF:
+    tf.estimator.train_and_evaluate."""
     if not isinstance(estimator, estimators.Estimator):
         raise TypeError(f"`estimator` must have type `tf.estimator.Estimator`. Got: "
                         f"{type(estimator)}")
@@ -159,8 +144,11 @@ def train_and_evaluate(estimator, train_spec, eval_spec):
     if not isinstance(eval_spec, EvalSpec):
         raise TypeError("`eval_spec` must be either `None` or have type `tf.estimator.EvalSpec`. "
                         f"Got: {type(eval_spec)}")
-    evaluator = _Evaluator(estimator, eval_spec, train_spec.max_steps)
-    listener = _EvaluateAtCheckpoints(evaluator, eval_spec.throttle_secs)
+    evaluator = Evaluator(estimator, eval_spec, train_spec.max_steps)
+    if estimator.config.cluster_spec or estimator.config.task_type == cluster_roles.EVALUATOR:
+        cluster_training.run(estimator, train_spec, eval_spec, evaluator)
+        return evaluator.metrics, evaluator.exported
+    listener = cluster_training.EvaluateAtCheckpoints(evaluator, eval_spec.throttle_secs)
     estimator.train(train_spec.input_fn, hooks=train_spec.hooks, max_steps=train_spec.max_steps,
                     saving_listeners=[*train_spec.saving_listeners, listener])
     return evaluator.metrics, evaluator.exported

@@ -2,7 +2,8 @@
 
 Invariants
     1. A RunConfig is checked when it is made, and when `replace` makes another.
-    2. TF_CONFIG may name a model_dir, task and service; a cluster in it is refused.
+    2. TF_CONFIG may name a model_dir, a cluster, this process's task in it, and a service;
+       cluster_roles.py says what follows.
 
 Thread: any.  Source: TF 1.15 tf.estimator.RunConfig.
 
@@ -14,6 +15,7 @@ import json
 import os
 
 import pyflow as tf
+from pyflow.estimator import cluster_roles
 
 _DEFAULT = object()
 _BOTH = "`save_checkpoints_steps` and `save_checkpoints_secs` cannot be both set."
@@ -46,7 +48,8 @@ _CHECKS = (
 class TaskType:
     """The names of a cluster's tasks."""
 
-    MASTER, PS, WORKER, CHIEF, EVALUATOR = "master", "ps", "worker", "chief", "evaluator"
+    MASTER, PS, WORKER = cluster_roles.MASTER, cluster_roles.PS, cluster_roles.WORKER
+    CHIEF, EVALUATOR = cluster_roles.CHIEF, cluster_roles.EVALUATOR
 
 
 def _property(name, doc):
@@ -60,9 +63,11 @@ class RunConfig:
     save_summary_steps; save_checkpoints_steps or save_checkpoints_secs (default 600 seconds; 0 and
     None: never; ValueError for both). session_config: a tf.ConfigProto. keep_checkpoint_max,
     keep_checkpoint_every_n_hours: as tf.train.Saver's. log_step_count_steps: how often loss and
-    speed are logged. device_fn(op): a device for each operation. train_distribute,
-    eval_distribute, experimental_distribute: ValueError unless None, and so is a cluster in
-    TF_CONFIG, for training is in one process. TF: tf.estimator.RunConfig.
+    speed are logged. device_fn(op): a device for each operation; default, in a cluster with
+    parameter servers: tf.train.replica_device_setter. protocol: of the server, "grpc".
+    experimental_max_worker_delay_secs: how long a worker waits at most before it begins.
+    train_distribute, eval_distribute, experimental_distribute: ValueError unless None.
+    A cluster in TF_CONFIG: see tf.estimator.train_and_evaluate. TF: tf.estimator.RunConfig.
 
         >>> config = tf.estimator.RunConfig(save_checkpoints_steps=10)
         >>> config.save_checkpoints_secs is None, config.is_chief, config.task_type
@@ -88,9 +93,7 @@ class RunConfig:
         values["model_dir"] = _model_dir(tf_config, model_dir)
         for name, value in values.items():
             setattr(self, "_" + name, value)
-        self._service = tf_config.get("service")
-        self._master = tf_config.get("session_master", "")
-        self._evaluation_master = tf_config.get("eval_session_master", "")
+        self._service, self._role = tf_config.get("service"), cluster_roles.role_of(tf_config)
         self._check()
 
     def __repr__(self):
@@ -103,8 +106,8 @@ class RunConfig:
                 raise ValueError(message)
         for name in ("train_distribute", "eval_distribute", "experimental_distribute"):
             if getattr(self, "_" + name) is not None:
-                raise ValueError(f"RunConfig: {name}={getattr(self, '_' + name)!r}: expected None, "
-                                 "for an Estimator trains in one process here; leave it out")
+                raise ValueError(f"RunConfig: {name}={getattr(self, '_' + name)!r}: expected None: "
+                                 "there are no strategies here; leave it out")
 
     def replace(self, **kwargs):
         """A copy with these properties changed. ValueError for others, and for both times of
@@ -130,43 +133,54 @@ class RunConfig:
         return made
 
     service = _property("service", "The dict `service` of TF_CONFIG, or None.")
-    master = _property("master", "The session's target: \"\".")
-    evaluation_master = _property("evaluation_master", "The target of evaluation: \"\".")
+    @property
+    def master(self):
+        """The target of the sessions that train: of the task's own server, "" without a
+        cluster."""
+        return self._role.master
+
+    @property
+    def evaluation_master(self):
+        """The target of evaluations: "" unless TF_CONFIG gives an evaluator another."""
+        return self._role.evaluation_master
 
     @property
     def is_chief(self):
-        """True: there is one process."""
-        return True
+        """True for the task that initialises and saves, and without a cluster."""
+        return self._role.is_chief
 
     @property
     def task_type(self):
-        """"worker"."""
-        return TaskType.WORKER
+        """The job of this process: "worker" without a cluster, or "chief", "master", "ps",
+        "evaluator"."""
+        return self._role.task_type
 
     @property
     def task_id(self):
-        """0."""
-        return 0
+        """The number of the task in its job."""
+        return self._role.task_id
 
     @property
     def global_id_in_cluster(self):
-        """0."""
-        return 0
+        """Its number of all tasks: the chief's is 0, parameter servers are last; None for an
+        evaluator."""
+        return self._role.number
 
     @property
     def num_ps_replicas(self):
-        """0."""
-        return 0
+        """How many parameter servers the cluster has."""
+        return self._role.num_ps
 
     @property
     def num_worker_replicas(self):
-        """1."""
-        return 1
+        """How many workers the cluster has, the chief among them."""
+        return self._role.num_workers
 
     @property
     def cluster_spec(self):
-        """{}: there is no cluster."""
-        return {}
+        """The tf.train.ClusterSpec; {} without a cluster, and for an evaluator, which is in
+        none."""
+        return self._role.cluster
 
 
 for _name in _REPLACEABLE:
@@ -174,7 +188,7 @@ for _name in _REPLACEABLE:
 
 
 def _tf_config():
-    """TF_CONFIG, checked. ValueError for a cluster, or a task that needs one."""
+    """The fields of TF_CONFIG. ValueError, TypeError for what is none."""
     text = os.environ.get("TF_CONFIG") or "{}"
     try:
         found = json.loads(text)
@@ -182,15 +196,6 @@ def _tf_config():
         raise ValueError(f"TF_CONFIG is no JSON: {error}: {text[:200]!r}") from error
     if not isinstance(found, dict):
         raise ValueError(f"TF_CONFIG must be a JSON object, got {text[:200]!r}")
-    if found.get("cluster"):
-        raise ValueError(
-            f"TF_CONFIG names a cluster ({', '.join(sorted(found['cluster']))}); an Estimator runs "
-            "in one process in this version: leave `cluster` out of TF_CONFIG, or unset it")
-    task = found.get("task") or {}
-    if task.get("type", TaskType.WORKER) != TaskType.WORKER:
-        raise ValueError('If "cluster" is not set in TF_CONFIG, task type must be WORKER.')
-    if int(task.get("index", 0)) != 0:
-        raise ValueError('If "cluster" is not set in TF_CONFIG, task index must be 0.')
     if not isinstance(found.get("service", {}), dict):
         raise TypeError('If "service" is set in TF_CONFIG, it must be a dict. Given '
                         f"{type(found['service'])}")
@@ -213,6 +218,18 @@ def _model_dir(tf_config, model_dir):
     return model_dir or there
 
 
+def _session_config(config):
+    """A ConfigProto with soft placement; in a cluster sessions speak to parameter servers alone,
+    besides their own task."""
+    made, own = tf.ConfigProto(allow_soft_placement=True), config.task_type
+    if config.cluster_spec:
+        made.device_filters.extend({
+            TaskType.WORKER: ["/job:ps", f"/job:worker/task:{config.task_id}"],
+            TaskType.PS: ["/job:ps", "/job:worker", "/job:chief", "/job:master"],
+        }.get(own, ["/job:ps", f"/job:{own}"]))
+    return made
+
+
 def with_defaults(config, model_dir):
     """The RunConfig of an Estimator: with a folder and a session's options.
 
@@ -223,8 +240,7 @@ def with_defaults(config, model_dir):
     if not isinstance(config, RunConfig):
         raise ValueError(f"config must be an instance of `RunConfig`, but provided {config}.")
     if config.session_config is None:
-        config = RunConfig.replace(
-            config, session_config=tf.ConfigProto(allow_soft_placement=True))
+        config = RunConfig.replace(config, session_config=_session_config(config))
     if model_dir is not None:
         model_dir = os.fspath(model_dir)
         if config.model_dir is not None and config.model_dir != model_dir:

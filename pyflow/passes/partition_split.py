@@ -33,6 +33,8 @@ Threads: pure functions; nodes of the given graph are changed.
     for part in split(graph, "device"):
         part.name, part.graph, part.args, part.rets
 """
+import functools
+
 import numpy as np
 
 from pyflow.framework import dtypes, errors
@@ -82,6 +84,7 @@ def split(graph, by="device", delays=None, incarnation=partition.no_task,
     return parts
 
 
+@functools.lru_cache(maxsize=4096)     # asked for each edge, of a few devices
 def partition_name(device):
     """'/job:worker/replica:0/task:1' of a full device name."""
     spec = DeviceSpec.from_string(device)

@@ -188,11 +188,12 @@ def mapping_text(executor, devices):
 # ---------------------------------------------------------------- pools
 
 class Pools:
-    """The thread pools of one session.  Pool 0 serves whatever does not say otherwise."""
+    """The thread pools of one session, or of a server.  Pool 0 serves whatever does not say
+    otherwise; private: it is no one else's."""
 
-    def __init__(self, config, threads):
+    def __init__(self, config, threads, private=False):
         self._specs = list(config.session_inter_op_thread_pool) if config is not None else []
-        self._private = config is not None and config.use_per_session_threads
+        self._private = private or config is not None and config.use_per_session_threads
         self._threads, self._pools = threads, {}
         self._seeded = threads_lib.seeded_pool()
         self.get(0)

@@ -12,7 +12,8 @@ Invariants
   1. A gradient whose local step is before its accumulator's is dropped, without an error: of
      total_num_replicas the first replicas_to_aggregate count, the others are backups.
   2. Replicas' accumulators, gate and queue are the same by shared name ("W:0/grad_accum",
-     "sync_gate", "sync_token_q"), whatever graph each builds, as far as their sessions share state.
+     "sync_gate", "sync_token_q"), whatever graph each builds, as far as their sessions share state;
+     a group's begin with its name.
   3. With a gate, a step takes each task's (or shard's) first gradient alone and sums them in the
      order of tasks (shards): who came when changes no bit, nor does a replica that was restarted
      and gives its gradient again.
@@ -52,9 +53,10 @@ _log = logging.getLogger("pyflow")
 _CHIEFS = ("chief", "master")
 
 
-def _accumulator_of(grad, var):
-    """The accumulator of a variable's gradients; None where there are none."""
-    shared_name = f"{var.name}/grad_accum"
+def _accumulator_of(grad, var, prefix):
+    """The accumulator of a variable's gradients; None where there are none. prefix: of its
+    shared name."""
+    shared_name = f"{prefix}{var.name}/grad_accum"
     if grad is None:
         return None
     if isinstance(grad, IndexedSlices):
@@ -107,7 +109,7 @@ class SyncReplicasOptimizer(Optimizer):
 
     def __init__(self, opt, replicas_to_aggregate, total_num_replicas=None, variable_averages=None,
                  variables_to_average=None, use_locking=False, name="sync_replicas", task=None,
-                 shards=0):
+                 shards=0, group=""):
         """opt: the optimizer that takes the steps. replicas_to_aggregate: gradients per step.
         total_num_replicas: default as many; more are backups, with fewer each replica computes
         several per step. variable_averages: an ExponentialMovingAverage, kept by the chief, of
@@ -117,7 +119,10 @@ class SyncReplicasOptimizer(Optimizer):
             here, as from replica_device_setter(worker_device="/job:worker/task:1").
         shards: a step is the mean of so many gradients, whichever replicas are there to compute
             them: `position` says for which shard of which step each has to. ValueError unless
-            replicas_to_aggregate is the same."""
+            replicas_to_aggregate is the same.
+        group: a name. Replicas of one group take steps together, with a chief of their own (the
+            hook's is_chief); groups do so asynchronously, on the same variables, slots and global
+            step. The wrapped optimizer needs use_locking=True if no update may be lost."""
         super().__init__(use_locking, name)
         total = replicas_to_aggregate if total_num_replicas is None else total_num_replicas
         _log.info("SyncReplicas: replicas_to_aggregate=%s; total_num_replicas=%s",
@@ -129,6 +134,7 @@ class SyncReplicasOptimizer(Optimizer):
         self._replicas_to_aggregate, self._total_num_replicas = replicas_to_aggregate, total
         self._tokens_per_step = max(total, replicas_to_aggregate)
         self._task, self._shards = task, shards
+        self._prefix = f"{group}/" if group else ""         # of shared names
         self._gradients_applied = False
         self._global_step = self._local_step = self._sync_token_queue = None
         self._local_source = self._chief_label = self._gate = self._owner = None
@@ -194,7 +200,7 @@ class SyncReplicasOptimizer(Optimizer):
         for grad, var in pairs:
             mean = None
             with ops.device(var.device):
-                accumulator = _accumulator_of(grad, var)
+                accumulator = _accumulator_of(grad, var, self._prefix)
                 if accumulator is not None:
                     self._accumulator_list.append((accumulator, var.device))
                     applied, mean = self._of_accumulator(accumulator, grad)
@@ -219,7 +225,8 @@ class SyncReplicasOptimizer(Optimizer):
     def _apply_at_gate(self, pairs):
         step = self._global_step
         with ops.device(step.device), ops.name_scope(""):
-            self._gate = step_gate.StepGate("sync_gate", self._shards, name="sync_gate")
+            self._gate = step_gate.StepGate(self._prefix + "sync_gate", self._shards,
+                                            name="sync_gate")
         given, means = self._accumulated(pairs)
         means = _all_at_once(means)
         with ops.device(step.device), ops.name_scope(""):
@@ -254,7 +261,7 @@ class SyncReplicasOptimizer(Optimizer):
         self._open_op = self._gate.open(self._chief_label)
         self._sync_token_queue = queues.FIFOQueue(
             -1, self._global_step.dtype.base_dtype, shapes=(), name="sync_token_q",
-            shared_name="sync_token_q")
+            shared_name=self._prefix + "sync_token_q")
         self._chief_queue_runner = queue_runners.QueueRunner(self._sync_token_queue, [both])
 
     def _begin_op(self):
@@ -285,7 +292,8 @@ class SyncReplicasOptimizer(Optimizer):
         """The replica's operation; makes the queue of tokens and the chief's runner."""
         step = self._global_step
         queue = self._sync_token_queue = queues.FIFOQueue(
-            -1, step.dtype.base_dtype, shapes=(), name="sync_token_q", shared_name="sync_token_q")
+            -1, step.dtype.base_dtype, shapes=(), name="sync_token_q",
+            shared_name=self._prefix + "sync_token_q")
         with ops.control_dependencies(given):
             token = queue.dequeue()
         train_op = state_functions.assign(self._local_step, token)

@@ -5,6 +5,7 @@ import gc
 import itertools
 import random
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -154,6 +155,18 @@ def test_gone_steps_are_forgotten_at_last(task):
     assert task.counts()["gone"] == 8192
     task.put(7, 0, b"k", np.float32(1), FLOAT)      # nobody knows any more that it was there
     task.clean(7)
+
+
+def test_a_session_of_many_steps_is_cleaned_up_in_time_that_grows_as_they_do(task):
+    task.limit(1 << 20, 1 << 30)
+    seconds = []
+    for session, count in ((8, 4000), (9, 64000)):
+        for k in range(count):
+            task.put(session, k, b"k", np.float32(1), FLOAT)
+        begun = time.process_time()
+        task.clean(session)
+        seconds.append(time.process_time() - begun)
+    assert seconds[1] < 5 * 16 * seconds[0] + 0.1, seconds      # of squares it was 256
 
 
 def test_a_task_that_ends_frees_what_it_holds():

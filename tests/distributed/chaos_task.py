@@ -3,9 +3,15 @@
 In the folder of PYFLOW_CHAOS:  steps        a line per step of the chief: seconds, step, sha256 of
                                              all variables
                                 TASK.session a line per session of a worker: seconds, process id
+                                TASK.plan    a line per plan registered at a task: seconds,
+                                             session, sha256 of the graph
                                 phase.TASK   64 bytes: what the process does now (mapped, so that
                                              it is there after a kill)
+                                crash.TASK   made by others: a kernel of the task ends its process
+                                hold.TASK    so many seconds a thread of the task holds the GIL
 """
+import contextlib
+import ctypes
 import faulthandler
 import hashlib
 import mmap
@@ -22,10 +28,12 @@ sys.path.insert(0, str(HERE.parents[1] / "examples" / "distributed"))
 import digits  # noqa: E402 - an example
 
 import pyflow as tf  # noqa: E402
-from pyflow.distributed import launch  # noqa: E402
+from pyflow import plugins  # noqa: E402
+from pyflow.distributed import launch, worker  # noqa: E402
 from pyflow.session import runtime  # noqa: E402
 
 FOLDER = os.environ["PYFLOW_CHAOS"]
+KERNELS = os.environ.get("PYFLOW_CHAOS_KERNELS")
 # what report_steps says of a running operation -> a phase, the first that is found
 PHASES = (("save", "SaveV2|MergeV2|ShardedFilename"), ("restore", "RestoreV2"),
           ("apply", "Apply(Adam|Momentum|GradientDescent)|_AccumulatorApply"),
@@ -36,6 +44,7 @@ class Phase:
     """The process's, written by who knows it, and by a thread that looks."""
 
     def __init__(self, label):
+        self._hold = os.path.join(FOLDER, f"hold.{label}")
         path = os.path.join(FOLDER, f"phase.{label}")
         with open(path, "wb") as f:
             f.write(b"start".ljust(64))
@@ -52,6 +61,11 @@ class Phase:
         while True:
             time.sleep(0.002)
             self.set(_classified(executor.report_steps()))
+            if os.path.exists(self._hold):
+                with open(self._hold, encoding="ascii") as f:
+                    seconds = float(f.read())
+                os.unlink(self._hold)
+                ctypes.PyDLL(None).usleep(int(seconds * 1e6))      # as C that forgets the GIL
 
 
 def _classified(report):
@@ -71,6 +85,27 @@ class Sessions(tf.train.SessionRunHook):
 
     def after_create_session(self, session, coord):
         note(f"{self.label}.session", os.getpid())
+
+
+class Crashes(tf.train.SessionRunHook):
+    """Runs the kernel that ends a process, at this task or at one that has no client."""
+
+    def __init__(self, tasks):
+        self.tasks = tasks                          # [(job, index)]
+
+    def begin(self):
+        self.crash = {}
+        op = plugins.op("fuzz.Crash")
+        for job, index in self.tasks:
+            with tf.device(f"/job:{job}/task:{index}"):
+                self.crash[f"{job}-{index}"] = op(tf.constant(1.0)).op
+
+    def before_run(self, run_context):
+        for label, crash in self.crash.items():
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(FOLDER, f"crash.{label}"))
+                return tf.train.SessionRunArgs({"crash": crash})
+        return None
 
 
 class Values:
@@ -95,13 +130,29 @@ def main():
     tf.logging.set_verbosity(tf.logging.INFO)
     asked, task = digits.arguments(), launch.task()
     Phase(task.label)
-    server = tf.train.Server(task.cluster, task.job, task.index, epoch=task.epoch, lease=task.lease)
+    count_plans(task.label)
+    if KERNELS:
+        tf.load_op_library(KERNELS)
+    server = task.server()
     if task.job == "ps":
         return server.join()
     data, _ = digits.datasets.digits(digits.SEED)
-    digits.train(task, asked, server, data, hooks=[Sessions(task.label)],
-                 on_step=[Values()])
+    mine = [(task.job, task.index)]
+    if task.is_chief:
+        mine += [("ps", index) for index in task.cluster.task_indices("ps")]
+    hooks = [Sessions(task.label)] + ([Crashes(mine)] if KERNELS else [])
+    digits.train(task, asked, server, data, hooks=hooks, on_step=[Values()])
     server.stop()
+
+
+def count_plans(label):
+    """Notes each plan that is registered at this process."""
+    inner = worker.Worker.register
+
+    def register(self, number, data, *args, **options):
+        note(f"{label}.plan", number, hashlib.sha256(data).hexdigest())
+        return inner(self, number, data, *args, **options)
+    worker.Worker.register = register
 
 
 if __name__ == "__main__":

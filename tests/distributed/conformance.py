@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import foreign
+import processes
 import pyflow as tf
 from pyflow.distributed import ways
 from pyflow.session import runtime
@@ -42,7 +43,7 @@ class Cluster:
     """Two tasks: ("worker", 0) here and ("peer", 0) in the process, or here too for "process"."""
 
     def __init__(self, way, process):
-        self.way, ports = way, foreign.free_ports(2)
+        self.way, ports = way, processes.free_ports(2)
         self.spec = {"worker": [f"localhost:{ports[0]}"], "peer": [f"localhost:{ports[1]}"]}
         self.process, self.config = process, tf.ConfigProto()
         if way.pair:

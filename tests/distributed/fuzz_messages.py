@@ -1,18 +1,26 @@
-"""Damaged requests to a live server over gRPC: typed errors, no crash, no hang, bounded memory.
+"""Damaged requests to a live server: typed errors, no crash, no hang, bounded memory.
 
-    python tests/distributed/fuzz_messages.py --count 10000     # of each call; make fuzz-messages
+    python tests/distributed/fuzz_messages.py --count 100000    # of each call; make fuzz-messages
+    python tests/distributed/fuzz_messages.py --over-grpc --count 1000
     python tests/distributed/fuzz_messages.py --call RunGraph --count 1000 --seed 7
 
+Bytes go to the services' handlers of a server of this process, as grpc would give them (what grpc
+itself does with bytes is not ours); with --over-grpc through sockets to a server of a process of
+its own.  Should the process end, what it was given last is in the file that it names first.
+
 Half are random bytes, half are valid requests with bytes flipped, cut, put in, doubled or swapped,
-or with fields of other values.  The server is a process of its own; it has to answer each within a
+or with fields of other values.  It has to answer each within a
 second with an answer or an error that has a code, neither INTERNAL nor UNKNOWN, to stay below
 1 GB, and to work at the end.  (Bye is left out: it ends a server, and means to.)
 """
 import argparse
 import os
 import pathlib
+import queue
 import random
 import sys
+import tempfile
+import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -21,11 +29,14 @@ import numpy as np
 
 import pyflow as tf
 import processes
-from pyflow.distributed import messages, remote_worker, rpc, services, tensors, worker
+from pyflow.distributed import (epochs, messages, remote_worker, rpc, services, tensors, worker,
+                                worker_service)
 
 LEFT_OUT = {"Bye"}
 SECONDS, PATIENCE, BYTES = 1.0, 5.0, 1 << 30
-WAITS = {"RecvTensor", "Connect"}       # these may wait for what nobody sends
+WAITS = {"RecvTensor": 0.002, "Connect": 0.002}     # seconds: these may wait for what nobody sends
+CALLS = {**services.MASTER, **services.WORKER}
+CODES = {code.value[0]: code.name for code in rpc.grpc().StatusCode}
 
 
 class Valid:
@@ -164,18 +175,17 @@ def vary(rng, message, field):
 
 
 class Fuzz:
-    """A server in a process, and what damaged requests do to it."""
+    """What damaged requests do to a server."""
 
     def __init__(self):
-        self.cluster = processes.Cluster({"w": 1})
         self.channels = remote_worker.Channels()
-        self.address = self.cluster.addresses["w", 0]
-        self.channel = self.channels.get(self.address)
-        self.begin()
         self.details, self.counts, self.wrong, self.slowest, self.largest = "", {}, [], 0.0, 0
+        self.start()
+        self.begin()
 
     def begin(self):
         """Sessions and graphs that valid requests mean."""
+        self.channel = self.channels.get(self.address)
         stub = rpc.Stub(self.channel, "WorkerService", services.WORKER)
         status = stub.GetStatus(messages.GetStatusRequest(), timeout=10, wait_for_ready=True)
         self.valid = Valid(self.channel, status)
@@ -189,11 +199,50 @@ class Fuzz:
         found[k] = varied(rng, wanted[k]) if rng.random() < 0.6 else damaged(rng, found[k])
         return found
 
+    def one(self, call, seed):
+        rng = random.Random(f"{call} {seed}")
+        requests = self.bytes_of(rng, call)
+        begun = time.perf_counter()
+        code = self.send(call, requests)
+        took = time.perf_counter() - begun
+        self.slowest = max(self.slowest, took)
+        pair = call, code
+        self.counts[pair] = self.counts.get(pair, 0) + 1
+        late = took > SECONDS or code == "DEADLINE_EXCEEDED" and call not in WAITS
+        if code in ("INTERNAL", "UNKNOWN", "UNAVAILABLE") or late:
+            self.wrong.append((call, seed, code, took))
+            print(f"{call}, seed {seed}: {code} after {took:.2f} s: {self.details}", flush=True)
+
+    def memory(self):
+        """Bytes of the server's process."""
+        with open(f"/proc/{self.pid()}/statm", encoding="ascii") as file:
+            now = int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+        self.largest = max(self.largest, now)
+        return now
+
+    def works(self):
+        """The server does what it should, for a new session."""
+        with tf.Graph().as_default() as graph:
+            y = tf.constant(2.0) * 3
+        with tf.Session(f"grpc://{self.address}", graph=graph) as session:
+            return session.run(y) == 6
+
+
+class Apart(Fuzz):
+    """The server is a process, spoken to over gRPC."""
+
+    def start(self):
+        self.cluster = processes.Cluster({"w": 1})
+        self.address = self.cluster.addresses["w", 0]
+
+    def pid(self):
+        return self.cluster.processes["w", 0].pid
+
     def send(self, call, requests):
         """The status code's name."""
         grpc = rpc.grpc()
         service = "WorkerService" if call in services.WORKER else "MasterService"
-        kind = {**services.WORKER, **services.MASTER}[call][2]
+        kind = CALLS[call][2]
         make = getattr(self.channel, rpc._KINDS[kind])(f"/pyflow.{service}/{call}")
         given = iter(requests) if kind in ("to", "both") else requests[0]
         timeout = 0.3 if call in WAITS else PATIENCE
@@ -209,66 +258,138 @@ class Fuzz:
         return "OK"
 
     def one(self, call, seed):
-        rng = random.Random(f"{call} {seed}")
-        requests = self.bytes_of(rng, call)
-        begun = time.perf_counter()
-        code = self.send(call, requests)
-        took = time.perf_counter() - begun
-        self.slowest = max(self.slowest, took)
-        pair = call, code
-        self.counts[pair] = self.counts.get(pair, 0) + 1
-        late = took > SECONDS or code == "DEADLINE_EXCEEDED" and call not in WAITS
-        if code in ("INTERNAL", "UNKNOWN", "UNAVAILABLE") or late:
-            self.wrong.append((call, seed, code, took))
-            print(f"{call}, seed {seed}: {code} after {took:.2f} s: {self.details}", flush=True)
+        super().one(call, seed)
         if self.cluster.processes["w", 0].poll() is not None:
             raise AssertionError(f"{call}, seed {seed}: the server is gone")
-
-    def memory(self):
-        """Bytes of the server's process."""
-        pid = self.cluster.processes["w", 0].pid
-        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-            now = int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
-        self.largest = max(self.largest, now)
-        return now
-
-    def works(self):
-        """The server does what it should, for a new session."""
-        with tf.Graph().as_default() as graph:
-            y = tf.constant(2.0) * 3
-        with tf.Session(self.cluster.target("w", 0), graph=graph) as session:
-            return session.run(y) == 6
 
     def close(self):
         self.channels.close()
         self.cluster.__exit__()
 
 
-def main(count, seed, call):
+class Context:
+    """What grpc gives a call, which its caller gives up after so many seconds."""
+
+    def __init__(self, ends, seconds):
+        self._lock, self._callbacks, self._active = threading.Lock(), [], True
+        if seconds:
+            ends.put((time.perf_counter() + seconds, self))
+
+    def add_callback(self, callback):
+        with self._lock:
+            if self._active:
+                self._callbacks.append(callback)
+            return self._active
+
+    def is_active(self):
+        return self._active
+
+    def end(self):
+        with self._lock:
+            self._active, callbacks, self._callbacks = False, self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+    def set_trailing_metadata(self, pairs):
+        """The ErrorMessage is in it."""
+
+    def abort(self, code, details):
+        raise Aborted(code.name, details)
+
+
+class Aborted(Exception):
+    """A call's end: the status code's name, and why."""
+
+
+class Within(Fuzz):
+    """The server is one of this process, and its handlers are called."""
+
+    def start(self):
+        self.server = tf.train.Server({"w": ["localhost:0"]})
+        self.address = self.server.address
+        worker_calls = worker_service.WorkerService(self.server._worker)
+        self.handlers = {
+            call: rpc._guarded(getattr(of, call), getattr(messages, request), kind, "task")
+            for of, calls in ((self.server._master, services.MASTER),
+                              (worker_calls, services.WORKER))
+            for call, (request, _, kind) in calls.items()}
+        self.ends = queue.SimpleQueue()             # of contexts, in the order of their times
+        threading.Thread(target=self._end, daemon=True).start()
+
+    def _end(self):
+        while True:
+            at, context = self.ends.get()
+            time.sleep(max(0.0, at - time.perf_counter()))
+            context.end()
+
+    pid = staticmethod(os.getpid)
+
+    def send(self, call, requests):
+        """The status code's name."""
+        kind, reply = CALLS[call][2], getattr(messages, CALLS[call][1])
+        context = Context(self.ends, WAITS.get(call))
+        given = iter(requests) if kind in ("to", "both") else requests[0]
+        try:
+            self.details = ""
+            answers = self.handlers[call](given, context)
+            for answer in answers if kind in ("from", "both") else [answers]:
+                answer = reply.FromString(answer.SerializeToString())
+                if call == "Connect" and answer.HasField("error"):
+                    return CODES[answer.error.code]
+        except Aborted as aborted:
+            code, self.details = aborted.args
+            return code
+        finally:
+            context.end()
+        return "OK"
+
+    def begin(self):
+        """And what the requests before have made goes."""
+        master = self.server._master
+        for session in list(master._sessions.values()):
+            session.seen = float("-inf")
+        master.sweep()
+        self.server._worker.reset([])
+        self.server._worker._fences = epochs.Fences()
+        super().begin()
+
+    def close(self):
+        self.channels.close()
+        self.server.stop()
+
+
+def main(count, seed, call, over_grpc):
     """Exit status."""
-    fuzz, begun = Fuzz(), time.perf_counter()
-    calls = [call] if call else [c for c in {**services.MASTER, **services.WORKER}
-                                 if c not in LEFT_OUT]
-    done = 0
-    try:
-        for name in calls:
-            for k in range(count):
-                fuzz.one(name, seed + k)
-                done += 1
-                if done % 100 == 0 and fuzz.memory() > BYTES:
-                    raise AssertionError(f"{name}, seed {seed + k}: {fuzz.memory()} bytes")
-                if done % 500 == 0:
-                    fuzz.begin()        # what requests mean may have been closed by one
-        fine = fuzz.works()
-    finally:
+    begun, calls = time.perf_counter(), [call] if call else [c for c in CALLS if c not in LEFT_OUT]
+    done, counts, wrong, slowest, largest, fine = 0, {}, [], 0.0, 0, True
+    last = tempfile.NamedTemporaryFile("w", prefix="fuzz-messages-", delete=False)
+    print(f"what was sent last: {last.name}", flush=True)
+    for name in calls:
+        fuzz = (Apart if over_grpc else Within)()
+        for k in range(count):
+            last.seek(0)
+            last.write(f"--call {name} --seed {seed + k:<12d}")
+            last.flush()
+            fuzz.one(name, seed + k)
+            done += 1
+            if done % 100 == 0 and fuzz.memory() > BYTES:
+                raise AssertionError(f"{name}, seed {seed + k}: {fuzz.memory()} bytes")
+            if k % 500 == 499:
+                fuzz.begin()        # what requests mean may have been closed by one
+        fine = fuzz.works() and fine
         fuzz.close()
-    codes = {}
-    for (_, code), n in fuzz.counts.items():
-        codes[code] = codes.get(code, 0) + n
-    print(f"{done} requests of {len(calls)} calls, {time.perf_counter() - begun:.0f} s: {codes}; "
-          f"slowest {fuzz.slowest:.2f} s, at most {fuzz.largest / 1e6:.0f} MB, "
-          f"{len(fuzz.wrong)} WRONG, works afterwards: {fine}")
-    return 1 if fuzz.wrong or not fine else 0
+        for (_, code), n in fuzz.counts.items():
+            counts[code] = counts.get(code, 0) + n
+        wrong += fuzz.wrong
+        slowest, largest = max(slowest, fuzz.slowest), max(largest, fuzz.largest)
+        if count >= 5000:
+            print(f"{name}: {count}, {time.perf_counter() - begun:.0f} s so far, "
+                  f"{fuzz.largest / 1e6:.0f} MB, {dict(fuzz.counts)}", flush=True)
+    os.unlink(last.name)
+    print(f"{done} requests of {len(calls)} calls, {time.perf_counter() - begun:.0f} s: {counts}; "
+          f"slowest {slowest:.2f} s, at most {largest / 1e6:.0f} MB, "
+          f"{len(wrong)} WRONG, works afterwards: {fine}")
+    return 1 if wrong or not fine else 0
 
 
 if __name__ == "__main__":
@@ -276,6 +397,7 @@ if __name__ == "__main__":
     parser.add_argument("--count", type=int, default=10000, help="of each call")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--call", help="one call only")
+    parser.add_argument("--over-grpc", action="store_true")
     status = main(**vars(parser.parse_args()))
     sys.stdout.flush()
     os._exit(status)

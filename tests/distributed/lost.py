@@ -3,7 +3,9 @@
     python lost.py client TARGET N          N blocked steps of a client; prints "blocked"
     python lost.py master SPEC N OPTIONS    the same of a session in the process of worker 0
     python lost.py interrupted TARGET       one; prints "blocked", then how long after SIGINT it ended
+    python lost.py held SPEC SECONDS        worker 0 holds the GIL during a blocked step
 """
+import ctypes
 import json
 import sys
 import threading
@@ -54,6 +56,22 @@ def interrupted(target):
             print("interrupted", flush=True)
 
 
+def held(spec, seconds):
+    """A step that blocks while nothing of this process's Python runs."""
+    server = tf.train.Server(spec, "worker", 0, links=["unix"], lease=1.0)
+    graph, never, alive = blocked_graph()
+    session = tf.Session(server.target, graph=graph)
+    session.run(alive)
+    thread = threading.Thread(target=_run, args=(session, never))
+    thread.start()
+    time.sleep(0.2)
+    print("blocked", flush=True)
+    ctypes.PyDLL(None).usleep(int(seconds * 1e6))
+    thread.join()
+    with tf.Session(server.target, graph=graph) as session:
+        print(f"a new session: {session.run(alive)}", flush=True)
+
+
 if __name__ == "__main__":
     how, where = sys.argv[1], sys.argv[2]
     if how == "client":
@@ -61,6 +79,8 @@ if __name__ == "__main__":
         block(where, int(sys.argv[3]))
     elif how == "interrupted":
         interrupted(where)
+    elif how == "held":
+        held(json.loads(where), float(sys.argv[3]))
     else:
         server = tf.train.Server(json.loads(where), "worker", 0, **json.loads(sys.argv[4]))
         block(server.target, int(sys.argv[3]))

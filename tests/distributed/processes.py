@@ -48,6 +48,22 @@ def free_ports(n):
     return ports
 
 
+def ports_in_a_row(n):
+    """The first of n ports of loopback, one after the other, that nobody listens at."""
+    while True:
+        first, held = free_ports(1)[0], []
+        try:
+            for port in range(first, first + n):
+                held.append(socket.socket())
+                held[-1].bind(("localhost", port))
+            return first
+        except OSError:
+            continue
+        finally:
+            for probe in held:
+                probe.close()
+
+
 class Cluster:
     """jobs: {job: how many}; here: the task of this process, or None; delay: of the proxies,
     seconds; options: of every Server."""

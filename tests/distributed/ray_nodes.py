@@ -3,9 +3,11 @@
     unshare -n -p -f --mount-proc --kill-child python tests/distributed/ray_nodes.py CASE FOLDER
 
 Ray's `Cluster` binds the host's own address: it runs in a network namespace where there is none.
-Prints a JSON object: what was seen, and seconds.  Caller: test_ray.py, marked long; needs ray.
+Prints a JSON object: what was seen, and seconds.  Callers: test_ray.py, and launchers.py for the
+case "script", which prints what a script's tasks do; marked long; needs ray.
 """
 import fcntl
+import importlib.util
 import json
 import os
 import signal
@@ -19,6 +21,7 @@ import time
 from pyflow.distributed import commits
 from pyflow.distributed.launch import ray as on_ray
 
+ALONE = ["unshare", "-n", "-p", "-f", "--mount-proc", "--kill-child"]
 TRAIN = """
 import json, os, sys, time
 from pyflow.distributed import commits, launch
@@ -65,6 +68,23 @@ with training.training_session(
 print("sha256", training.digest(commits.newest_committed(sys.argv[1]).prefix), flush=True)
 server.stop_cluster()
 """
+
+
+def reason_to_skip():
+    """Why Ray's clusters cannot be tested here, or None."""
+    if importlib.util.find_spec("ray") is None:
+        return "ray is not installed: make ray-tests"
+    try:
+        done = subprocess.run([*ALONE, "true"], capture_output=True, text=True)
+    except FileNotFoundError:
+        return "no command unshare: Ray's test clusters would bind this machine's address"
+    return f"no namespaces here: {done.stderr.strip()}" if done.returncode else None
+
+
+def alone(case, folder, *words):
+    """What subprocess.run returns of a case, in a namespace of its own."""
+    return subprocess.run([*ALONE, sys.executable, "-P", __file__, case, folder, *words], text=True,
+                          capture_output=True, env={**os.environ, "PYTHONSAFEPATH": "1"})
 
 
 def loopback_up():
@@ -237,6 +257,13 @@ def command(folder):
             "newest": commits.newest_committed(os.path.join(folder, "runs"))[:2]}
 
 
+def script(folder, *words):
+    """A script under `python -m pyflow launch --on ray`: its lines are printed as they are."""
+    done = subprocess.run([sys.executable, "-P", "-m", "pyflow", "launch", "--on", "ray", "--ps",
+                           "1", "--workers", "2", *words], cwd=folder, timeout=180)
+    return {"status": done.returncode}
+
+
 def family(node):
     """The processes of a node: its raylet, workers, and what those host."""
     import psutil
@@ -274,6 +301,7 @@ CASES = {
     "freeze node": lambda folder: freeze(cluster_of(True), folder, "node"),
     "servers": lambda folder: servers(cluster_of(True, spare=2), folder),
     "command": command,
+    "script": script,
     "again": lambda folder: again(cluster_of(True), folder),
 }
 
@@ -283,5 +311,6 @@ if __name__ == "__main__":
     alarm = threading.Timer(200, os._exit, [3])
     alarm.daemon = True
     alarm.start()
-    print(json.dumps(CASES[sys.argv[1]](sys.argv[2])), flush=True)
+    found = CASES[sys.argv[1]](*sys.argv[2:])
+    print(json.dumps(found), flush=True)
     os._exit(0)         # Cluster's own end takes seconds; its processes are this namespace's

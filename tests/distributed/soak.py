@@ -10,27 +10,26 @@ strings, errors, deadlines, partial runs, sessions made and closed, clients of o
 Passes if from step --from to the last no process has more threads, descriptors, memory files,
 open steps, sessions or plans, and RSS grows less than --growth bytes.
 """
-import argparse
 import ctypes
 import gc
 import os
 import pathlib
-import random
 import sys
-import threading
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "fuzz")]
 
 import numpy as np
 
 import pyflow as tf
 import processes
+import soaking
 from pyflow import _executor
 from pyflow.distributed import remote_worker
+from soaking import expect
 
-ROUND, ROWS = 500, 1000
-ALLOCATORS = {"PYTHONMALLOC": "malloc", "MALLOC_ARENA_MAX": "1"}
+ROWS = 1000
 # What may differ between two counts: idle threads of a pool end after a while; routes' sockets to
 # peers come when they are first needed.
 SLACK = {"threads": 8, "descriptors": 4, "memory files": 2}
@@ -142,45 +141,19 @@ class Program:
              ("run_new_session", 0.1)]
 
 
-def expect(error, run):
-    try:
-        run()
-    except error:
-        return
-    raise AssertionError(f"expected {error.__name__}")
-
-
-class Soak:
+class Soak(soaking.Soak):
     def __init__(self, links, seed):
         setup = "import gc, ctypes"
         self.cluster = processes.Cluster({"ps": 1, "worker": 2}, ("worker", 0), setup=setup,
                                          links=links)
         others = [self.cluster.target("worker", 1), self.cluster.target("ps", 0)]
         self.program = Program(self.cluster.server.target, others)
-        self.rngs = [random.Random(seed), random.Random(seed + 1)]
-        self.failure, self.counts = None, {}
+        super().__init__([(name, getattr(self.program, name), weight)
+                          for name, weight in Program.steps], seed)
         self.channels = remote_worker.Channels()
         self.remote = {t: remote_worker.RemoteWorker(
             f"/job:{t[0]}/replica:0/task:{t[1]}", a, self.channels, ("soak", 0, 0))
             for t, a in self.cluster.addresses.items() if t != ("worker", 0)}
-
-    def some(self, rng, n):
-        names, weights = zip(*Program.steps)
-        try:
-            for name in rng.choices(names, weights, k=n):
-                getattr(self.program, name)(rng)
-                self.counts[name] = self.counts.get(name, 0) + 1
-        except BaseException as problem:            # told by the main thread
-            self.failure = name, problem
-
-    def round(self):
-        threads = [threading.Thread(target=self.some, args=(rng, ROUND // 2)) for rng in self.rngs]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if self.failure:
-            raise AssertionError(f"step {self.failure[0]} failed") from self.failure[1]
 
     def alive(self):
         """{process: what exists now that nothing runs}."""
@@ -224,40 +197,23 @@ def grown(before, after, growth):
 
 
 def main(steps, first, growth, seed, grpc):
-    soak, done, start = Soak([] if grpc else None, seed), 0, time.perf_counter()
-    before, every = None, max(ROUND, steps // 10 // ROUND * ROUND)
+    soak = Soak([] if grpc else None, seed)
     try:
-        while done < steps:
-            soak.round()
-            done += ROUND
-            if before is None and done >= first:
-                before = soak.alive()
-                print(f"step {done}: {before}", flush=True)
-            elif done % every == 0:
-                print(f"step {done}: {time.perf_counter() - start:.0f} s", flush=True)
-        after = soak.alive()
+        before, after = soaking.soak(soak, steps, first)
         soak.program.session.run(soak.program.count)
     finally:
         soak.close()
     wrong = grown(before, after, growth)
-    print(f"step {done}: {after}\nsteps by kind: {dict(sorted(soak.counts.items()))}")
-    print(f"{done} steps, {time.perf_counter() - start:.0f} s; rss grew "
-          f"{ {p: after[p]['rss'] - before[p]['rss'] for p in after} } bytes since step {first}; "
-          + (f"GREW: {wrong}" if wrong else "everything else is where it was"))
+    print(f"rss grew { {p: after[p]['rss'] - before[p]['rss'] for p in after} } bytes since step "
+          f"{first}; " + (f"GREW: {wrong}" if wrong else "everything else is where it was"))
     return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=10**6)
-    parser.add_argument("--from", dest="first", type=int, default=10000)
-    parser.add_argument("--growth", type=int, default=4 << 20, help="bytes RSS may grow")
-    parser.add_argument("--seed", type=int, default=0)
+    parser = soaking.arguments(__doc__, first=10000, growth=4 << 20)
     parser.add_argument("--grpc", action="store_true", help="no links of our own")
     options = vars(parser.parse_args())
-    if any(os.environ.get(name) != value for name, value in ALLOCATORS.items()):
-        os.environ.update(ALLOCATORS)
-        os.execv(sys.executable, [sys.executable, *sys.argv])
+    soaking.with_plain_allocators()
     status = main(**options)
     sys.stdout.flush()
     os._exit(status)

@@ -1,12 +1,16 @@
 """A few of the badly delivered calls of `make fuzz-calls`, and of the damaged ones of `make
 fuzz-messages`."""
+import queue
+import random
 import re
 import subprocess
 import sys
+import threading
 
 import delivery
 import fuzz_messages
-from pyflow.distributed import once
+import pyflow as tf
+from pyflow.distributed import messages, once, rpc
 
 
 def test_badly_delivered_calls_have_one_effect():
@@ -22,6 +26,36 @@ def test_damaged_messages_are_typed_errors():
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     refused = re.search(r"'INVALID_ARGUMENT': (\d+)", done.stdout)
     assert int(refused[1]) > 40, done.stdout
+
+
+def test_who_is_gone_before_its_call_begins_is_not_waited_for():
+    """grpc then calls no callback, ever: a thread of the server's would wait until it ends."""
+    bed, over = delivery.Bed(), []
+    session, _ = bed.open(random.Random(1))
+    receive = messages.RecvTensorRequest(session=session, step=1, key=b"never",
+                                         incarnation=bed.worker.incarnation)
+    calls = [(bed.wire.service.RecvTensor, receive),
+             (bed.wire.service.Connect, iter(queue.SimpleQueue().get, None))]
+
+    def call(method, given):
+        context = delivery.Context()
+        context.end()
+        over.append(list(method(given, context)))
+    threads = [threading.Thread(target=call, args=pair, daemon=True) for pair in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(5)
+    bed.close()
+    assert over == [[], []]
+
+
+def test_bytes_that_are_no_message_end_a_stream_with_an_error():
+    bed = delivery.Bed()
+    connect = rpc._guarded(bed.wire.service.Connect, messages.ConnectMessage, "both", "task")
+    (answer,) = connect(iter([b"\xff\xff"]), delivery.Context())
+    bed.close()
+    assert answer.error.code == tf.errors.INVALID_ARGUMENT and "2 bytes" in answer.error.message
 
 
 def test_a_call_done_twice_is_found(monkeypatch):

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import pyflow as tf
-from pyflow.distributed import commits, epochs
+from pyflow.distributed import commits, epochs, launch
+from pyflow.distributed.launch import members
 from pyflow.framework import errors
 
 ME = "/job:worker/task:1"
@@ -98,6 +99,24 @@ def test_the_counts_of_engines():
     for wrong in ("x", "-1", "1.5", "9" * 20, "\u0663"):
         with pytest.raises(errors.InvalidArgumentError, match="JOBSET_RESTART_ATTEMPT='.*a count"):
             count({"JOBSET_RESTART_ATTEMPT": wrong})
+
+
+def test_a_server_that_was_replaced_ends(tmp_path, caplog):
+    """Nobody speaks to it any more; the file of members tells."""
+    who = members.Members(1, "j", {("ps", 0): members.Member("localhost:0", 1, "running")})
+    members.write(tmp_path / "m", who)
+    server = launch.Task(who.cluster(), "ps", 0, epoch=1, job_id="j",
+                         members=str(tmp_path / "m")).server()
+    thread = threading.Thread(target=server.join)
+    thread.start()
+    members.write(tmp_path / "m", who._replace(generation=2))       # nothing of its own
+    thread.join(0.5)
+    assert thread.is_alive() and not server.stopped
+    members.write(tmp_path / "m", who._replace(generation=3, tasks={
+        ("ps", 0): members.Member("localhost:1", 2, "running")}))
+    thread.join(5)
+    assert not thread.is_alive() and server.stopped
+    assert "task:0 of epoch 1 was replaced by epoch 2" in caplog.text
 
 
 # ---------------------------------------------------------------- checkpoints

@@ -17,6 +17,7 @@ import psutil
 import pytest
 import yaml
 
+import launchers
 import pyflow as tf
 from pyflow.distributed import launch, security
 from pyflow.distributed.launch import (contract, control, hosted, kubernetes, local, members,
@@ -24,7 +25,6 @@ from pyflow.distributed.launch import (contract, control, hosted, kubernetes, lo
 from pyflow.framework import errors
 from pyflow.train.cluster_spec import ClusterSpec
 
-TEMPLATES = pathlib.Path(contract.__file__).parent / "templates"
 CLUSTER = {"ps": ["a:1"], "worker": ["b:1", "c:1"]}
 NEEDS_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's part is Linux's")
 
@@ -599,27 +599,14 @@ sys.stdout.write(f"/job:{job}/task:{index} {told['cluster'][job][index]} {told['
 
 @pytest.fixture
 def sbatch(tmp_path):
-    """sbatch(arguments, ...) runs the template by bash, beside commands that stand for srun and
-    scontrol; its output is that of local processes. -> what subprocess.run returns."""
+    """sbatch(arguments, ...) -> what subprocess.run returns of the template."""
     (tmp_path / "train.py").write_text(PAYLOAD)
-    fake = pathlib.Path(__file__).parent / "fake_srun.py"
-    for name, text in (("srun", f'exec {sys.executable} -S {fake} "$@"'),
-                       ("scontrol", f'echo "$@" >{tmp_path}/requeued')):
-        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
-        (tmp_path / name).chmod(0o755)
-
-    def run(arguments, **variables):
-        path = f"{tmp_path}:{os.environ['PATH']}"
-        env = {**os.environ, "PATH": path, "FAKE_SRUN_LOG": f"{tmp_path}/log", "SLURM_NTASKS": "2",
-               "SLURM_JOB_ID": "41", "PYTHONSAFEPATH": "1", **variables}
-        return subprocess.run(["bash", TEMPLATES / "pyflow.sbatch", *arguments], cwd=tmp_path,
-                              env=env, capture_output=True, text=True)
-    return run
+    return lambda *arguments, **variables: launchers.sbatch(tmp_path, 2, *arguments, **variables)
 
 
 def test_the_script_for_sbatch(sbatch, tmp_path):
     words = ["--ps", "1", "--workers", "1", "train.py", "--dir", "a b"]
-    done = sbatch(words, PYTHON=sys.executable, SLURM_RESTART_COUNT="2")
+    done = sbatch(*words, PYTHON=sys.executable, SLURM_RESTART_COUNT="2")
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == [
         "/job:ps/task:0 127.0.0.1:14100 3 ['--dir', 'a b']",
@@ -633,10 +620,10 @@ def test_the_script_for_sbatch(sbatch, tmp_path):
 @pytest.mark.parametrize("restarts, requeued", [(None, True), ("4", True), ("5", False)])
 def test_a_job_that_fails_is_queued_again(restarts, requeued, sbatch, tmp_path):
     told = {"SLURM_RESTART_COUNT": restarts} if restarts else {}
-    assert sbatch(["train.py"], PYTHON="false", **told).returncode == 1
+    assert sbatch("train.py", PYTHON="false", **told).returncode == 1
     assert (tmp_path / "requeued").exists() == requeued
     assert not requeued or (tmp_path / "requeued").read_text() == "requeue 41\n"
-    assert "#SBATCH --requeue\n" in (TEMPLATES / "pyflow.sbatch").read_text()
+    assert "#SBATCH --requeue\n" in (launchers.TEMPLATES / "pyflow.sbatch").read_text()
 
 
 # ---------------------------------------------------------------- Kubernetes
@@ -669,32 +656,12 @@ def test_what_a_pod_is_told_is_checked(name, value, said):
     assert said in str(error.value)
 
 
-def pods_of(jobset, restart):
-    """(command, environment) of each pod, as the controllers would start it."""
-    name = jobset["metadata"]["name"]
-    for job in jobset["spec"]["replicatedJobs"]:
-        spec = job["template"]["spec"]
-        assert spec["completionMode"] == "Indexed" and spec["backoffLimit"] == 0
-        assert spec["completions"] == spec["parallelism"]
-        assert spec["template"]["spec"]["restartPolicy"] == "Never"
-        [container] = spec["template"]["spec"]["containers"]
-        prefix = "jobset.sigs.k8s.io/"
-        notes = {f"{prefix}jobset-name": name, f"{prefix}replicatedjob-name": job["name"],
-                 f"{prefix}jobset-uid": "u-2", f"{prefix}restart-attempt": str(restart)}
-        env = {}
-        for entry in container["env"]:
-            path = entry["valueFrom"]["fieldRef"]["fieldPath"]
-            env[entry["name"]] = notes[path.removeprefix("metadata.annotations['")[:-2]]
-        for index in range(spec["completions"]):
-            yield container["command"], {**env, "JOB_COMPLETION_INDEX": str(index)}
-
-
 def test_the_jobset(tmp_path):
     """Its pods' commands and environments, run as local processes."""
-    jobset = yaml.safe_load((TEMPLATES / "jobset.yaml").read_text())
+    jobset = yaml.safe_load((launchers.TEMPLATES / "jobset.yaml").read_text())
     (tmp_path / "train.py").write_text(PAYLOAD)
     running, names = [], []
-    for command, environment in pods_of(jobset, restart=1):
+    for command, environment in launchers.pods_of(jobset, restart=1):
         assert command[0] == "python"
         running.append(subprocess.Popen(
             [sys.executable, "-P", *command[1:]], cwd=tmp_path, stdout=subprocess.PIPE, text=True,
@@ -703,7 +670,7 @@ def test_the_jobset(tmp_path):
     for n, (job, index) in enumerate([("ps", 0), ("worker", 0), ("worker", 1)]):
         names.append(f"pyflow-{job}-0-{index}.pyflow")
         assert lines[n] == f"/job:{job}/task:{index} {names[n]}:2222 2 ['--dir', '/runs/1']"
-    said = (TEMPLATES / "jobset.yaml").read_text()
+    said = (launchers.TEMPLATES / "jobset.yaml").read_text()
     assert f"--hosts {' '.join(names)}" in said         # what its head says to certify
     spec = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
     assert spec["volumes"][0]["secret"]["defaultMode"] == 0o400

@@ -111,6 +111,52 @@ def test_a_deadline_ends_a_step_elsewhere(ps, links):
                 until(lambda: state(server)[0] == 0, 1)
 
 
+# ---------------------------------------------------------------- Python is held, for longer than leases
+
+HOLD = "import ctypes, signal\n" \
+       "signal.signal(signal.SIGUSR1, lambda *_: ctypes.PyDLL(None).usleep(1_800_000))\n"
+
+
+@pytest.mark.parametrize("links", [pytest.param(["unix"], id="link"),
+                                   pytest.param([], id="grpc", marks=LONG)])
+def test_a_task_whose_python_was_held_gives_up_nobody(links):
+    """It heard of nobody meanwhile; who lives has its session, plans and steps still."""
+    with processes.Cluster({"ps": 1, "worker": 1}, ("worker", 0), setup=HOLD, lease=1.0,
+                           links=links) as cluster:
+        graph, never, alive = lost.blocked_graph()
+        with tf.Session(cluster.server.target, graph=graph) as session:
+            session.run(alive)
+            raised = []
+
+            def run():
+                try:
+                    session.run(never)
+                except tf.errors.OpError as error:
+                    raised.append(error)
+            threading.Thread(target=run, daemon=True).start()
+            time.sleep(0.3)
+            cluster.processes["ps", 0].send_signal(signal.SIGUSR1)
+            begun = time.monotonic()
+            while time.monotonic() - begun < 3.5:
+                session.run(alive)
+                time.sleep(0.05)
+            assert not raised
+
+
+def test_a_master_whose_python_was_held_finds_its_session_aborted(ps):
+    """A monitored session goes on from that; from CancelledError it would not."""
+    spec, server = ps(["unix"])
+    process = start("held", json.dumps(spec), "2.5")
+    try:
+        assert process.stdout.readline() == "blocked\n"
+        until(lambda: state(server)[0] == 1, 5)
+        until(lambda: state(server) == (0, 0), 4)
+        assert process.stdout.readline() == "AbortedError\n"
+        assert process.stdout.readline() == "a new session: 2.0\n"
+    finally:
+        end(process)
+
+
 # ---------------------------------------------------------------- a peer is frozen, or cut off
 
 class Pair:

@@ -572,17 +572,27 @@ def test_strange_bytes_end_their_connection_only(net, kind):
 
 
 # ---------------------------------------------------------------- without Python
-def test_steps_go_on_while_python_holds_the_gil(net, there):
-    """A worker whose Python holds the GIL answers as ever, and sends signs of life."""
-    for k in range(200):
-        run(net, there, plans.NULL)
-    assert there.ask("hold 1.0") == "held"
-    end, times = time.monotonic() + 0.8, []
+def times_of_null_steps(net, there, seconds):
+    end, times = time.monotonic() + seconds, []
     while time.monotonic() < end:
         begun = time.perf_counter()
         run(net, there, plans.NULL)
         times.append(time.perf_counter() - begun)
-    assert len(times) > 2000 and np.median(times) < 0.001
+    return times
+
+
+@pytest.mark.parametrize("seconds", [1.0, pytest.param(5.0, marks=pytest.mark.long)])
+def test_steps_go_on_while_python_holds_the_gil(net, there, seconds):
+    """A worker whose Python holds the GIL answers as ever, and sends signs of life."""
+    before = times_of_null_steps(net, there, 0.2)
+    assert there.ask(f"hold {seconds}") == "held"
+    times = times_of_null_steps(net, there, seconds - 0.2)
+    middle, slowest = np.median(times), np.quantile(times, 0.99)
+    print(f"{len(times)} null steps, p50 {middle * 1e6:.0f} us (before: {np.median(before) * 1e6:.0f}"
+          f" us), p99 {slowest * 1e6:.0f} us")
+    assert len(times) > 2000 * seconds and middle < 0.001
+    if seconds > 2:
+        assert middle < 1.5 * np.median(before) and slowest < 2e-3
     assert there.process.stdout.readline() == "let go\n"
 
 

@@ -1,17 +1,12 @@
 """The launcher on Ray: nodes are lost and frozen, by `ray.cluster_utils.Cluster` in a network
 namespace of its own (ray_nodes.py).  `make ray-tests` installs ray and runs these."""
-import importlib.util
 import json
-import os
-import pathlib
-import subprocess
 import sys
 
 import pytest
 
+import ray_nodes
 from pyflow.distributed.launch import ray as on_ray
-
-ALONE = ["unshare", "-n", "-p", "-f", "--mount-proc", "--kill-child"]
 
 
 def test_without_ray_it_says_what_to_install(monkeypatch, capsys):
@@ -23,24 +18,11 @@ def test_without_ray_it_says_what_to_install(monkeypatch, capsys):
     assert "pyflow-dataflow[ray]" in capsys.readouterr().err
 
 
-def reason_to_skip():
-    """Why Ray's clusters cannot be tested here, or None."""
-    if importlib.util.find_spec("ray") is None:
-        return "ray is not installed: make ray-tests"
-    try:
-        done = subprocess.run([*ALONE, "true"], capture_output=True, text=True)
-    except FileNotFoundError:
-        return "no command unshare: Ray's test clusters would bind this machine's address"
-    return f"no namespaces here: {done.stderr.strip()}" if done.returncode else None
-
-
 def run(case, folder):
     """What ray_nodes.py prints of a case."""
-    if reason := reason_to_skip():
+    if reason := ray_nodes.reason_to_skip():
         pytest.skip(reason)
-    script = pathlib.Path(__file__).parent / "ray_nodes.py"
-    done = subprocess.run([*ALONE, sys.executable, "-P", script, case, folder], text=True,
-                          capture_output=True, env={**os.environ, "PYTHONSAFEPATH": "1"})
+    done = ray_nodes.alone(case, folder)
     found = [line for line in done.stdout.splitlines() if line.startswith("{")]
     assert done.returncode == 0 and found, done.stdout[-3000:] + done.stderr[-5000:]
     print(case, found[0])

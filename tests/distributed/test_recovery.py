@@ -15,24 +15,61 @@ HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE))
 import between_graph  # noqa: E402 - beside this file
 import chaos  # noqa: E402
+import chaos_async  # noqa: E402
 
 
-def assert_holds(report):
+def assert_holds(plan, *words):
+    report = chaos.several(plan, chaos.arguments(words))
     assert chaos.holds(report), chaos.shown(report)
-    assert report["compared"] > len(report["kills"])
-    alone = [kill for kill in report["kills"] if kill["kinds"] == ["worker"]]
-    assert not any(kill["new_sessions"] for kill in alone), "the survivors keep their sessions"
+    assert report["compared"] > len(report["hits"])
+    alone = [one for one in report["hits"] if one["kinds"] == ["worker"]]
+    for what in ("processes", "sessions", "plans"):
+        assert not any(one[f"new_{what}"] for one in alone), f"the survivors keep their {what}"
 
 
 def test_a_worker_a_parameter_server_and_the_chief_are_killed():
-    assert_holds(chaos.run([("worker",), ("ps",), ("chief",)], say=lambda line: None))
+    assert_holds([("worker",), ("ps",), ("chief",)])
 
 
 @pytest.mark.long
 def test_five_of_each_are_killed_and_two_at_once():
     plan = [(kind,) for kind in chaos.KINDS for _ in range(5)]
-    assert_holds(chaos.run([*plan, ("worker", "chief"), ("ps", "chief")], seed=1,
-                           say=lambda line: None))
+    assert_holds([*plan, ("worker", "chief"), ("ps", "chief")], "--seed", "1")
+
+
+@pytest.mark.long
+def test_kernels_crash():
+    assert_holds([(kind,) for kind in chaos.KINDS], "--how", "crash")
+
+
+@pytest.mark.long
+def test_processes_are_frozen_replaced_and_thawed():
+    assert_holds([(kind,) for kind in chaos.KINDS], "--how", "freeze", "--jobs", "3")
+
+
+@pytest.mark.long
+def test_the_gil_is_held_for_longer_than_any_lease():
+    assert_holds([(kind,) for kind in chaos.KINDS], "--how", "hold", "--seconds", "12", "--jobs", "3")
+
+
+@pytest.mark.long
+def test_survivors_compute_the_shards_of_a_worker_that_died():
+    assert_holds([("worker",)] * 5, "--workers", "3", "--shards", "4")
+
+
+@pytest.mark.parametrize("kinds", [["chief"], pytest.param(
+    [*chaos.KINDS] * 4, marks=pytest.mark.long)], ids=len)
+def test_no_step_of_an_asynchronous_training_is_lost_or_done_twice(kinds):
+    """The chief's death alone took it back to its checkpoint once."""
+    report = chaos_async.run(kinds)
+    assert chaos_async.holds(report), chaos_async.shown(report)
+
+
+@pytest.mark.long
+def test_an_asynchronous_training_with_kills_learns_as_much():
+    still, _ = chaos_async.accuracy([], 0)
+    found, killed = chaos_async.accuracy(["worker", "ps", "chief", "worker"], 1, 6000)
+    assert killed > 1 and abs(found - still) < chaos_async.BAND
 
 
 def trained(folder, steps, first=True, draws=None):

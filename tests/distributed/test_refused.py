@@ -7,6 +7,7 @@ import pytest
 import plugins_of_fuzz
 import processes
 import pyflow as tf
+from pyflow import plugins
 from pyflow.distributed import cluster_compiler
 from pyflow.passes import node as nodes
 
@@ -78,6 +79,23 @@ def test_another_version_of_a_plugin(folder, op):
         said = refused(found.server.target, make, tf.errors.OpError)
     for part in ("fuzz.Note", "'pyflow.test.fuzz' is 2 at " + B, "1 at " + A, "tag"):
         assert part in said, said
+
+
+def test_kernels_are_listed_when_plugins_come(monkeypatch):
+    """Not at each question what a task has, of which every new session asks one."""
+    with tf.train.Server({"w": ["localhost:0"]}) as server:
+        found, listed = server._worker, []
+        inner = found.kernel_rows
+
+        def kernel_rows():
+            listed.append(1)
+            return [*inner(), ("New", "CPU", "")] if len(listed) > 1 else inner()
+        monkeypatch.setattr(found, "kernel_rows", kernel_rows)
+        first = found.status().kernels_digest
+        assert found.status().kernels_digest == found.kernels_digest() == first and len(listed) == 1
+        assert found.kernel_table() is found.kernel_table()
+        monkeypatch.setattr(plugins, "load_all", lambda: [*plugins._loaded, plugins._loaded[-1]])
+        assert found.status().kernels_digest != first and len(listed) == 2
 
 
 def test_python_functions_run_in_the_clients_process_only(without):

@@ -18,6 +18,7 @@ from pyflow.train.sync_replicas import source_of
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE))
 import between_graph  # noqa: E402 - beside this file
+import slow_worker  # noqa: E402
 
 ANSWERS = json.loads((HERE / "between_graph.json").read_text())
 
@@ -261,3 +262,47 @@ def test_each_parameter_server_writes_its_part_of_a_sharded_checkpoint(cluster, 
     reader = tf.train.NewCheckpointReader(path)
     assert [reader.get_tensor(f"v{k}").tolist() for k in range(5)] == [
         [2.0] * (k + 1) for k in range(5)]
+
+
+@pytest.mark.long
+def test_a_slow_worker_costs_nothing_where_there_is_a_backup():
+    healthy, slow = slow_worker.measure(20.0, 60)
+    assert slow < slow_worker.BOUND * healthy, (healthy, slow)
+
+
+@pytest.mark.parametrize("tasks", [True, False])
+def test_groups_are_in_step_within_and_not_with_each_other(tasks):
+    """Two groups of two workers on one variable.  The second waits for one of its own while the
+    first takes 20 steps; then it takes 3.  tasks: replicas at a gate, or with tokens."""
+    workers, ps, spec = between_graph.local_cluster(tf, 4, 1)
+    late, ends = threading.Event(), {}
+    given = {0: 0.5, 1: 1.5, 2: 50.0, 3: 150.0}            # a mean of 1, and of 100
+
+    def work(worker):
+        group, chief, steps = worker // 2, worker % 2 == 0, 3 if worker > 1 else 20
+        with tf.Graph().as_default():
+            with tf.device(tf.train.replica_device_setter(
+                    cluster=spec, worker_device=f"/job:worker/task:{worker}" if tasks else None)):
+                step = tf.train.get_or_create_global_step()
+                w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
+                sgd = tf.train.GradientDescentOptimizer(1.0, use_locking=True)
+                made = tf.train.SyncReplicasOptimizer(sgd, 2, group=f"group{group}")
+                train = made.apply_gradients([(tf.constant(given[worker]), w)], global_step=step)
+            with tf.train.MonitoredTrainingSession(
+                    workers[worker].target, is_chief=worker == 0,
+                    hooks=[made.make_session_run_hook(chief, num_tokens=0)]) as sess:
+                if worker == 3:
+                    late.wait(20)
+                for _ in range(steps):
+                    sess.run(train)
+                ends[worker] = sess.run([w, step])
+                if {0, 1} <= set(ends):
+                    late.set()
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for server in workers + ps:
+        server.stop()
+    assert ends[0] == ends[1] == [-20.0, 20] and ends[2] == ends[3] == [-320.0, 23]

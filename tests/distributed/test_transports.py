@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import foreign
+import processes
 import pyflow as tf
 from pyflow import _executor, plugins
 from pyflow.distributed import links, pairs, ways
@@ -57,7 +58,7 @@ def pair_plugin():
 @pytest.fixture(scope="module")
 def two():
     """Two servers in this process: (worker, peer)."""
-    ports = foreign.free_ports(2)
+    ports = processes.free_ports(2)
     spec = {"worker": [f"localhost:{ports[0]}"], "peer": [f"localhost:{ports[1]}"]}
     servers = [tf.train.Server(spec, job, 0, links=()) for job in ("worker", "peer")]
     yield servers

@@ -92,6 +92,7 @@ static void put_tensor(pf_net_out *o) {
 static void put_shape(pf_net_out *o, int64_t bytes) {
   pf_put32(o, PF_UINT8), pf_put32(o, PF_TENSOR_ABSENT), pf_put32(o, 1), pf_put32(o, 0), pf_put64(o, (uint64_t)bytes), pf_put64(o, (uint64_t)bytes);
 }
+static int64_t made;                    /* frames of this tape */
 static void put_frame(pf_net_out *all, pf_peer *p, int type, uint64_t id, int64_t bytes, int64_t at) {
   pf_net_out o = {0};
   pf_error err;
@@ -135,6 +136,7 @@ static void put_frame(pf_net_out *all, pf_peer *p, int type, uint64_t id, int64_
     default: break;
   }
   pf_put_end(&o);
+  made++;
   uint8_t *to = pf_put(all, o.n);
   memcpy(to, o.p, (size_t)o.n);
   if (o.n_splices) abort();             /* some_tensor makes none that large */
@@ -163,9 +165,11 @@ static void mutate(uint8_t *p, int64_t *n) {
   }
 }
 
+static int64_t mutated, whole;          /* frames of tapes with a mutation, of the others */
 static int64_t make_tape(pf_peer *p, uint8_t *to, int greeting) {
   pf_net_out all = {0};
   int frames = 1 + (int)below(5);
+  made = 0;
   if (greeting) put_frame(&all, p, PF_NET_HELLO, 0, 0, 0);
   for (int k = 0; k < frames; k++) {
     if (below(4)) {
@@ -180,7 +184,9 @@ static int64_t make_tape(pf_peer *p, uint8_t *to, int greeting) {
   int64_t n = pf_min64(all.n, MOST / 2);
   memcpy(to, all.p, (size_t)n);
   free(all.own);
-  for (int k = (int)below(5); k > 0; k--) mutate(to, &n);
+  int mutations = (int)below(5);
+  for (int k = mutations; k > 0; k--) mutate(to, &n);
+  *(mutations ? &mutated : &whole) += made;
   return n;
 }
 
@@ -259,7 +265,8 @@ int main(int argc, char **argv) {
   }
   pf_mem_stats mem;
   pf_mem_get_stats(&mem);
-  printf("%lld tapes, %lld to their ends; worst %.1f ms, most memory %.1f MB; lost with:", (long long)count, (long long)lives,
+  printf("%lld tapes with %lld frames mutated and %lld beside them, %lld to their ends; worst %.1f ms, most memory %.1f MB; lost with:", (long long)count,
+         (long long)mutated, (long long)whole, (long long)lives,
          (double)worst / 1e6, (double)mem.peak / 1e6);
   for (int k = 0; k < 17; k++)
     if (ends[k]) printf(" %d: %lld", k, (long long)ends[k]);

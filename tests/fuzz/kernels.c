@@ -3,6 +3,7 @@
  *   fuzz.Later   asynchronous; `done` comes from another thread, `us` microseconds later
  *   fuzz.FailIf  fails if any element of x exceeds `above`; with `late`, as fuzz.Later does
  *   fuzz.Never   asynchronous; ends when its step is cancelled, at once
+ *   fuzz.Crash   ends the process by SIGSEGV if any element of x exceeds 0
  *   fuzz.Note    appends `id` to a list that fuzz_notes gives out: the order of execution
  *
  * Threads: one timer thread, started by `start` and joined by `stop`; `lock` guards the queue, the
@@ -89,6 +90,11 @@ static pf_status fail_if_compute(pf_ctx *c, const void *p) {
       ? pf_fail(c, PF_DATA_LOSS, "failed on purpose") : pass(c);
   return s->late ? later(c, s->us, r) : r;
 }
+static pf_status crash_compute(pf_ctx *c, const void *s) {
+  int *volatile nowhere = NULL;
+  (void)s;
+  return exceeds(c->in[0], 0) ? *nowhere : pass(c);
+}
 static pf_status note_compute(pf_ctx *c, const void *s) {
   pthread_mutex_lock(&lock);
   if (n_notes < NOTES) notes[n_notes++] = ((const state *)s)->id;
@@ -141,6 +147,7 @@ K(later, "fuzz.Later", "us: int = 50, ", us_attrs, PF_KERNEL_ASYNC);
 K(fail_if, "fuzz.FailIf", "us: int = 50, above: float = 0.0, late: bool = false, ", if_attrs,
   PF_KERNEL_ASYNC);
 K(never, "fuzz.Never", "", no_attrs, PF_KERNEL_ASYNC);
+K(crash, "fuzz.Crash", "", no_attrs, PF_KERNEL_DETERMINISTIC);
 K(note, "fuzz.Note", "id: int = 0, ", id_attrs, 0);
 
 static pf_status start(const pf_host *h) {
@@ -165,9 +172,10 @@ static void stop(const pf_host *h) {
     free(e);
   }
 }
-static const pf_op *const ops[] = {&later_op, &fail_if_op, &never_op, &note_op, NULL};
+static const pf_op *const ops[] = {&later_op, &fail_if_op, &never_op, &crash_op, &note_op,
+  NULL};
 static const pf_kernel *const kernels[] = {&later_kernel, &fail_if_kernel, &never_kernel,
-  &note_kernel, NULL};
+  &crash_kernel, &note_kernel, NULL};
 static const pf_plugin plugin = {.size = sizeof plugin, .id = "pyflow.test.fuzz", .version = "1",
   .ops = ops, .kernels = kernels, .start = start, .stop = stop, .abi_major = PF_ABI_MAJOR,
   .abi_minor = PF_ABI_MINOR};

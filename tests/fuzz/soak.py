@@ -11,16 +11,13 @@ between rounds both rest and what is alive is counted.
 Passes if from step --from to the last: RSS grows less than --growth bytes; threads, descriptors,
 allocated host bytes, device bytes, device events and Python objects are where they were.
 """
-import argparse
 import ctypes
 import gc
 import os
 import pathlib
-import random
 import sys
 import tempfile
 import threading
-import time
 
 import numpy as np
 
@@ -28,17 +25,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import pyflow as tf
 import plugins_of_fuzz
+import soaking
 from pyflow import _executor
-
-ROUND = 500
-
-
-def expect(error, run):
-    try:
-        run()
-    except error:
-        return
-    raise AssertionError(f"expected {error.__name__}")
+from soaking import expect
 
 
 class Program:
@@ -307,41 +296,16 @@ class Graphs(Program):
     steps = [("run_new", 0.1)]
 
 
-# Free memory in the interpreter's arenas, 1 MB each, and in libc's, one per thread, says nothing.
-ALLOCATORS = {"PYTHONMALLOC": "malloc", "MALLOC_ARENA_MAX": "1"}
-
 PROGRAMS = (Feeds, Loops, Failures, State, Partitions, Accelerators, Graphs)
 
 
-class Soak:
+class Soak(soaking.Soak):
     def __init__(self, folder, seed):
         op = plugins_of_fuzz.load_kernels(folder)
         self.knobs = plugins_of_fuzz.load_accelerator(folder)
-        self.choices, self.weights, self.counts = [], [], {}
-        for kind in PROGRAMS:
-            program = kind(op, self.knobs)
-            for name, weight in kind.steps:
-                self.choices.append((f"{kind.__name__}.{name}", getattr(program, name)))
-                self.weights.append(weight)
-        self.rngs = [random.Random(seed), random.Random(seed + 1)]
-        self.failure = None
-
-    def some(self, rng, n):
-        try:
-            for name, step in rng.choices(self.choices, self.weights, k=n):
-                self.counts[name] = self.counts.get(name, 0) + 1
-                step(rng)
-        except BaseException as e:      # told by the main thread
-            self.failure = name, e
-
-    def round(self):
-        threads = [threading.Thread(target=self.some, args=(rng, ROUND // 2)) for rng in self.rngs]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if self.failure:
-            raise AssertionError(f"step {self.failure[0]} failed") from self.failure[1]
+        programs = [kind(op, self.knobs) for kind in PROGRAMS]
+        super().__init__([(f"{type(program).__name__}.{name}", getattr(program, name), weight)
+                          for program in programs for name, weight in program.steps], seed)
 
     def alive(self):
         """What exists now that nothing runs."""
@@ -377,34 +341,16 @@ def compare(before, after, growth):
 
 
 def main(steps, first, growth, seed, folder):
-    soak, done, start = Soak(folder, seed), 0, time.perf_counter()
-    before, every = None, max(ROUND, steps // 20)
-    while done < steps:
-        soak.round()
-        done += ROUND
-        if before is None and done >= first:
-            before = soak.alive()
-            print(f"step {done}: {before}", flush=True)
-        elif done % every == 0:
-            now = soak.alive()
-            print(f"step {done}: {time.perf_counter() - start:.0f} s, {now}", flush=True)
-    after = soak.alive()
-    print(f"step {done}: {after}\nsteps by kind: {dict(sorted(soak.counts.items()))}")
+    soak = Soak(folder, seed)
+    before, after = soaking.soak(soak, steps, first, lambda made: f", {made.alive()}")
     grown = compare(before, after, growth)
-    print(f"rss grew {after['rss'] - before['rss']} bytes between steps {first} and {done}; "
+    print(f"rss grew {after['rss'] - before['rss']} bytes since step {first}; "
           + (f"GREW: {grown}" if grown else "everything else is where it was"))
     return 1 if grown else 0
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=10**6)
-    parser.add_argument("--from", dest="first", type=int, default=10**5)
-    parser.add_argument("--growth", type=int, default=2**20, help="bytes RSS may grow")
-    parser.add_argument("--seed", type=int, default=0)
-    options = vars(parser.parse_args())
-    if any(os.environ.get(name) != value for name, value in ALLOCATORS.items()):
-        os.environ.update(ALLOCATORS)
-        os.execv(sys.executable, [sys.executable, *sys.argv])
+    options = vars(soaking.arguments(__doc__, first=10**5, growth=2**20).parse_args())
+    soaking.with_plain_allocators()
     with tempfile.TemporaryDirectory() as made:
         sys.exit(main(folder=made, **options))

@@ -35,6 +35,37 @@ def test_a_join_that_gives_up_names_the_operation_that_waits():
     thread.join(10)
 
 
+MANY = """
+    import os, sys, threading, time
+    import pyflow as tf
+    q = tf.FIFOQueue(-1, [tf.float32, tf.int64], shapes=[(), (2,)])
+    takes = [q.dequeue_many(10) for _ in range(200)]
+    values = [[float(k) for k in range(10)], [[1, 2]] * 10]
+    puts = [tf.group(q.enqueue_many(values)) for _ in range(200)]
+    with tf.Session(threads=2) as sess:
+        threads = [threading.Thread(target=sess.run, args=(op,), daemon=True)
+                   for op in takes + puts]
+        for thread in threads[:200]:
+            thread.start()
+        time.sleep(0.1)
+        for thread in threads[200:]:
+            thread.start()
+        until = time.monotonic() + 30
+        for thread in threads:
+            thread.join(max(0, until - time.monotonic()))
+        print(sum(thread.is_alive() for thread in threads), "never came back", flush=True)
+        os._exit(0)
+"""
+
+
+def test_more_callers_at_once_than_a_pool_has_lanes():
+    """TensorFlow 1.1's barrier_ops_test does so: a caller without a lane looked for work from a
+    lane whose number was never set, and spun on a lock that is none."""
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(MANY)], capture_output=True,
+                          text=True, timeout=120)
+    assert done.stdout == "0 never came back\n", done.stdout + done.stderr[-2000:]
+
+
 def test_what_a_thread_raises_comes_out_of_join():
     coord = tf.train.Coordinator()
 

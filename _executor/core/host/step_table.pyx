@@ -401,29 +401,36 @@ cdef public void pf_task_clean(pf_task* t, pf_step_key key) noexcept nogil:
     if r != NULL:
         let_go(r, &why)
 
-cdef pf_rendezvous* bury_one_of(pf_task* t, uint64_t session, const pf_error* why) noexcept nogil:
+cdef pf_rendezvous* bury_one_of(pf_task* t, uint64_t session, int64_t* at, const pf_error* why) noexcept nogil:
+    """The next of the session's steps from place at[0] of the table on; where it grows meanwhile, none moves to before at[0]."""
     cdef pf_rendezvous* r = NULL
     cdef Open* e
-    cdef int64_t k = 0
     pthread_mutex_lock(&t.lock)
-    while r == NULL and t.steps != NULL and k < <int64_t>1 << t.bits:
-        e = <Open*>t.steps[k]
+    while r == NULL and t.steps != NULL and at[0] < <int64_t>1 << t.bits:
+        e = <Open*>t.steps[at[0]]
         while e != NULL and (e.state == GONE or e.key.session != session):
             e = <Open*>e.next
         if e != NULL:
             r = bury(t, e, why)
-        k += 1
+        else:
+            at[0] += 1
     pthread_mutex_unlock(&t.lock)
     return r
 
 cdef public void pf_task_clean_session(pf_task* t, uint64_t session) noexcept nogil:
+    """In passes over the table, the last of which finds nothing: steps may come while others are let go."""
     cdef pf_error why
     cdef pf_rendezvous* r
+    cdef int64_t at, n = 1
     cleaned(&why)
-    r = bury_one_of(t, session, &why)
-    while r != NULL:
-        let_go(r, &why)
-        r = bury_one_of(t, session, &why)
+    while n:
+        at = 0
+        n = 0
+        r = bury_one_of(t, session, &at, &why)
+        while r != NULL:
+            let_go(r, &why)
+            n += 1
+            r = bury_one_of(t, session, &at, &why)
 
 cdef public int64_t pf_task_sweep(pf_task* t, int64_t patience_ns) noexcept nogil:
     cdef int64_t before = pf_now_ns() - patience_ns, n = 0

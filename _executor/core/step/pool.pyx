@@ -258,6 +258,7 @@ cdef public void pf_pool_begin(pf_pool* p, pf_worker* caller, pf_step* s) noexce
     caller.outer = pf_pool_here()
     set_here(caller)
     caller.lane = NULL
+    caller.id = 0                   # where lanes begin to look, also for one that finds none free
     caller.turns = 0
     caller.helps = NULL
     caller.receives = 0

@@ -91,9 +91,14 @@ class Task:
         told = {"epoch": self.epoch, "lease": self.lease, "insecure": self.insecure,
                 "credentials": self.credentials()}
         server = Server(self.cluster, self.job, self.index, config=config, **{**told, **options})
+        def changed(who):
+            mine = who.tasks.get((self.job, self.index))
+            if mine is not None and mine.epoch > self.epoch:
+                server.replaced(mine.epoch)
+            else:
+                server.update_cluster(who.cluster())
         if self.members is not None:
-            members.follow(self.members, lambda who: server.update_cluster(who.cluster()),
-                           lambda: server.stopped)
+            members.follow(self.members, changed, lambda: server.stopped)
         return server
 
     def to_json(self):

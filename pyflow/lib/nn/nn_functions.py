@@ -7,6 +7,7 @@ Invariants
 
 Example:  `tf.nn.dropout(x, keep_prob=0.5)`.
 """
+import contextlib
 import numbers
 from collections import abc
 
@@ -157,15 +158,17 @@ def embedding_lookup(params, ids, partition_strategy="mod", name=None, validate_
     with graph.name_scope(name, "embedding_lookup", shards + [ids]) as scope:
         ids = graph.convert_to_tensor(ids, name="ids")
         if len(shards) == 1:
-            rows = tensors.gather(shards[0], ids, name=scope)
-            return identity_ops.Identity(_clipped_rows(rows, ids, max_norm, None))
+            with _beside(shards[0]):
+                rows = _clipped_rows(tensors.gather(shards[0], ids, name=scope), ids, max_norm,
+                                     None)
+            return identity_ops.Identity(rows)
         flat = tensors.reshape(ids, [-1])
         shard, local = _placed(shards, flat, partition_strategy)
         shard = tensors.cast(shard, dtypes.int32)
         parts = partition_functions.dynamic_partition(local, shard, len(shards))
         places = partition_functions.dynamic_partition(tensors.range_(tensors.size(flat)), shard,
                                                        len(shards))
-        rows = [tensors.gather(p, i) for p, i in zip(shards, parts)]
+        rows = [_gathered(*of_shard) for of_shard in zip(shards, parts)]
         merged = partition_ops.ParallelDynamicStitch(list(places), rows)
         row = _static_shape(shards[0])[1:]
         for shard in shards[1:]:
@@ -174,6 +177,18 @@ def embedding_lookup(params, ids, partition_strategy="mod", name=None, validate_
                                                          _tail(row, rows[0])], 0))
         merged.set_shape(ids.shape.concatenate(row))
         return identity_ops.Identity(_clipped_rows(merged, ids, max_norm, None), name=scope)
+
+
+def _beside(table):
+    """Scope of ops that are where the table is: rows travel, not the table."""
+    if getattr(getattr(table, "op", None), "graph", None) is None:
+        return contextlib.nullcontext()             # a value, and no tensor yet
+    return graph.colocate_with(table)
+
+
+def _gathered(table, ids):
+    with _beside(table):
+        return tensors.gather(table, ids)
 
 
 def _tail(row, values):
@@ -201,7 +216,10 @@ def _length_of_all(shards, dtype):
     total = 0
     for shard in shards:
         known = _static_shape(shard)[0].value
-        total += tensors.cast(tensors.shape(shard)[0], dtype) if known is None else known
+        if known is None:
+            with _beside(shard):
+                known = tensors.cast(tensors.shape(shard)[0], dtype)
+        total += known
     return total
 
 

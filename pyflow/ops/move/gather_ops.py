@@ -43,7 +43,8 @@ def _row_slices(params, indices, dy):
             rows = -1 if count is None or None in count else int(np.prod(count, dtype=np.int64))
             values = raw_ops.Reshape(dy, int32s([rows] + dims[1:]))
         return graph.IndexedSlices(values, flat, graph.convert_to_tensor(shape_vector(params)))
-    whole = raw_ops.Shape(params)
+    with graph.colocate_with(params):       # its shape travels, and not a table
+        whole = raw_ops.Shape(params)
     tail = raw_ops.StridedSlice(whole, [1], [0], [1], end_mask=1)
     rows = raw_ops.Reshape(raw_ops.Size(indices), int32s([1]))
     return graph.IndexedSlices(raw_ops.Reshape(dy, tensors.concat([rows, tail], 0)), flat, whole)

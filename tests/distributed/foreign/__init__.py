@@ -10,7 +10,6 @@ import json
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -40,17 +39,6 @@ for line in sys.stdin:
     kept.append(tf.train.Server(spec, "peer", 0, links=links))
     print("serves", flush=True)
 """
-
-
-def free_ports(n):
-    """n ports of loopback that nobody listens at."""
-    held = [socket.socket() for _ in range(n)]
-    for probe in held:
-        probe.bind(("localhost", 0))
-    ports = [probe.getsockname()[1] for probe in held]
-    for probe in held:
-        probe.close()
-    return ports
 
 
 def include():
