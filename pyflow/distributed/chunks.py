@@ -14,6 +14,8 @@ Invariants
 
 Threads: a Sending is for the thread that sends, an Incoming for the one that reads the stream.
 """
+import ctypes
+import functools
 import math
 import struct
 
@@ -26,8 +28,23 @@ from pyflow.session import runtime
 LARGE = 1 << 16                         # bytes from which on a tensor goes in chunks
 CHUNK = 1 << 20
 LIMIT = 1 << 32
+KEPT = 1 << 26
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3       # malloc.h
 _HEAD = struct.Struct("<BQQ")
 _BOOL = dtypes.bool.as_datatype_enum
+
+
+@functools.cache
+def keep_blocks():
+    """The C library keeps freed blocks of a chunk's size, up to KEPT bytes of an arena, for the next
+    chunk.  Else it gives each back to the system, and the next one's pages are new and zeroed, on
+    both sides and in every copy that grpc makes."""
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):
+        return                              # not glibc
+    mallopt(_M_MMAP_THRESHOLD, 8 * CHUNK)
+    mallopt(_M_TRIM_THRESHOLD, KEPT)
 
 
 def is_chunk(data):
@@ -47,6 +64,7 @@ class Sending:
 
     def __init__(self, number, data):
         self.number, self._data, self._at = number, memoryview(data), 0
+        keep_blocks()
 
     def next(self):
         """The next chunk, and how many bytes of the tensor are in it."""
@@ -94,6 +112,7 @@ class Incoming:
         except MemoryError:
             raise errors.ResourceExhaustedError(
                 None, None, f"out of memory for a tensor of {size} bytes") from None
+        keep_blocks()
         transfer.room = memoryview(transfer.kept.data(writable=True))
         self._bytes += size
 

@@ -355,7 +355,7 @@ cdef public void pf_frame_next(pf_worker* w, pf_slab* s, uint32_t var, DLTensor*
     cdef pf_frame* fr = s.frame
     cdef int64_t k = s.iter + 1
     pthread_mutex_lock(&fr.lock)
-    if fr.newest < k and k - fr.oldest < room(fr):
+    if fr.newest < k and k - fr.oldest < room(fr) and not stashed(fr, s):    # together with those that found no room
         if not begin_iteration(w, fr, k):
             pf_dl_unref(take)
             pthread_mutex_unlock(&fr.lock)
