@@ -45,13 +45,15 @@ REFUSED = re.compile(r"epoch (\d+)(?: of job '[^']*')? was replaced by (?:epoch 
 class Training:
     """A training under way.  folder: what chaos_task.py writes."""
 
-    def __init__(self, folder, steps, workers=2, ps=1, shards=0, save_steps=5, kernels=None):
+    def __init__(self, folder, steps, workers=2, ps=1, shards=0, save_steps=5, kernels=None,
+                 standby=False):
         self.folder, self.workers, self.ps = pathlib.Path(folder), workers, ps
         self.output = []
         words = ["--softmax", "--steps", str(steps), "--save-steps", str(save_steps),
                  "--folder", os.path.join(folder, "run"), "--shards", str(shards)]
+        jobs = {"ps": ps, "worker": workers, **({"ps_standby": ps} if standby else {})}
         self.cluster = local.LocalCluster(
-            [sys.executable, "-P", str(TASK), *words], {"ps": ps, "worker": workers},
+            [sys.executable, "-P", str(TASK), *words, *(["--standby"] if standby else [])], jobs,
             restarts=1_000_000, backoff=(0.05, 0.05),
             environment={"PYFLOW_CHAOS": str(folder), "PYFLOW_CHAOS_KERNELS": kernels or ""},
             output=lambda label, line: self.output.append(f"[{label}] {line}"))

@@ -14,6 +14,7 @@ import contextlib
 import ctypes
 import faulthandler
 import hashlib
+import logging
 import mmap
 import os
 import pathlib
@@ -128,13 +129,15 @@ def main():
     faulthandler.register(signal.SIGUSR2)
     signal.signal(signal.SIGUSR1, lambda *_: print(runtime.start().report_steps(), flush=True))
     tf.logging.set_verbosity(tf.logging.INFO)
+    logging.getLogger("pyflow.distributed").addHandler(logging.StreamHandler())
+    logging.getLogger("pyflow.distributed").setLevel(logging.INFO)
     asked, task = digits.arguments(), launch.task()
     Phase(task.label)
     count_plans(task.label)
     if KERNELS:
         tf.load_op_library(KERNELS)
     server = task.server()
-    if task.job == "ps":
+    if task.serves:
         return server.join()
     data, _ = digits.datasets.digits(digits.SEED)
     mine = [(task.job, task.index)]
