@@ -170,6 +170,7 @@ class MasterService:
 
     def _run(self, session, compiled, feed, timeout_ms, level, context):
         """([TensorMessage] of the fetches, bytes of a RunMetadata)."""
+        _check_timeout(timeout_ms)
         if len(feed) != compiled.n_feeds:
             raise errors.InvalidArgumentError(
                 None, None, f"{len(feed)} values came for {compiled.n_feeds} fed tensors")
@@ -201,6 +202,7 @@ class MasterService:
         return session.once.run(_key(request), lambda: self._stage(session, request, context))
 
     def _stage(self, session, request, context):
+        _check_timeout(request.timeout_ms)
         run = session.partial.get(request.handle)
         if run is None:
             raise errors.InvalidArgumentError(
@@ -221,6 +223,12 @@ class MasterService:
         found = [tensors.encode(v, t.dtype.base_dtype.as_datatype_enum)
                  for v, t in zip(values, mapper.tensors)]
         return messages.RunStepResponse(fetch=found)
+
+
+def _check_timeout(timeout_ms):
+    if timeout_ms < 0:
+        raise errors.InvalidArgumentError(None, None, f"timeout_ms is {timeout_ms}: expected 0, "
+                                          "which is none, or more")
 
 
 def _key(request):

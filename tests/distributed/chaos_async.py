@@ -191,7 +191,7 @@ def shown(report):
 
 # ---------------------------------------------------------------- what it learns
 
-def accuracy(kinds, seed, steps=1500, say=lambda line: None):
+def accuracy(kinds, seed, steps, say=lambda line: None):
     """The test accuracy of the digits example, asynchronous, with kills."""
     rng, output = random.Random(seed), []
     with tempfile.TemporaryDirectory() as folder:
@@ -230,8 +230,8 @@ def main():
     def say(line):
         print(line, flush=True)
     if asked.accuracy:
-        still, _ = accuracy([], 0, say=say)
-        found, killed = accuracy(plan, asked.seed, 8000, say=say)
+        still, _ = accuracy([], 0, 8000, say)
+        found, killed = accuracy(plan, asked.seed, 8000, say)
         raise SystemExit(not killed or abs(found - still) > BAND)
     report = run(plan, asked.seed, say=say)
     print(shown(report))

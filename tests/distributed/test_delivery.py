@@ -66,6 +66,10 @@ def test_as_many_values_as_fed_tensors(values):
         refused = delivery.attempt(bed.master, call, [request.SerializeToString()])
         assert refused.code == tf.errors.INVALID_ARGUMENT
         assert f"{values} values came for 1 fed" in str(refused)
+    refused = delivery.attempt(bed.master, "RunCallable", [messages.RunCallableRequest(
+        session=handle, callable=number, feed=[tensors.encode(np.float32(1), 1)],
+        timeout_ms=-20).SerializeToString()])
+    assert refused.code == tf.errors.INVALID_ARGUMENT and "timeout_ms is -20" in str(refused)
     assert bed.now() == 0
     bed.close()
 

@@ -67,7 +67,7 @@ def test_no_step_of_an_asynchronous_training_is_lost_or_done_twice(kinds):
 
 @pytest.mark.long
 def test_an_asynchronous_training_with_kills_learns_as_much():
-    still, _ = chaos_async.accuracy([], 0)
+    still, _ = chaos_async.accuracy([], 0, 6000)
     found, killed = chaos_async.accuracy(["worker", "ps", "chief", "worker"], 1, 6000)
     assert killed > 1 and abs(found - still) < chaos_async.BAND
 
