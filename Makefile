@@ -71,7 +71,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
                 tests/ops/test_convolution.py tests/ops/test_row_kernels.py tests/ops/test_vmath.py tests/ops/test_rnn_ops.py \
                 tests/passes/test_fuse.py tests/passes/test_fuse_random.py tests/oracle/test_oracle.py
 
-PARTS := test-system test-ops test-distributed test-others test-graphs
+PARTS := test-system test-ops test-distributed test-links test-others test-graphs
 MORE := test-baseline test-avx2 test-cuda
 .PHONY: dist dist-long chaos chaos-asynchronous slow-worker soak-dist fuzz-calls fuzz-messages chaos-failing cut-off bench-dist null-steps demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests libraries ray-tests kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved fuzz-frames sanitize soak kills queue-schedules compile-all test-matrix clean
 
@@ -105,10 +105,17 @@ test-ops: .venv/installed-tests
 test-graphs: .venv/installed-tests
 	$(PYTEST) -m "not alone $(SHORT)" $(GRAPH_TESTS)
 
-dist: test-distributed
+# Clusters: they wait more than they compute; of the long tests test-all runs the kills.
+LINK_TESTS := $(patsubst %,tests/distributed/test_%.py,conformance credit lost net recovery)
 
-test-distributed: .venv/installed-tests  # clusters: they wait more than they compute; of the long ones the kills
-	$(PYTEST) -m "not alone and not long" tests/distributed
+dist: .venv/installed-tests
+	$(MAKE) --no-print-directory -j2 -O test-distributed test-links
+
+test-distributed: .venv/installed-tests
+	$(PYTEST) -m "not alone and not long" $(filter-out $(LINK_TESTS),$(wildcard tests/distributed/test_*.py))
+
+test-links: .venv/installed-tests
+	$(PYTEST) -m "not alone and not long" $(LINK_TESTS)
 	$(if $(LONG),$(PYTEST) -m long tests/distributed/test_recovery.py)
 
 dist-long: .venv/installed-tests

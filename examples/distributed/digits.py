@@ -38,6 +38,8 @@ def arguments():
     parser.add_argument("--folder", help="of checkpoints; default: a new one, removed at the end")
     parser.add_argument("--asynchronous", action="store_true")
     parser.add_argument("--shards", type=int, default=0, help="of a step, dealt to who is there")
+    parser.add_argument("--standby", action="store_true", help="a second process for each parameter "
+                        "server, which takes its place when it dies: no step is lost")
     parser.add_argument("--data", help="folder of MNIST's idx files")
     parser.add_argument("--softmax", action="store_true", help="a smaller model, for tests")
     return parser.parse_args()
@@ -126,6 +128,7 @@ def train(task, asked, server, data, hooks=(), on_step=()):
             server, task.is_chief, optimizer if is_sync else None, feed,
             checkpoint_dir=asked.folder, save_steps=asked.save_steps, last_step=asked.steps,
             epoch=task.epoch, job=task.job_id, deterministic=is_sync, on_step=on_step,
+            standby="ps_standby" if asked.standby else None,
             hooks=[Report(loss, asked.steps), *hooks]) as sess:
         while not sess.should_stop():
             sess.run(train_op)
@@ -134,7 +137,7 @@ def train(task, asked, server, data, hooks=(), on_step=()):
 def run_task(task, asked):
     """One process of the cluster."""
     server = task.server()
-    if task.job == "ps":
+    if task.serves:
         return server.join()
     data, test = datasets.mnist(asked.data) if asked.data else datasets.digits(SEED)
     train(task, asked, server, data)
@@ -153,6 +156,8 @@ def start(asked):
         folder = asked.folder or new
         command = [sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--folder", folder]
         jobs = {"ps": asked.ps, "worker": asked.workers}
+        if asked.standby:
+            jobs["ps_standby"] = asked.ps
         cluster = local.LocalCluster(command, jobs, restarts=50)
         return supervision.run(cluster)
 

@@ -13,7 +13,8 @@ docs/distributed.md tells how to use it; here is how it is cut:
     services.py    MasterService and WorkerService, their calls
     messages.py, tensors.py, rpc.py    what travels, and how;  once.py: what comes twice is done once
     pairs.py, routes.py, links.py      which ops and which link carry tensors; ways.py says so
-    training.py    sessions that train, and are recovered;  collectives.py: sums over tasks
+    training.py    sessions that train, and are recovered;  job_end.py: how a job ends
+    collectives.py sums over tasks
 
 grpcio is needed by who speaks to another process, and imported then.
 """

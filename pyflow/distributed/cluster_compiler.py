@@ -14,7 +14,7 @@ from pyflow.distributed import cluster_step, messages, pairs, ways
 from pyflow.distributed import worker as worker_lib
 from pyflow.framework import dtypes, errors
 from pyflow.framework.device import DeviceSpec, parsed
-from pyflow.passes import partition_split, place, wire
+from pyflow.passes import partition_split, place, place_devices, wire
 from pyflow.passes.place_devices import Device, Devices
 from pyflow.passes.place_kernels import KernelTable
 from pyflow.session import devices as devices_lib
@@ -46,7 +46,8 @@ class Compiler(plans.Compiler):
         here = set(own.names)
         return Devices(
             [*own.all, *self._remote_devices], self.link.tasks.own.kernel_table(),
-            lambda d: executor.device_problem(*devices_lib._core(d)) if d.name in here else None)
+            lambda d: executor.device_problem(*devices_lib._core(d)) if d.name in here else None,
+            self.link.renames)
 
     def of_graph(self, graph):
         """A Compiler for another graph of the same session."""
@@ -100,7 +101,7 @@ class Compiler(plans.Compiler):
         for function in self.graph._library.definitions.values():
             requests.update(node.device for node in function.node_def)
         for request in requests:
-            asked = parsed(request) if request else None
+            asked = place_devices.meant(parsed(request), self.link.renames) if request else None
             if asked is None or asked.job is None:
                 continue
             fitting = [t for t, spec in specs if asked.job == spec.job

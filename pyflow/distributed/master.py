@@ -14,7 +14,7 @@ import logging
 import threading
 import weakref
 
-from pyflow.distributed import cluster_compiler, session_link
+from pyflow.distributed import cluster_compiler, remote_worker, session_link
 from pyflow.framework import protos
 from pyflow.passes.options import Options as Rewrites
 from pyflow.session import devices as devices_lib
@@ -79,11 +79,21 @@ class Tasks:
 
 
 class Place:
-    """Sessions of a server (session/targets.py).  tasks: a Tasks."""
+    """Sessions of a server (session/targets.py).  tasks: a Tasks.
 
-    def __init__(self, tasks):
+    renames: {(job, task): (job, task)}, which task is meant where a graph asks for one; hidden: those
+    that sessions do not speak to; patience: seconds for a task to be there."""
+
+    def __init__(self, tasks, renames=None, hidden=(), patience=remote_worker.START_SECONDS):
         self._tasks = tasks
         self.sessions = set()           # those that are open
+        self.renames, self.hidden, self.patience = renames or {}, frozenset(hidden), patience
+
+    def renamed(self, renames, hidden=(), patience=remote_worker.START_SECONDS):
+        """Another Place for sessions of the same server, which looks after them too."""
+        found = Place(self._tasks, renames, hidden, patience)
+        found.sessions = self.sessions
+        return found
 
     def open(self, session, deterministic, partitions, costs, inspect):
         """The session's Opened."""

@@ -170,6 +170,9 @@ class MasterService:
 
     def _run(self, session, compiled, feed, timeout_ms, level, context):
         """([TensorMessage] of the fetches, bytes of a RunMetadata)."""
+        if len(feed) != compiled.n_feeds:
+            raise errors.InvalidArgumentError(
+                None, None, f"{len(feed)} values came for {compiled.n_feeds} fed tensors")
         arrays = [tensors.decode(value) for value in feed]
         trace = runtime.executor().Trace(level) if level else None
         try:
@@ -241,9 +244,10 @@ def _origin_of(compiled):
 class _Callable:
     """A Compiled, and the types of what it fetches."""
 
-    __slots__ = ("plan", "timed", "origins", "graphs", "fetch_types", "served")
+    __slots__ = ("plan", "timed", "origins", "graphs", "fetch_types", "served", "n_feeds")
 
-    def __init__(self, compiled, fetch_types):
+    def __init__(self, compiled, fetch_types, n_feeds):
+        self.n_feeds = n_feeds
         self.plan, self.origins, self.graphs = compiled.plan, compiled.origins, compiled.graphs
         self.timed = getattr(compiled.run, "timed", compiled.plan)      # for steps with a deadline
         self.fetch_types, self.served = fetch_types, 0
@@ -312,7 +316,7 @@ class _Session:
             joined = {self.tensor(j.tensor): self.tensor(j.reads) for j in request.joined} or None
             compiled = self.compiler.compile(fetched, targets, fed, joined)
             found = _Callable(compiled,
-                              [t.dtype.base_dtype.as_datatype_enum for t in fetched])
+                              [t.dtype.base_dtype.as_datatype_enum for t in fetched], len(fed))
             number = next(self._numbers)
             if keep:
                 self.callables[number] = found

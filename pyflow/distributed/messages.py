@@ -29,7 +29,8 @@ GetStatusResponse: 1 task string; 2 incarnation uint64; 3 device *DeviceMessage;
     int64; 14 version string; 15 clock_ns int64; 16 steps_done int64; 17 address string; 18 pid
     int64; 19 lease double; 20 link *string; 21 cluster_def bytes; 22 host string;
     23 timeout *TimeoutMessage; 24 route *RouteMessage; 25 steps_running int64; 26
-    boot string
+    boot string; 27 layout LayoutMessage
+LayoutMessage: 1 number int64; 2 asked *string; 3 meant *string
 TimeoutMessage: 1 name string; 2 seconds double; 3 what string
 SessionRequest: 1 session uint64; 2 isolate bool; 3 master string; 4 route *RouteMessage; 5 config
     bytes; 6 lease double; 7 incarnation uint64; 8 epoch uint64; 9 master_incarnation uint64
@@ -55,7 +56,10 @@ HelloMessage: 1 task string; 2 incarnation uint64; 3 expected uint64; 4 epoch ui
 StateRequest: 1 session uint64; 2 streams bytes; 3 set bool; 4 forget *string; 5 kept string; 6 seek
     bool; 7 position uint64; 8 shard uint64
 StateResponse: 1 streams bytes; 2 kept TensorMessage; 3 found bool
-ResetRequest: 1 container *string; 2 incarnation uint64; 3 call uint64
+ResetRequest: 1 container *string; 2 incarnation uint64; 3 call uint64; 4 sessions bool;
+    5 master string; 6 epoch uint64; 7 master_incarnation uint64
+ReshardRequest: 1 job string; 2 servers int32; 3 seconds double
+ReshardResponse: 1 before int32; 2 servers int32; 3 bytes int64; 4 copied double; 5 seconds double
 WaitsRequest: 1 session uint64; 2 sender *string; 3 step uint64; 4 node *string; 5 resource *string
 WaitsResponse: 1 task string; 2 incarnation uint64; 3 row *WaitRow; 4 step *MasterStep; 5 known *bool;
     6 place *PlaceMessage; 7 partner *PartnerMessage

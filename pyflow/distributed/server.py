@@ -84,6 +84,7 @@ class Server:
         self._worker.tell = self._tell
         self._worker.on_ready, self._worker.on_bye = self._ready, self._bye
         self._lock, self._stopped = threading.Lock(), threading.Event()
+        self._renamed = {}              # (renames, hidden, patience): target, of target_where
         self._listen(address, insecure, credentials)
         if start:
             self.start()
@@ -208,8 +209,9 @@ class Server:
             self._over.set()
             started = self._started
         if started:
-            with contextlib.suppress(KeyError):
-                targets.unregister(self.target)
+            for target in (self.target, *self._renamed.values()):
+                with contextlib.suppress(KeyError):
+                    targets.unregister(target)
             routes.leave(self._worker)
         for link in list(self._place.sessions):
             link.cancel("the server was stopped")
@@ -291,6 +293,45 @@ class Server:
     def target(self):
         """"grpc://host:port", for tf.Session."""
         return f"grpc://{self._address}"
+
+    def target_where(self, renames, hidden=(), patience=remote_worker.START_SECONDS):
+        """A target of this process alone, whose sessions take one task for another.
+
+        renames: {(job, task): (job, task)}, what a graph asks for and what it gets; hidden: tasks
+        that they do not speak to; patience: seconds for a task to be there."""
+        key = tuple(sorted(renames.items())), tuple(sorted(hidden)), patience
+        with self._lock:
+            if key not in self._renamed:
+                found = self._renamed[key] = f"{self.target}#{len(self._renamed) + 1}"
+                targets.register(found, self._place.renamed(renames, hidden, patience))
+            return self._renamed[key]
+
+    def say_layout(self, layout):
+        """Has the status of this task say a LayoutMessage: where parameters are (layouts.py)."""
+        self._worker.layout = layout
+
+    def on_reshard(self, answer):
+        """answer(ReshardRequest) -> ReshardResponse is asked from now on (resharding.py); None:
+        nobody."""
+        self._worker.on_reshard = answer
+
+    def reset_tasks(self, incarnations, sessions=False, patience=look.PATIENCE):
+        """Has other tasks forget all that they hold, and end their sessions; sessions: that alone.
+        incarnations: {task: which is meant, 0 for whichever is there}.  {task: Empty or look.Silent};
+        if this task was replaced by one of a later epoch, they refuse."""
+        own = self._worker
+        return self.ask_all(list(incarnations), "CleanupAll", {
+            task: messages.ResetRequest(
+                incarnation=incarnation, call=remote_worker.new_call(), sessions=sessions,
+                master=own.name, epoch=own.epoch, master_incarnation=own.incarnation)
+            for task, incarnation in incarnations.items()}, patience)
+
+    def ask_all(self, tasks, call, request, patience=look.PATIENCE):
+        """{task: its reply, or a look.Silent} to one of services.WORKER's calls; request: a message,
+        or {task: message}."""
+        here = {self._worker.name: worker_service.WorkerService(self._worker)}
+        return look.Asker(self._tasks.addresses, self._channels, here, patience).ask_all(
+            call, request, tasks)
 
     @property
     def address(self):

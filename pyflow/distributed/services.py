@@ -31,6 +31,7 @@ WORKER = {
     "GetWaits": ("WaitsRequest", "WaitsResponse", "unary"),
     "Clock": ("Empty", "ClockResponse", "unary"),
     "Tracing": ("TracingRequest", "TracingResponse", "unary"),
+    "Reshard": ("ReshardRequest", "ReshardResponse", "unary"),
     "Ready": ("ReadyRequest", "Empty", "unary"),
     "Bye": ("ByeRequest", "Empty", "unary"),
     "Connect": ("ConnectMessage", "ConnectMessage", "both"),

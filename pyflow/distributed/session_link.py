@@ -12,7 +12,7 @@ import itertools
 import os
 import threading
 
-from pyflow.distributed import look, messages, remote_worker, tensors, worker_service
+from pyflow.distributed import look, messages, tensors, worker_service
 from pyflow.framework import errors
 from pyflow.framework.device import DeviceSpec, parsed
 from pyflow.session import runtime
@@ -23,7 +23,8 @@ class SessionLink:
 
     def __init__(self, place, tasks, config):
         timeout_ms = getattr(config, "operation_timeout_in_ms", 0)
-        self._patience = timeout_ms / 1000 if timeout_ms else remote_worker.START_SECONDS
+        self._patience = timeout_ms / 1000 if timeout_ms else place.patience
+        self.renames, self._hidden = place.renames, place.hidden
         self.number = int.from_bytes(os.urandom(8), "little") or 1
         self.tasks, self._place = tasks, place
         self.isolate = bool(getattr(config, "isolate_session_state", False))
@@ -47,6 +48,8 @@ class SessionLink:
                 if t == self.tasks.own.name or self._allowed(DeviceSpec.from_string(t))]
 
     def _allowed(self, task):
+        if (task.job, task.task) in self._hidden:
+            return False
         return not self._filters or any(
             f.job in (None, task.job) and f.replica in (None, task.replica)
             and f.task in (None, task.task) for f in self._filters)

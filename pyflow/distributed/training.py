@@ -4,6 +4,7 @@ dies.
     chief    begins a generation -> restores the newest committed checkpoint -> takes the steps,
              and commits each save_steps-th before anybody computes the next
     worker   waits until the model is there -> computes what the gate gives it, step by step
+    keeper   where the parameters are, if they may come to be elsewhere (standby.py, resharding.py)
     all      input and random numbers are functions of (seed, step, source): nothing else is kept
 
 An asynchronous training has no gate and no generations.  Each task that has variables has a mark
@@ -16,7 +17,7 @@ Invariants
 2. A checkpoint is of a step's boundary, and counts once it is committed (commits.py).
 3. The loss of a worker costs the others neither session nor plans; the loss of a parameter server
    takes the training back to the newest committed checkpoint, as does that of the chief if it is
-   synchronous.
+   synchronous; with a standby the loss of a parameter server does not.
 4. Of an asynchronous training no step is lost but by the loss of a parameter server.
 
 Threads: the one that trains, and the chief's of steps (train/sync_replicas.py).
@@ -36,7 +37,8 @@ import time
 
 import numpy as np
 
-from pyflow.distributed import commits
+from pyflow.distributed import commits, layouts, resharding
+from pyflow.distributed import standby as standby_lib
 from pyflow.framework import errors
 from pyflow.framework import graph as ops
 from pyflow.lib.variables import state_functions, variables
@@ -54,7 +56,7 @@ _log = logging.getLogger("pyflow.distributed")
 def training_session(server, is_chief, sync=None, feed=None, checkpoint_dir=None, save_steps=100,
                      last_step=None, epoch=0, job="", keep=5, scaffold=None, hooks=(),
                      chief_only_hooks=(), on_step=(), config=None, deterministic=False,
-                     max_wait_secs=7200):
+                     max_wait_secs=7200, standby=None, compare_steps=100, ps_tasks=None):
     """A MonitoredSession that trains at a server of this process.
 
     server: the tf.train.Server. is_chief: whether this task initialises, restores and saves.
@@ -68,9 +70,16 @@ def training_session(server, is_chief, sync=None, feed=None, checkpoint_dir=None
     on_step: functions(session, step) that a synchronous training's chief calls at each step's
         boundary, after the checkpoint if there is one: no variable changes meanwhile.
     last_step: at this global step it stops. deterministic: as of tf.Session.
+    standby: the name of a job whose tasks stand by for the parameter servers, in all processes'
+        calls (standby.py); every compare_steps steps it is compared. Needs sync.
+    ps_tasks: how many parameter tasks the graph has (replica_device_setter(ps_tasks=)): the
+        parameter servers that there are hold them, and they can move to more or fewer of them
+        (resharding.py). In all processes' calls; needs sync, and no standby.
     The others: as of tf.train.MonitoredTrainingSession.
 
-    Raises ValueError where is_chief and checkpoint_dir's folder cannot be made."""
+    Raises ValueError for a standby that the cluster lacks, or without sync; OSError where is_chief
+    and checkpoint_dir's folder cannot be made."""
+    moves = _moves(sync, standby, ps_tasks)
     scaffold = scaffold or Scaffold()
     marks = None if sync is not None else _Marks(job)
     made, options = [_Position(sync, feed, server)], {"deterministic": deterministic}
@@ -79,21 +88,55 @@ def training_session(server, is_chief, sync=None, feed=None, checkpoint_dir=None
     if not is_chief:
         if sync is not None:
             made.append(sync.make_session_run_hook(False, num_tokens=0))
-        creator = _Worker(scaffold, server.target, config, max_wait_secs, options, marks)
+        followed = layouts.Followed(server, max_wait_secs) if moves else None
+        creator = _Worker(scaffold, server.target, config, max_wait_secs, options, marks, followed)
         return monitored.MonitoredSession(creator, [*made, *hooks])
     store = None
     if checkpoint_dir is not None:
         os.makedirs(checkpoint_dir, exist_ok=True)
         store = commits.CheckpointFolder(checkpoint_dir, epoch=epoch, job=job, keep=keep)
     creator = _Chief(scaffold, server.target, config, store, options, marks)
+    if moves:
+        graph = ops.get_default_graph()
+        creator.keeper = (
+            standby_lib.Standby(server, sync, graph, standby, compare_steps, config, options)
+            if standby is not None else
+            resharding.Resharding(server, sync, graph, ps_tasks, config, options))
     saving = _Commits(creator, store, save_steps, last_step, sync is not None)
     made.append(saving)
     if sync is not None:
         hook = sync.make_session_run_hook(True, num_tokens=0)
         hook.generation = creator.generation
         hook.before_step += [saving.at_step, *on_step]
+        if moves:
+            hook.take = creator.keeper.take
+            made.append(_Keeps(creator, hook.before_step))
         made.append(hook)
     return monitored.MonitoredSession(creator, [*made, *chief_only_hooks, *hooks])
+
+
+def _moves(sync, standby, ps_tasks):
+    """Whether the parameters may come to be elsewhere.  Raises ValueError where they cannot."""
+    if standby is None and ps_tasks is None:
+        return False
+    if standby is not None and ps_tasks is not None:
+        raise ValueError("a training has a standby, or parameters that move (ps_tasks), not both")
+    if sync is None:
+        raise ValueError("standby and ps_tasks: only a synchronous training has a time between two "
+                         "steps: give sync, a SyncReplicasOptimizer")
+    _require_gate(sync)
+    if sync._prefix:
+        raise ValueError(f"the group {sync._prefix[:-1]!r} has a chief of its own: parameters that "
+                         "several chiefs change have no standby, and do not move")
+    return True
+
+
+def _require_gate(sync):
+    if sync.position is None:
+        raise ValueError("training_session: this SyncReplicasOptimizer's replicas wait for tokens, "
+                         "not at a gate, and cannot be recovered exactly: put them on devices of "
+                         "tasks (replica_device_setter), or give task=, and aggregate at most one "
+                         "gradient of each")
 
 
 def digest(prefix):
@@ -152,14 +195,18 @@ class _Chief(monitored.ChiefSessionCreator):
         super().__init__(scaffold, master, config)
         self._store, self._options, self._marks = store, options, marks
         self.resumed, self.restored = None, False
+        self.keeper, self.kept = None, False      # a Standby or a Resharding
 
     def create_session(self):
         """The Session."""
         self._scaffold.finalize()
         if self._store is not None:
             self.resumed = self._store.begin()
-        return self._session_manager().prepare_session(self._master, config=self._config,
-                                                       init_fn=self._fill)
+        if self.keeper is not None:
+            self._master, self.kept = self.keeper.serve()
+        return self._session_manager().prepare_session(
+            self._master, config=self._config,
+            init_fn=self._fill if not self.kept else lambda sess: None)
 
     def _fill(self, sess):
         """Gives the variables their values."""
@@ -196,12 +243,26 @@ class _Chief(monitored.ChiefSessionCreator):
 class _Worker(monitored.WorkerSessionCreator):
     """Sessions that wait for the chief's model."""
 
-    def __init__(self, scaffold, master, config, max_wait_secs, options, marks):
+    def __init__(self, scaffold, master, config, max_wait_secs, options, marks, followed):
         super().__init__(scaffold, master, config, max_wait_secs)
-        self._options, self._marks = options, marks
+        self._options, self._marks, self._followed = options, marks, followed
+
+    def create_session(self):
+        """The Session; where the parameters are, if they may move."""
+        if self._followed is None:
+            return super().create_session()
+        self._scaffold.finalize()
+        return self._followed.session(
+            lambda target, seconds: self._session_manager().wait_for_session(
+                target, config=self._config, max_wait_secs=seconds))
 
     def _session_manager(self):
-        return _manager(self, self._options)
+        manager, followed = _manager(self, self._options), self._followed
+        if followed is not None:
+            graph = ops.get_default_graph()
+            manager._new_session = lambda target, config: followed.opened(
+                target, graph=graph, config=config, **self._options)
+        return manager
 
 
 def _manager(creator, options):
@@ -226,13 +287,11 @@ class _Position(SessionRunHook):
 
     def begin(self):
         """Finds the tensors of the position."""
-        self._at = None if self._sync is None else self._sync.position
-        if self._sync is not None and self._at is None:
-            raise ValueError("training_session: this SyncReplicasOptimizer's replicas wait for "
-                             "tokens, not at a gate, and cannot be recovered exactly: put them on "
-                             "devices of tasks (replica_device_setter), or give task=, and "
-                             "aggregate at most one gradient of each")
-        if self._at is None:
+        if self._sync is not None:
+            _require_gate(self._sync)
+            self._at = self._sync.position
+        else:
+            self._at = None
             self._step = training_util.get_global_step()
 
     def before_run(self, run_context):
@@ -293,6 +352,36 @@ class _Commits(SessionRunHook):
         self._store.commit(step)
         self._saved = step
         _remove_unfinished(self._store)
+
+
+class _Keeps(SessionRunHook):
+    """Tells who keeps the parameters of each session; calls what a step's boundary that was cut
+    short owes."""
+
+    def __init__(self, creator, before_step):
+        self._creator, self._calls, self._seen = creator, list(before_step), -1
+        self._coord = None
+        before_step.append(self._note)
+
+    def begin(self):
+        """Finds the global step."""
+        self._step = training_util.get_global_step()
+
+    def _note(self, session, step):
+        self._seen = step
+
+    def after_create_session(self, session, coord):
+        """The parameters are there, and do not change yet."""
+        if self._creator.kept:
+            step = int(session.run(self._step))
+            for call in self._calls if step > self._seen else ():
+                call(session, step)
+        self._coord = coord
+        self._creator.keeper.begin(session)
+
+    def end(self, session):
+        self._coord.request_stop()          # what the chief's thread says afterwards is no failure
+        self._creator.keeper.close()
 
 
 def _remove_unfinished(store):

@@ -82,6 +82,8 @@ class Worker:
         self.tell = lambda master, number, step, failure: None
         self.streams = {}               # (task, incarnation): the Outgoing on which that one listens
         self.on_ready, self.on_bye = None, lambda why: None
+        self.on_reshard = None          # function(ReshardRequest), of who moves parameters
+        self.layout = None              # a LayoutMessage, of who says where parameters are
         self.tracer = tracing.Tracer()
         self._executor = executor
         self._lock = threading.Lock()
@@ -144,6 +146,8 @@ class Worker:
             version=pyflow.pyflow_version, cluster_def=self.cluster_def,
             steps_running=running, boot=clocks.boot(),
             link=self.links.offers if self.links is not None else ())
+        if self.layout is not None:
+            found.layout.CopyFrom(self.layout)
         for name, seconds, what in self.timeouts:
             found.timeout.add(name=name, seconds=seconds, what=what)
         for task, kind, address in self.routes.table() if self.routes is not None else ():
@@ -211,6 +215,11 @@ class Worker:
             started.cancel()
         self.task.clean(number)
         found.state.close()
+
+    def close_sessions(self, why):
+        """Ends all sessions; variables stay."""
+        for number in self.sessions():
+            self.close_session(number, why)
 
     def sessions(self):
         """The numbers of the sessions that are open."""
@@ -448,8 +457,7 @@ class Worker:
         sessions, as a restart would."""
         self.task.reset_containers(containers)
         if not containers:
-            for number in self.sessions():
-                self.close_session(number, "the server's containers were reset")
+            self.close_sessions("the server's containers were reset")
             with self._lock:
                 old, self.state = self.state, self._executor.State("server", self.task)
             old.cancel("the server's containers were reset")

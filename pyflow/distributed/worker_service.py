@@ -94,9 +94,15 @@ class WorkerService:
     def CleanupAll(self, request, context):
         if request.incarnation:
             self._check(request.incarnation)
+        if request.master:
+            self._worker.admit(request.master,
+                               epochs.Fence(request.epoch, request.master_incarnation))
 
         def reset():
-            self._worker.reset(list(request.container))
+            if request.sessions:
+                self._worker.close_sessions("the parameters are elsewhere now")
+            else:
+                self._worker.reset(list(request.container))
             return messages.Empty()
         return self._resets.run(request.call, reset)
 
@@ -110,6 +116,13 @@ class WorkerService:
 
     def Tracing(self, request, context):
         return self._worker.tracing(request)
+
+    def Reshard(self, request, context):
+        if self._worker.on_reshard is None:
+            raise errors.FailedPreconditionError(None, None, (
+                f"{self._worker.name} is no chief of a training whose parameters can move: "
+                "training_session(ps_tasks=)"))
+        return self._worker.on_reshard(request)
 
     # ------------------------------------------------------------ the job begins and ends
 

@@ -57,8 +57,9 @@ class Device:
 class Devices:
     """The devices a session may use.  `names` in order; the first is the default."""
 
-    def __init__(self, devices, kernels=None, opener=None):
-        """devices: Device objects or full names, the host first; kernels: the KernelTable of those
+    def __init__(self, devices, kernels=None, opener=None, renames=None):
+        """renames: {(job, task): (job, task)}, what requests of a task mean where that is another
+        one. devices: Device objects or full names, the host first; kernels: the KernelTable of those
         without one of their own, or None where it does not matter (one device); opener: function(Device) -> None, or why it cannot be
         used: asked once, when something is to be placed there.
 
@@ -80,6 +81,7 @@ class Devices:
             if table is not None:
                 self._tables[id(table)] = table, self._tables.get(id(table), (None, 0))[1] | 1 << i
         self._opener, self._opened, self.problems = opener, set(), {}
+        self._renames = renames or {}
         self.peers = set()
         self._local = DeviceSpec(self.all[0].spec.job, self.all[0].spec.replica,
                                  self.all[0].spec.task)
@@ -106,6 +108,7 @@ class Devices:
             asked = parsed(request)
             if asked.job == "local":              # the old name of the only process
                 asked = asked.replace(job="localhost")
+            asked = meant(asked, self._renames)
             found = 0
             for i, device in enumerate(self.all):
                 found |= asked.allows(device.spec) << i
@@ -205,6 +208,12 @@ class Devices:
         if len(texts) <= 1:
             return "".join(texts) or "none"
         return "; ".join(f"{text} on {', '.join(tasks)}" for text, tasks in texts.items())
+
+
+def meant(asked, renames):
+    """A DeviceSpec with the task that its own one means; renames: as of Devices."""
+    job, task = renames.get((asked.job, asked.task), (asked.job, asked.task))
+    return asked if (job, task) == (asked.job, asked.task) else asked.replace(job=job, task=task)
 
 
 def task_of(device):

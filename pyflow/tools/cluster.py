@@ -1,6 +1,6 @@
 """python -m pyflow cluster make-certificates FOLDER [--hosts HOST ...]
 python -m pyflow cluster scale JOB=N ... [--launcher PID]
-python -m pyflow cluster status|top|why|trace|stop ADDRESS    (cluster_look.py)
+python -m pyflow cluster status|top|why|trace|reshard|stop ADDRESS    (cluster_look.py)
 
 Certificates with which the tasks of a cluster prove themselves to each other, made by openssl: an
 authority, FOLDER/ca.pem with its key ca.key, and a certificate for all hosts in FOLDER itself, or,

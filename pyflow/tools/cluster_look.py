@@ -1,9 +1,10 @@
-"""python -m pyflow cluster status|top|why|trace|stop ADDRESS: a cluster, asked at any server of it.
+"""python -m pyflow cluster status|top|why|trace|reshard|stop ADDRESS: a cluster, asked at any server of it.
 
     status    a row per task, links, devices, plugins, time-outs; --json
     top       the rows again and again
     why       who waits for what from whom, the culprit first
     trace     the next steps of all tasks as one trace for Perfetto
+    reshard   ps=N: the parameters of a training move to so many servers, while it goes on
     stop      every task's `Server.join` returns
 
 Exit status: 0 all is well; 1 a task does not answer, or something hangs; 2 nobody answers at
@@ -48,6 +49,9 @@ def add_to(commands):
                        "events (cluster_trace.json)")
     found.add_argument("--switches", action="store_true", help="thread switches, too, of the tasks "
                        "of this machine; needs root and tracefs")
+    found = command("reshard", _reshard, "how many parameter servers hold the parameters")
+    found.add_argument("servers", metavar="ps=N")
+    found.add_argument("--seconds", type=float, default=60.0, metavar="S", help="at most (60)")
     command("stop", _stop, "tells every task that the job is over")
 
 
@@ -124,6 +128,17 @@ def _trace(cluster, args):
     if steps:
         print(timeline.critical_text(max(steps, key=merged_trace.length).stats))
     return int(not steps)
+
+
+def _reshard(cluster, args):
+    from pyflow.distributed import resharding
+    job, _, count = args.servers.partition("=")
+    if not (job and count.isascii() and count.isdigit()):
+        raise ValueError(f"{args.servers}: expected ps=N")
+    done = resharding.ask(cluster, int(count), job, args.seconds)
+    print(f"{job}: {done.before} -> {done.servers}, {done.bytes} bytes copied in {done.copied:.3f} s, "
+          f"no step for {done.seconds:.3f} s")
+    return 0
 
 
 def _stop(cluster, args):

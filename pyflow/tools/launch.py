@@ -31,6 +31,7 @@ def _parser():
     add = parser.add_argument
     add("--workers", type=int, default=0, metavar="N", help="tasks of the job worker")
     add("--ps", type=int, default=0, metavar="N", help="tasks of the job ps")
+    add("--standby", action="store_true", help="a task of the job ps_standby for each of ps")
     add("--chief", action="store_true", help="a task of the job chief beside the workers")
     add("--job", action="append", default=[], metavar="NAME=N", help="tasks of another job")
     add("--on", choices=sorted(_ENGINES), default="local", help="who runs the processes (local)")
@@ -68,7 +69,7 @@ def _command(args):
 def _jobs(args):
     """{job: number of tasks}, parameter servers first."""
     from pyflow.distributed.launch import supervision
-    jobs = {"ps": args.ps, "chief": int(args.chief), "worker": args.workers}
+    jobs = {"ps": args.ps, "ps_standby": args.standby * args.ps, "chief": int(args.chief), "worker": args.workers}
     for text in args.job:
         name, _, count = text.partition("=")
         if not count.isdigit():

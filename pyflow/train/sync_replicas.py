@@ -72,14 +72,17 @@ def _accumulator_of(grad, var, prefix):
 def _all_at_once(means):
     """The same once all are there: no variable changes while a gradient of its step is missing,
     which somebody may yet have to compute with it."""
-    flat = [part for mean, _ in means if mean is not None for part in
-            (_parts(mean) if isinstance(mean, IndexedSlices) else (mean,))]
+    means = [(_passed(mean), var) for mean, var in means]
+    flat = [part for mean, _ in means for part in tensors_of(mean)]
     with ops.control_dependencies([part.op for part in flat]):
         return [(_passed(mean), var) for mean, var in means]
 
 
-def _parts(slices):
-    return [part for part in (slices.values, slices.indices, slices.dense_shape)
+def tensors_of(gradient):
+    """The tensors of a Tensor, IndexedSlices or None."""
+    if not isinstance(gradient, IndexedSlices):
+        return [] if gradient is None else [gradient]
+    return [part for part in (gradient.values, gradient.indices, gradient.dense_shape)
             if part is not None]
 
 
@@ -90,8 +93,9 @@ def _passed(mean):
         with ops.device(mean.device):
             return identity_functions.identity(mean)
     with ops.device(mean.values.device):
-        return IndexedSlices(identity_functions.identity(mean.values), mean.indices,
-                             mean.dense_shape)
+        parts = [None if part is None else identity_functions.identity(part) for part in
+                 (mean.values, mean.indices, mean.dense_shape)]
+        return IndexedSlices(*parts)
 
 
 def source_of(device):
@@ -139,6 +143,7 @@ class SyncReplicasOptimizer(Optimizer):
         self._global_step = self._local_step = self._sync_token_queue = None
         self._local_source = self._chief_label = self._gate = self._owner = None
         self._update_op = self._open_op = self._generation = self._position = None
+        self._taken, self._applied_op, self._restart_op = (), None, None
         self._chief_queue_runner = self.chief_init_op = self.local_step_init_op = None
         self.ready_for_local_init_op = None
         self._accumulator_list = []              # (accumulator, its variable's device)
@@ -227,8 +232,8 @@ class SyncReplicasOptimizer(Optimizer):
         with ops.device(step.device), ops.name_scope(""):
             self._gate = step_gate.StepGate(self._prefix + "sync_gate", self._shards,
                                             name="sync_gate")
-        given, means = self._accumulated(pairs)
-        means = _all_at_once(means)
+        given, self._taken = self._accumulated(pairs)
+        means = _all_at_once(self._taken)
         with ops.device(step.device), ops.name_scope(""):
             update = self._opt.apply_gradients(means, step)
             with ops.control_dependencies(given):
@@ -250,12 +255,13 @@ class SyncReplicasOptimizer(Optimizer):
 
     def _chiefs_part(self, update):
         """The chief's step, in two operations: the update, and letting replicas through."""
+        if self._averages is not None:
+            with ops.control_dependencies([update]):
+                update = self._averages.apply(self._averaged)
+        self._applied_op = update
         with ops.control_dependencies([update]):
             label = self._chief_label.assign_add(1)
         self._update_op = label.op
-        if self._averages is not None:
-            with ops.control_dependencies([label]):
-                self._update_op = self._averages.apply(self._averaged)
         with ops.control_dependencies([self._update_op]):
             both = self._gate.open(label)
         self._open_op = self._gate.open(self._chief_label)
@@ -274,6 +280,7 @@ class SyncReplicasOptimizer(Optimizer):
         ready += self._accumulators_at(label)
         with ops.control_dependencies(ready), ops.device(self._global_step.device):
             opened = self._gate.open(label)
+        self._restart_op = opened.op if isinstance(opened, ops.Tensor) else opened
         with ops.control_dependencies([opened]), ops.device(self._global_step.device), \
                 ops.name_scope(""):
             first = self._gate.next(-1, -1, self._owner)
@@ -371,12 +378,14 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
 
     generation: function() -> the least number of the generation that the chief begins, or None.
     before_step: functions(session, global step) that the chief calls between a step's update and
-    letting the replicas through: at a gate no variable changes meanwhile."""
+    letting the replicas through: at a gate no variable changes meanwhile.
+    take: function(session) that takes a step's gradients and updates the variables, at a gate."""
 
     def __init__(self, sync_optimizer, is_chief, num_tokens):
         self._optimizer, self._is_chief, self._num_tokens = sync_optimizer, is_chief, num_tokens
         self._init_op = self._tokens_op = self._runner = None
         self.generation, self.before_step = None, []
+        self.take = lambda session: session.run(sync_optimizer._update_op)
 
     def begin(self):
         """Takes the optimizer's operations. ValueError before apply_gradients."""
@@ -426,7 +435,7 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
         optimizer = self._optimizer
         try:
             while not coord.should_stop():
-                session.run(optimizer._update_op)
+                self.take(session)
                 if self.before_step:
                     step = int(session.run(optimizer._global_step))
                     for call in self.before_step:

@@ -45,13 +45,15 @@ REFUSED = re.compile(r"epoch (\d+)(?: of job '[^']*')? was replaced by (?:epoch 
 class Training:
     """A training under way.  folder: what chaos_task.py writes."""
 
-    def __init__(self, folder, steps, workers=2, ps=1, shards=0, save_steps=5, kernels=None):
+    def __init__(self, folder, steps, workers=2, ps=1, shards=0, save_steps=5, kernels=None,
+                 standby=False):
         self.folder, self.workers, self.ps = pathlib.Path(folder), workers, ps
         self.output = []
         words = ["--softmax", "--steps", str(steps), "--save-steps", str(save_steps),
                  "--folder", os.path.join(folder, "run"), "--shards", str(shards)]
+        jobs = {"ps": ps, "worker": workers, **({"ps_standby": ps} if standby else {})}
         self.cluster = local.LocalCluster(
-            [sys.executable, "-P", str(TASK), *words], {"ps": ps, "worker": workers},
+            [sys.executable, "-P", str(TASK), *words, *(["--standby"] if standby else [])], jobs,
             restarts=1_000_000, backoff=(0.05, 0.05),
             environment={"PYFLOW_CHAOS": str(folder), "PYFLOW_CHAOS_KERNELS": kernels or ""},
             output=lambda label, line: self.output.append(f"[{label}] {line}"))
@@ -83,8 +85,8 @@ class Training:
         return pid is not None and (task[0] == "ps" or made and int(made[-1].split()[1]) == pid)
 
     def plans(self):
-        """{(task, session, sha256): how often that plan was registered}."""
-        return collections.Counter((*task, *line.split()[1:]) for task in self.tasks()
+        """{(task, master, session, sha256): how often that plan was registered}."""
+        return collections.Counter((task, *line.split()[1:]) for task in self.tasks()
                                    for line in self._lines("{}-{}.plan".format(*task)))
 
     def tasks(self):
@@ -206,7 +208,9 @@ def hit(training, kinds, rng, asked):
     gone = asked.how != "freeze" or found is not None and thaw(training, pids, rng)
     after = {t: training.marks(t) for t in begun}
     changed = [sum(after[t][k] != before[t][k] for t in after) for k in range(2)]
-    changed.append(sum(n - plans[plan] for plan, n in training.plans().items() if plans[plan]))
+    hit_ones = {f"/job:{job}/replica:0/task:{index}" for job, index in victims}
+    changed.append(sum(n - plans[plan] for plan, n in training.plans().items()
+                       if plans[plan] and plan[1] not in hit_ones))
     return {"kinds": list(kinds), "phases": phases, "at": at, "usual": usual,
             "seconds": None if found is None or not gone else found[0] - done,
             "new_processes": changed[0], "new_sessions": changed[1], "new_plans": changed[2]}

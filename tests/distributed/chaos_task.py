@@ -4,7 +4,7 @@ In the folder of PYFLOW_CHAOS:  steps        a line per step of the chief: secon
                                              all variables
                                 TASK.session a line per session of a worker: seconds, process id
                                 TASK.plan    a line per plan registered at a task: seconds,
-                                             session, sha256 of the graph
+                                             master, session, sha256 of the graph
                                 phase.TASK   64 bytes: what the process does now (mapped, so that
                                              it is there after a kill)
                                 crash.TASK   made by others: a kernel of the task ends its process
@@ -14,6 +14,7 @@ import contextlib
 import ctypes
 import faulthandler
 import hashlib
+import logging
 import mmap
 import os
 import pathlib
@@ -128,13 +129,15 @@ def main():
     faulthandler.register(signal.SIGUSR2)
     signal.signal(signal.SIGUSR1, lambda *_: print(runtime.start().report_steps(), flush=True))
     tf.logging.set_verbosity(tf.logging.INFO)
+    logging.getLogger("pyflow.distributed").addHandler(logging.StreamHandler())
+    logging.getLogger("pyflow.distributed").setLevel(logging.INFO)
     asked, task = digits.arguments(), launch.task()
     Phase(task.label)
     count_plans(task.label)
     if KERNELS:
         tf.load_op_library(KERNELS)
     server = task.server()
-    if task.job == "ps":
+    if task.serves:
         return server.join()
     data, _ = digits.datasets.digits(digits.SEED)
     mine = [(task.job, task.index)]
@@ -150,7 +153,9 @@ def count_plans(label):
     inner = worker.Worker.register
 
     def register(self, number, data, *args, **options):
-        note(f"{label}.plan", number, hashlib.sha256(data).hexdigest())
+        session = self._sessions.get(number)
+        master = session and session.master or self.name
+        note(f"{label}.plan", master, number, hashlib.sha256(data).hexdigest())
         return inner(self, number, data, *args, **options)
     worker.Worker.register = register
 

@@ -85,7 +85,9 @@ class Valid:
             "RecvTensor": [M.RecvTensorRequest(session=9, step=3, key=b"a;b;c;d;0:0",
                                                incarnation=n)],
             "WorkerState": [M.StateRequest(session=9)],
-            "CleanupAll": [M.ResetRequest(container=["c"])],
+            "CleanupAll": [M.ResetRequest(container=["c"]), M.ResetRequest(
+                sessions=True, master="/job:o/replica:0/task:0", epoch=1, master_incarnation=n)],
+            "Reshard": [M.ReshardRequest(job="ps", servers=2, seconds=1.0)],
             "GetWaits": [M.WaitsRequest(session=9)], "Tracing": [M.TracingRequest()],
             "Ready": [M.ReadyRequest(task="/job:w/replica:0/task:0", incarnation=n,
                                      address="localhost:1")],

@@ -7,10 +7,13 @@ import subprocess
 import sys
 import threading
 
+import numpy as np
+import pytest
+
 import delivery
 import fuzz_messages
 import pyflow as tf
-from pyflow.distributed import messages, once, rpc
+from pyflow.distributed import messages, once, rpc, tensors
 
 
 def test_badly_delivered_calls_have_one_effect():
@@ -48,6 +51,23 @@ def test_who_is_gone_before_its_call_begins_is_not_waited_for():
         thread.join(5)
     bed.close()
     assert over == [[], []]
+
+
+@pytest.mark.parametrize("values", [0, 2])
+def test_as_many_values_as_fed_tensors(values):
+    bed = delivery.Bed()
+    handle, number = bed.long()
+    given = [tensors.encode(np.float32(1), 1)] * values
+    for call, request in (
+            ("RunStep", messages.RunStepRequest(session=handle, feed=["x:0"], value=given,
+                                                fetch=["add:0"])),
+            ("RunCallable", messages.RunCallableRequest(session=handle, callable=number,
+                                                        feed=given))):
+        refused = delivery.attempt(bed.master, call, [request.SerializeToString()])
+        assert refused.code == tf.errors.INVALID_ARGUMENT
+        assert f"{values} values came for 1 fed" in str(refused)
+    assert bed.now() == 0
+    bed.close()
 
 
 def test_bytes_that_are_no_message_end_a_stream_with_an_error():

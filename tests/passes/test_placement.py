@@ -313,3 +313,16 @@ def test_time_is_linear_and_short():
     small, large = took(800, many), took(6400, many)
     assert large < 24 * small + 0.01
     assert took(6400, place_devices.Devices([CPU])) < large / 4, "one device: hardly any work"
+
+
+def test_one_task_stands_for_another():
+    """A session's renames: what a graph asks for is on the task that is meant, whatever the form."""
+    ps = [f"/job:ps/replica:0/task:{k}/device:CPU:0" for k in range(2)]
+    devices = place.Devices(["/job:worker/replica:0/task:0/device:CPU:0", *ps],
+                            renames={("ps", 0): ("ps", 1), ("ps", 5): ("ps", 0)})
+    for asked in ("/job:ps/task:0", "/job:ps/replica:0/task:0/device:CPU:0", "/job:ps/task:1/cpu:0"):
+        assert devices.resolve(asked) == ps[1]
+    assert devices.resolve("/job:ps/task:5") == ps[0]
+    assert devices.task_mask("/job:ps/task:5/device:GPU:7") == devices.mask("/job:ps/task:5")
+    assert devices.resolve("/job:ps/task:7") is None
+    assert devices.resolve("/job:ps") == ps[0], "a job alone is its first task"

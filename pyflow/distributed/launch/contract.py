@@ -29,6 +29,7 @@ VARIABLE = "TF_CONFIG"
 LARGEST = 1 << 20               # characters
 LEASE = 10.0                    # seconds: issue of a client's and a task's absence
 CHIEFS = ("chief", "master", "worker")
+SERVING = ("ps", "ps_standby")  # jobs whose tasks serve until they are told to end
 OUTSIDE = "evaluator"           # TensorFlow's: a task of this type is not in the cluster
 
 
@@ -74,6 +75,11 @@ class Task:
         """True for the task whose end is the job's: task 0 of chief, master or else worker."""
         return (self.job, self.index) == chief_of({job: self.cluster.task_indices(job)
                                                    for job in self.cluster.jobs})
+
+    @property
+    def serves(self):
+        """True for a task that has nothing to do but `server.join()`: of ps or ps_standby."""
+        return self.job in SERVING
 
     def credentials(self):
         """Its security.Credentials, from `certificates` or else PYFLOW_CERTIFICATES; None."""

@@ -24,10 +24,9 @@ import time
 from pyflow.distributed import epochs
 from pyflow.distributed.launch import members, processes
 from pyflow.distributed.launch.calls import Calls
-from pyflow.distributed.launch.contract import LEASE, Task, chief_of
+from pyflow.distributed.launch.contract import LEASE, SERVING, Task, chief_of
 
 RUNNING, WINDING, STOPPING = "running", "winding down", "stopping"
-SERVING = ("ps",)               # jobs whose tasks serve until they are told to end
 LAST_WORDS = 0.5                # seconds that they have by themselves once all others have ended
 SETTLED = 10.0                  # seconds after which a start counts as a success for the back-off
 

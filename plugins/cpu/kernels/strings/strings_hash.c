@@ -175,7 +175,7 @@ static pf_status bucket_strong(pf_ctx *c, const void *s) { return buckets(c, s, 
 #define STATE .state_size = sizeof(hash_state)
 const pf_kernel *const strings_hash_kernels[] = {
     PF_CPU("StringToHashBucket", NULL, .compute = bucket, STATE, .attrs = PF_ATTRS(BUCKETS)),
-    PF_CPU("StringToHashBucketFast", NULL, .compute = bucket_fast, STATE,
+    PF_CPU_FLAGS("StringToHashBucketFast", NULL, PF_KERNEL_DETERMINISTIC, .compute = bucket_fast, STATE,
            .attrs = PF_ATTRS(BUCKETS)),
     PF_CPU("StringToHashBucketStrong", NULL, .init = check_key, .compute = bucket_strong, STATE,
            .attrs = PF_ATTRS(BUCKETS, PF_ATTR(hash_state, PF_ATTR_INT | PF_ATTR_LIST, key))),
