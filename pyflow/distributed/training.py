@@ -249,12 +249,30 @@ class _Worker(monitored.WorkerSessionCreator):
 
     def create_session(self):
         """The Session; where the parameters are, if they may move."""
+        if self._marks is not None:
+            return self._once_whole(super().create_session())
         if self._followed is None:
             return super().create_session()
         self._scaffold.finalize()
         return self._followed.session(
             lambda target, seconds: self._session_manager().wait_for_session(
                 target, config=self._config, max_wait_secs=seconds))
+
+    def _once_whole(self, sess):
+        """The session, once all variables are whole: some may be there, and others yet to be
+        restored, where a parameter server was replaced."""
+        until = time.monotonic() + self._max_wait_secs
+        try:
+            while not self._marks.are_set(sess):
+                if time.monotonic() > until:
+                    raise errors.DeadlineExceededError(
+                        None, None, f"the chief did not make the variables in the "
+                        f"{self._max_wait_secs} s of max_wait_secs")
+                time.sleep(_LOOK)
+        except BaseException:
+            sess.close()
+            raise
+        return sess
 
     def _session_manager(self):
         manager, followed = _manager(self, self._options), self._followed

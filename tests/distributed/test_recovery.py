@@ -122,6 +122,35 @@ def test_replicas_with_tokens_cannot_be_recovered_exactly():
         server.stop()
 
 
+def test_a_worker_waits_until_all_variables_are_whole():
+    """All have values, but the chief has yet to restore them."""
+    workers, ps, spec = between_graph.local_cluster(tf, 2, 1)
+    began = [threading.Event(), threading.Event()]
+
+    def work(worker):
+        with tf.Graph().as_default():
+            with tf.device(tf.train.replica_device_setter(
+                    cluster=spec, worker_device=f"/job:worker/task:{worker}")):
+                step = tf.train.get_or_create_global_step()
+                train = step.assign_add(1)
+            if worker == 1:
+                with tf.Session(workers[1].target) as sess:
+                    sess.run(step.initializer)
+            with training.training_session(workers[worker], worker == 0, last_step=10) as sess:
+                began[worker].set()
+                while not sess.should_stop():
+                    sess.run(train)
+    threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(2)]
+    threads[1].start()
+    assert not began[1].wait(1)
+    threads[0].start()
+    assert began[1].wait(20)
+    for thread in threads:
+        thread.join()
+    for server in workers + ps:
+        server.stop()
+
+
 def test_asynchronous_training_goes_on_from_its_checkpoint(tmp_path):
     workers, ps, spec = between_graph.local_cluster(tf, 2, 1)
     seen, both = [], threading.Barrier(2)
