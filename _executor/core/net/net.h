@@ -88,7 +88,7 @@ void pf_remote_unref(pf_remote *r);
 pf_status pf_net_cancel(pf_net *n, const char *peer, pf_step_key key, const pf_error *why);
 pf_status pf_net_clean(pf_net *n, const char *peer, pf_step_key key, int32_t all, int32_t soon);     /* soon: with the next frame */
 
-/* ---------------------------------------------------------------- tensors (transfers.c) */
+/* ---------------------------------------------------------------- tensors (outgoing.c) */
 /* To the rendezvous of the peer's step.  PF_OK: on its way, or in the queue; PF_PENDING: pend->sent follows; pend NULL: waits for room in
  * the queue, as long as the step has not failed here.  Takes the tensor in any case. */
 pf_status pf_peer_put(pf_peer *p, pf_step_key key, pf_str name, pf_tensor *take, int32_t dead, const pf_pend *pend, pf_error *err);

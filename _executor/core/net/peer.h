@@ -157,6 +157,11 @@ struct pf_net {
 };
 
 static inline int64_t pf_min64(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t pf_cost_of(const pf_tensor *t) { return t ? pf_net_tensor_bytes(t) + PF_NET_ENTRY : 0; }
+/* Whether so much more may wait at a reader that has `unread` bytes; what is larger than the window goes alone. */
+static inline int32_t pf_is_within(int64_t unread, int64_t cost, int64_t window) {
+  return !cost || unread + cost <= window || unread <= window / 4;
+}
 static inline int32_t pf_peer_is(pf_peer *p, int32_t state) { return pf_a32_load(&p->state) == state; }
 
 /* net.c */
@@ -189,20 +194,24 @@ pf_status pf_steps_cancel(pf_peer *p, const pf_net_head *h, pf_net_in *body);
 void pf_steps_lost(pf_peer *p);
 void pf_served_unref(pf_served *s);
 
-/* transfers.c */
-pf_status pf_tensor_frame(pf_peer *p, const pf_net_head *h, pf_net_in *body);
-pf_status pf_announced(pf_peer *p, const pf_net_head *h, pf_net_in *body);
+/* outgoing.c */
 pf_status pf_asked_for(pf_peer *p, const pf_net_head *h, pf_net_in *body);
-pf_status pf_chunk_begins(pf_peer *p, const pf_net_head *h, const uint8_t *chunk_head);  /* sets the sink */
-void pf_chunk_ends(pf_peer *p);
-pf_status pf_credited(pf_peer *p, pf_net_in *body);
 pf_status pf_was_read(pf_peer *p, uint64_t bytes);
 pf_out *pf_next_chunk(pf_peer *p);                      /* out held; NULL: nothing is asked for */
 pf_held *pf_release_held(pf_peer *p);                   /* out held; those that there is room for now */
 void pf_send_held(pf_peer *p, pf_held *take);           /* no lock */
 void pf_transfers_lost(pf_peer *p);
 void pf_transfers_finished(pf_transfer *take);          /* no lock */
+
+/* incoming.c */
+pf_status pf_tensor_frame(pf_peer *p, const pf_net_head *h, pf_net_in *body);
+pf_status pf_announced(pf_peer *p, const pf_net_head *h, pf_net_in *body);
+pf_status pf_chunk_begins(pf_peer *p, const pf_net_head *h, const uint8_t *chunk_head);  /* sets the sink */
+void pf_chunk_ends(pf_peer *p);
+void pf_incoming_free(pf_peer *p);                      /* nobody has the peer any more */
+
+/* arenas.c */
+pf_status pf_credited(pf_peer *p, pf_net_in *body);
 pf_net_arenas pf_peer_arenas(pf_peer *p);
 void pf_arenas_free(pf_peer *p);
-void pf_incoming_free(pf_peer *p);
 #endif

@@ -1,0 +1,331 @@
+/* incoming.c - tensors of a peer's steps, to ours: pushed ones are put at once, announced ones fetched (outgoing.c has the other end).
+ *
+ *   TENSOR     -> put -> left by its reader, counted -> READ, a quarter of the window at a time
+ *   ANNOUNCE   -> offered -> somebody waits for it, or there is room up to a window -> GET -> CHUNKs, or TENSOR -> put
+ *
+ * Invariants
+ * 1. Chunks of a tensor come in their order, each byte once; nothing is allocated for an announcement beyond `incoming_bytes`.
+ * 2. What a peer pushed and nobody has read is at most the window, or one larger tensor: a peer that pushes more is none of ours.
+ * 3. A tensor that cannot be put fails its step on both sides.
+ *
+ * Threads: any; announcements under the peer's lock.
+ */
+#include "net/peer.h"
+
+static void tell_failure(pf_peer *p, pf_step_key key, const pf_error *why) {
+  uint8_t memory[1024];
+  pf_net_out o = {.p = memory, .room = sizeof memory};
+  pf_put_head(&o, PF_NET_CANCEL, 0, key, p->net->o.epoch);
+  pf_net_put_error(&o, why->code, why);
+  pf_put_end(&o);
+  pf_peer_send(p, &o);
+}
+
+/* The tensor could not be put: the step fails on both sides, unless it is over, or failed before. */
+static void put_failed(pf_peer *p, pf_step_key key, pf_error *why) {
+  if (why->code != PF_RESOURCE_EXHAUSTED && why->code != PF_ALREADY_EXISTS && why->code != PF_DATA_LOSS) return;
+  pf_copy_text(why->task, sizeof why->task, p->net->task->name, (int64_t)strlen(p->net->task->name));
+  pf_task_fail(p->net->task, key, why);
+  tell_failure(p, key, why);
+}
+
+static void deliver(pf_peer *p, pf_step_key key, pf_str name, pf_tensor *take, int32_t dead, pf_left_fn left, int64_t bytes) {
+  pf_error err;
+  pf_error_clear(&err);
+  if (left) pf_peer_ref(p);
+  if (pf_task_put_as(p->net->task, key, name, take, dead, left, p, bytes, &err)) put_failed(p, key, &err);
+}
+
+/* 0: more than the peer may push; it may have sent two of them in another order than it counted them. */
+static int32_t count_stored(pf_peer *p, int64_t cost) {
+  int64_t window = p->net->o.window_bytes;
+  pthread_mutex_lock(&p->lock);
+  int32_t within = cost > window ? p->stored_alone == 0 : p->stored - p->stored_alone + cost <= window + window / 4;
+  if (!cost) within = 1;
+  if (within) p->stored += cost;
+  if (within && cost > window) p->stored_alone = cost;
+  pthread_mutex_unlock(&p->lock);
+  return within;
+}
+
+/* A pushed tensor does not wait any longer: the peer hears so, now and then. */
+static void pushed_left(void *arg, int64_t bytes) {
+  pf_peer *p = arg;
+  uint8_t memory[PF_NET_HEAD];
+  pf_net_out o = {.p = memory, .n = PF_NET_HEAD, .room = PF_NET_HEAD};
+  int64_t n = 0;
+  pthread_mutex_lock(&p->lock);
+  p->stored -= bytes;
+  if (bytes > p->net->o.window_bytes) p->stored_alone = 0;
+  p->read += bytes;
+  if (p->read >= p->net->o.window_bytes / 4) n = p->read, p->read = 0;
+  pthread_mutex_unlock(&p->lock);
+  if (n) {
+    pf_net_head_to(memory, (pf_net_head){0, PF_NET_READ, 0, (uint64_t)n, 0, p->net->o.epoch});
+    pf_peer_send(p, &o);
+  }
+  pf_peer_unref(p);
+}
+
+static void early_left(void *arg, int64_t bytes) {
+  pf_peer *p = arg;
+  pthread_mutex_lock(&p->lock);
+  p->early_bytes -= bytes;
+  pthread_mutex_unlock(&p->lock);
+  pf_peer_unref(p);
+}
+
+/* Tensors that peers have for us: lists, p->lock held. */
+static pf_incoming *incoming_of(pf_peer *p, uint64_t id) {
+  pf_incoming *in = p->incoming;
+  while (in && in->id != id) in = in->next;
+  return in;
+}
+
+static void unlink_incoming(pf_peer *p, pf_incoming *in) {
+  pf_incoming **at = &p->incoming;
+  while (*at != in) at = &(*at)->next;
+  *at = in->next;
+  p->n_incoming--;
+  p->n_postponed -= in->postponed;
+  in->postponed = 0;
+  if (in->asked) p->incoming_bytes -= in->bytes;
+}
+
+static void drop_incoming(pf_incoming *in) {
+  if (!pf_a32_dec_last(&in->refs)) return;
+  pf_tensor_unref(in->t);
+  free(in->shape);
+  free(in);
+}
+
+/* Whether it is to be asked for now. */
+static int32_t claim(pf_peer *p, pf_incoming *in, int32_t wanted) {
+  if (in->asked) return 0;
+  if (p->incoming_bytes && in->bytes > p->net->o.incoming_bytes - p->incoming_bytes) {
+    if (wanted && !in->postponed) in->postponed = 1, p->n_postponed++;
+    return 0;
+  }
+  if (!wanted && !pf_is_within(p->early_bytes, in->bytes + PF_NET_ENTRY, p->net->o.window_bytes)) return 0;
+  p->n_postponed -= in->postponed;
+  in->postponed = 0;
+  in->asked = 1;
+  p->incoming_bytes += in->bytes;
+  if (!wanted) in->early = 1, p->early_bytes += in->bytes + PF_NET_ENTRY;
+  return 1;
+}
+
+static void put_incoming(pf_peer *p, pf_incoming *in, pf_tensor *take) {
+  deliver(p, in->key, in->name, take, 0, in->early ? early_left : NULL, in->early ? in->bytes + PF_NET_ENTRY : 0);
+}
+
+static void fetch_postponed(pf_peer *p);
+static pf_status tensor_asked_for(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
+  pf_net_arenas arenas = pf_peer_arenas(p);
+  uint64_t id = pf_get64(b);
+  pf_get_text(b, PF_NET_MAX_KEY);
+  pf_tensor *t = NULL;
+  pf_error err;
+  int32_t dead = 0;
+  pf_error_clear(&err);
+  pthread_mutex_lock(&p->lock);
+  pf_incoming *in = incoming_of(p, id);
+  int32_t right = in && in->asked && !in->t && in->key.session == h->session && in->key.step == h->step;
+  pthread_mutex_unlock(&p->lock);
+  if (b->bad || !right) return PF_DATA_LOSS;
+  pf_status st = pf_net_get_tensor(b, arenas.self ? &arenas : NULL, &t, &dead, &err);
+  if (st == PF_DATA_LOSS || dead || (t && (t->type != in->shape->type || pf_net_tensor_bytes(t) != in->bytes))) {
+    pf_tensor_unref(t);
+    return PF_DATA_LOSS;
+  }
+  pthread_mutex_lock(&p->lock);
+  unlink_incoming(p, in);
+  if (st && in->early) p->early_bytes -= in->bytes + PF_NET_ENTRY;
+  pthread_mutex_unlock(&p->lock);
+  if (st) put_failed(p, in->key, &err);
+  else put_incoming(p, in, t);
+  drop_incoming(in);
+  fetch_postponed(p);
+  return PF_OK;
+}
+
+pf_status pf_tensor_frame(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
+  pf_step_key key = {h->session, h->step};
+  pf_net_arenas arenas = pf_peer_arenas(p);
+  if (h->flags & PF_NET_ASKED) return tensor_asked_for(p, h, b);
+  pf_str name = pf_get_text(b, PF_NET_MAX_KEY);
+  pf_tensor *t = NULL;
+  pf_error err;
+  int32_t dead = 0;
+  if (b->bad) return PF_DATA_LOSS;
+  pf_error_clear(&err);
+  pf_status st = pf_net_get_tensor(b, arenas.self ? &arenas : NULL, &t, &dead, &err);
+  if (st == PF_DATA_LOSS) return st;
+  if (st) {
+    put_failed(p, key, &err);
+    return PF_OK;
+  }
+  int64_t cost = pf_cost_of(t);
+  int32_t within = count_stored(p, cost);
+  if (within) deliver(p, key, name, t, dead, cost ? pushed_left : NULL, cost);
+  else pf_tensor_unref(t);
+  return within ? PF_OK : PF_DATA_LOSS;         /* who heeds the window does not come here */
+}
+
+/* Where its reader wants it, if it waits; else anywhere on the host. */
+static pf_tensor *room_for(pf_peer *p, const pf_incoming *in) {
+  const pf_net_shape *s = in->shape;
+  pf_reader reader;
+  pf_tensor *t = NULL;
+  if (pf_task_reader(p->net->task, in->key, in->name, &reader))
+    t = pf_device_tensor(reader.home, reader.mem, reader.home->out, s->type, s->dims, s->ndim);
+  return t ? t : pf_tensor_new(s->type, s->dims, s->ndim);
+}
+
+static void ask_for(pf_peer *p, uint64_t id, pf_step_key key, int32_t flags) {
+  uint8_t memory[64];
+  pf_net_out o = {.p = memory, .room = sizeof memory};
+  pf_put_head(&o, PF_NET_GET, flags, key, p->net->o.epoch);
+  pf_put64(&o, id);
+  pf_put_end(&o);
+  pf_peer_send(p, &o);
+}
+
+/* Those that somebody waits for and that there is room for now, the oldest first. */
+static void fetch_postponed(pf_peer *p) {
+  for (;;) {
+    pf_incoming *in, *oldest = NULL;
+    pthread_mutex_lock(&p->lock);
+    for (in = p->n_postponed ? p->incoming : NULL; in; in = in->next)
+      if (in->postponed) oldest = in;           /* the list begins with the newest */
+    if (oldest && !claim(p, oldest, 1)) oldest = NULL;
+    uint64_t id = oldest ? oldest->id : 0;
+    pf_step_key key = oldest ? oldest->key : (pf_step_key){0, 0};
+    pthread_mutex_unlock(&p->lock);
+    if (!oldest) return;
+    ask_for(p, id, key, 0);
+  }
+}
+
+/* Its offer's end: somebody waits for it, or nobody will. */
+static void wanted(void *arg, int32_t yes) {
+  pf_incoming *in = arg;
+  pf_peer *p = in->peer;
+  int32_t get = 0, refuse = 0;
+  pthread_mutex_lock(&p->lock);
+  if (yes) {
+    get = claim(p, in, 1);
+  } else if (!in->asked) {
+    refuse = 1;
+    unlink_incoming(p, in);
+  }
+  pthread_mutex_unlock(&p->lock);
+  if (get || refuse) ask_for(p, in->id, in->key, refuse ? PF_NET_REFUSED : 0);
+  if (refuse) drop_incoming(in);
+  drop_incoming(in);
+  pf_peer_unref(p);
+}
+
+static void offer(pf_peer *p, pf_incoming *in) {
+  pf_error err;
+  pf_error_clear(&err);
+  pf_a32_add_rlx(&in->refs, 2);                 /* this function's, the offer's */
+  pf_peer_ref(p);
+  pf_status st = pf_task_offer(p->net->task, in->key, in->name, in->bytes, wanted, in, &err);
+  if (st) {
+    wanted(in, 0);
+    put_failed(p, in->key, &err);
+  } else {
+    pthread_mutex_lock(&p->lock);
+    int32_t get = incoming_of(p, in->id) == in && claim(p, in, 0);
+    pthread_mutex_unlock(&p->lock);
+    if (get) ask_for(p, in->id, in->key, 0);
+  }
+  drop_incoming(in);
+}
+
+static pf_incoming *new_incoming(pf_peer *p, const pf_net_head *h, uint64_t id, pf_str name, const pf_net_shape *shape) {
+  size_t room = offsetof(pf_net_shape, dims) + sizeof(int64_t) * (size_t)(shape->ndim + 1);
+  pf_incoming *in = calloc(1, sizeof *in + (size_t)name.len + 1);
+  if (in) in->shape = calloc(1, room);
+  if (!in || !in->shape) {
+    free(in);
+    return NULL;
+  }
+  memcpy(in->shape, shape, offsetof(pf_net_shape, dims) + sizeof(int64_t) * (size_t)shape->ndim);
+  pf_a32_store(&in->refs, 1);
+  in->id = id, in->key = (pf_step_key){h->session, h->step}, in->bytes = shape->bytes, in->peer = p;
+  in->name = (pf_str){(char *)(in + 1), name.len};
+  memcpy(in + 1, name.data, (size_t)name.len);
+  return in;
+}
+
+pf_status pf_announced(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
+  uint64_t id = pf_get64(b);
+  pf_str name = pf_get_text(b, PF_NET_MAX_KEY);
+  pf_net_shape shape;
+  pf_error err;
+  pf_error_clear(&err);
+  if (b->bad || pf_net_get_shape(b, &shape, &err) || shape.flags != PF_TENSOR_ABSENT) return PF_DATA_LOSS;
+  if (p->n_incoming >= PF_NET_MAX_INCOMING) return PF_DATA_LOSS;
+  pf_incoming *in = new_incoming(p, h, id, name, &shape);
+  if (!in) return PF_RESOURCE_EXHAUSTED;
+  if (in->bytes > p->net->o.incoming_bytes) {
+    pf_error_set(&err, PF_RESOURCE_EXHAUSTED, "a tensor of %lld bytes from %s: more than may be under way from a peer at once",
+                 (long long)in->bytes, p->name);
+    ask_for(p, in->id, in->key, PF_NET_REFUSED);
+    put_failed(p, in->key, &err);
+    drop_incoming(in);
+    return PF_OK;
+  }
+  pthread_mutex_lock(&p->lock);
+  int32_t known = incoming_of(p, id) != NULL;
+  if (!known) {
+    in->next = p->incoming;
+    p->incoming = in;
+    p->n_incoming++;
+  }
+  pthread_mutex_unlock(&p->lock);
+  if (known) drop_incoming(in);
+  else offer(p, in);
+  return known ? PF_DATA_LOSS : PF_OK;
+}
+
+pf_status pf_chunk_begins(pf_peer *p, const pf_net_head *h, const uint8_t *chunk_head) {
+  uint64_t id = pf_le64(chunk_head), offset = pf_le64(chunk_head + 8);
+  int64_t n = (int64_t)h->length - PF_NET_CHUNK_HEAD;
+  pthread_mutex_lock(&p->lock);
+  pf_incoming *in = incoming_of(p, id);
+  int32_t asked = in && in->asked;
+  pthread_mutex_unlock(&p->lock);
+  if (!asked || offset != (uint64_t)in->got || n <= 0 || n > in->bytes - in->got || in->shape->type == PF_STRING) return PF_DATA_LOSS;
+  if (!in->t && !(in->t = room_for(p, in))) return PF_RESOURCE_EXHAUSTED;
+  p->sink = in;
+  p->sink_to = (uint8_t *)in->t->m.dl_tensor.data + in->got;
+  p->sink_left = n;
+  in->got += n;
+  return PF_OK;
+}
+
+void pf_chunk_ends(pf_peer *p) {
+  pf_incoming *in = p->sink;
+  p->sink = NULL;
+  if (in->got < in->bytes) return;
+  pf_tensor *t = in->t;
+  in->t = NULL;
+  pthread_mutex_lock(&p->lock);
+  unlink_incoming(p, in);
+  pthread_mutex_unlock(&p->lock);
+  put_incoming(p, in, t);
+  drop_incoming(in);
+  fetch_postponed(p);
+}
+
+/* Nobody has the peer any more. */
+void pf_incoming_free(pf_peer *p) {
+  while (p->incoming) {
+    pf_incoming *in = p->incoming;
+    p->incoming = in->next;
+    drop_incoming(in);
+  }
+}
