@@ -542,7 +542,9 @@ cdef public pf_item* pf_pool_find(pf_worker* w) noexcept nogil:
     cdef pf_pool* p = w.pool
     cdef pf_item* item
     cdef int32_t i, used
-    cdef const pf_step* only = w.step if w.helps == NULL else w.helps
+    cdef const pf_step* only = w.helps
+    if only == NULL:
+        only = w.step
     if w.lane != NULL:
         item = take_from_lane(w.lane, only)
         if item != NULL:
