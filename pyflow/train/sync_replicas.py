@@ -21,6 +21,8 @@ Invariants
   5. With a gate, a step's update begins when all gradients of all variables are there: a replica
      that was restarted in the midst of giving its own finds the variables as they were.
   6. The chief's part runs in a thread, through get_chief_queue_runner or the hook.
+7. With tokens, how old a gradient is counts in its group's own steps: a group whose replicas begin
+   while others train would drop what they give first, and wait for ever.
 
 Threads: graphs are built by one; replicas' steps may run from any.  Source: TF 1.15,
 training/sync_replicas_optimizer.py; Chen et al. 2016 (arXiv:1604.00981).
@@ -140,7 +142,7 @@ class SyncReplicasOptimizer(Optimizer):
         self._task, self._shards = task, shards
         self._prefix = f"{group}/" if group else ""         # of shared names
         self._gradients_applied = False
-        self._global_step = self._local_step = self._sync_token_queue = None
+        self._global_step = self._local_step = self._sync_token_queue = self._group_step = None
         self._local_source = self._chief_label = self._gate = self._owner = None
         self._update_op = self._open_op = self._generation = self._position = None
         self._taken, self._applied_op, self._restart_op = (), None, None
@@ -177,13 +179,7 @@ class SyncReplicasOptimizer(Optimizer):
             if with_gate:
                 train_op = self._apply_at_gate(pairs)
             else:
-                self.local_step_init_op = state_functions.assign(self._local_step, global_step)
-                given, means = self._accumulated(pairs)
-                with ops.device(global_step.device), ops.name_scope(""):
-                    update = self._opt.apply_gradients(means, global_step)
-                    train_op = self._tokens(given, update)
-                self.chief_init_op = grouping.group(
-                    self.local_step_init_op, *self._accumulators_at(global_step))
+                train_op = self._apply_with_tokens(pairs)
         self._gradients_applied = True
         return train_op
 
@@ -193,7 +189,10 @@ class SyncReplicasOptimizer(Optimizer):
             return variables.Variable(tensors.cast(value, dtype), trainable=False, name=name,
                                       collections=[GraphKeys.LOCAL_VARIABLES])
         if not with_gate:
-            self._local_step = local("sync_rep_local_step", 0, self._global_step.dtype.base_dtype)
+            dtype = self._global_step.dtype.base_dtype
+            self._local_step = local("sync_rep_local_step", 0, dtype)
+            if self._prefix:                    # the chief's: others' steps count for global_step
+                self._group_step = local("sync_rep_group_step", 0, dtype)
             return
         self._local_step = local("sync_rep_local_step", -1, dtypes.int64)
         self._local_source = local("sync_rep_local_source", -1, dtypes.int64)
@@ -295,9 +294,31 @@ class SyncReplicasOptimizer(Optimizer):
 
     # ------------------------------------------------------------ tokens
 
+    def _apply_with_tokens(self, pairs):
+        step = self._global_step
+        if self._group_step is None:
+            self.local_step_init_op = state_functions.assign(self._local_step, step)
+        else:                                   # its first gradient is never late
+            self.local_step_init_op = state_functions.assign(self._local_step, step.dtype.max)
+        given, means = self._accumulated(pairs)
+        with ops.device(step.device), ops.name_scope(""):
+            update = self._opt.apply_gradients(means, step)
+            if self._group_step is not None:
+                with ops.control_dependencies([update]):
+                    update = self._group_step.assign_add(1).op
+            train_op = self._tokens(given, update)
+        began = [self.local_step_init_op]
+        if self._group_step is None:
+            began += self._accumulators_at(step)
+        else:
+            began += [self._group_step.initializer,
+                      *self._accumulators_at(tensors.cast(0, step.dtype.base_dtype))]
+        self.chief_init_op = grouping.group(*began)
+        return train_op
+
     def _tokens(self, given, update):
         """The replica's operation; makes the queue of tokens and the chief's runner."""
-        step = self._global_step
+        step = self._global_step if self._group_step is None else self._group_step
         queue = self._sync_token_queue = queues.FIFOQueue(
             -1, step.dtype.base_dtype, shapes=(), name="sync_token_q",
             shared_name=self._prefix + "sync_token_q")
@@ -343,7 +364,8 @@ class SyncReplicasOptimizer(Optimizer):
             if num_tokens <= 0:
                 return control_flow_ops.NoOp(name="no_init_tokens")
             return self._sync_token_queue.enqueue_many(
-                (array_functions.fill([num_tokens], self._global_step),))
+                (array_functions.fill([num_tokens], self._global_step if self._group_step is None
+                                      else self._group_step),))
 
     def make_session_run_hook(self, is_chief, num_tokens=-1):
         """The hook that initialises a session for this optimizer and, as the chief, runs the

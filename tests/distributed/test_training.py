@@ -270,12 +270,14 @@ def test_a_slow_worker_costs_nothing_where_there_is_a_backup():
     assert slow < slow_worker.BOUND * healthy, (healthy, slow)
 
 
-@pytest.mark.parametrize("tasks", [True, False])
-def test_groups_are_in_step_within_and_not_with_each_other(tasks):
+@pytest.mark.parametrize("tasks, slow", [(True, 3), (False, 3), (False, 2)])
+def test_groups_are_in_step_within_and_not_with_each_other(tasks, slow):
     """Two groups of two workers on one variable.  The second waits for one of its own while the
-    first takes 20 steps; then it takes 3.  tasks: replicas at a gate, or with tokens."""
+    first takes 20 steps; then it takes 3.  tasks: replicas at a gate, or with tokens.  slow: 2, its
+    chief, who has no session yet when 3 has one (at a gate 3 waits for it), or 3."""
     workers, ps, spec = between_graph.local_cluster(tf, 4, 1)
-    late, ends = threading.Event(), {}
+    there, chief_is_there, late = (threading.Event() for _ in range(3))
+    ends = {}
     given = {0: 0.5, 1: 1.5, 2: 50.0, 3: 150.0}            # a mean of 1, and of 100
 
     def work(worker):
@@ -288,21 +290,29 @@ def test_groups_are_in_step_within_and_not_with_each_other(tasks):
                 sgd = tf.train.GradientDescentOptimizer(1.0, use_locking=True)
                 made = tf.train.SyncReplicasOptimizer(sgd, 2, group=f"group{group}")
                 train = made.apply_gradients([(tf.constant(given[worker]), w)], global_step=step)
+            if worker == slow == 2:
+                late.wait(20)
             with tf.train.MonitoredTrainingSession(
                     workers[worker].target, is_chief=worker == 0,
                     hooks=[made.make_session_run_hook(chief, num_tokens=0)]) as sess:
                 if worker == 3:
-                    late.wait(20)
+                    there.set()
+                    (late if slow == 3 else chief_is_there).wait(20)
+                elif worker == 2:
+                    chief_is_there.set()
+                else:
+                    there.wait(20)
                 for _ in range(steps):
                     sess.run(train)
                 ends[worker] = sess.run([w, step])
                 if {0, 1} <= set(ends):
                     late.set()
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
     for server in workers + ps:
         server.stop()
     assert ends[0] == ends[1] == [-20.0, 20] and ends[2] == ends[3] == [-320.0, 23]
