@@ -522,7 +522,7 @@ def test_what_nobody_reads_stays_with_who_sends(kind):
 
 
 def test_large_tensors_cost_no_page_faults(net):
-    """Once memory that both see is there: 25 times 100 MB."""
+    """Once memory that both see is there: three times ten of 100 MB."""
     worker, there, got = Worker("unix"), threading.Semaphore(0), []
     worker.connect(net)
 
@@ -535,16 +535,18 @@ def test_large_tensors_cost_no_page_faults(net):
     def faults():
         return resource.getrusage(resource.RUSAGE_SELF).ru_minflt, int(worker.ask("faults"))
 
-    for number in range(1, 6):
-        transfer(number)
-    before = faults()
-    for number in range(6, 31):
-        transfer(number)
-    after = faults()
+    def new_faults(numbers):
+        before = faults()
+        for number in numbers:
+            transfer(number)
+        return [after - b for b, after in zip(before, faults())]
+
+    new_faults(range(1, 6))
+    rounds = [new_faults(range(first, first + 10)) for first in (6, 16, 26)]
     worker.end()
-    assert got == [(0, 100_000_000, 24415.0)] * 30           # one of each page was read
-    # of 24,414 pages 25 times; those of one arena more, where one came back late
-    assert all(b - a < 25000 for a, b in zip(before, after)), (before, after)
+    assert got == [(0, 100_000_000, 24415.0)] * 35           # one of each page was read
+    # Of 24,414 pages ten times.  An arena that comes back late makes one more, once: not in each round.
+    assert min(map(max, rounds)) < 200, rounds
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -12,21 +12,12 @@
  */
 #include "net/peer.h"
 
-static void tell_failure(pf_peer *p, pf_step_key key, const pf_error *why) {
-  uint8_t memory[1024];
-  pf_net_out o = {.p = memory, .room = sizeof memory};
-  pf_put_head(&o, PF_NET_CANCEL, 0, key, p->net->o.epoch);
-  pf_net_put_error(&o, why->code, why);
-  pf_put_end(&o);
-  pf_peer_send(p, &o);
-}
-
 /* The tensor could not be put: the step fails on both sides, unless it is over, or failed before. */
 static void put_failed(pf_peer *p, pf_step_key key, pf_error *why) {
   if (why->code != PF_RESOURCE_EXHAUSTED && why->code != PF_ALREADY_EXISTS && why->code != PF_DATA_LOSS) return;
   pf_copy_text(why->task, sizeof why->task, p->net->task->name, (int64_t)strlen(p->net->task->name));
   pf_task_fail(p->net->task, key, why);
-  tell_failure(p, key, why);
+  pf_send_cancel(p, key, why);
 }
 
 static void deliver(pf_peer *p, pf_step_key key, pf_str name, pf_tensor *take, int32_t dead, pf_left_fn left, int64_t bytes) {

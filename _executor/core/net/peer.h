@@ -192,6 +192,7 @@ void pf_steps_begin(pf_serving *take);
 pf_status pf_steps_done(pf_peer *p, const pf_net_head *h, pf_net_in *body);
 pf_status pf_steps_cancel(pf_peer *p, const pf_net_head *h, pf_net_in *body);
 void pf_steps_lost(pf_peer *p);
+void pf_send_cancel(pf_peer *p, pf_step_key key, const pf_error *why);  /* the step failed here */
 void pf_served_unref(pf_served *s);
 
 /* outgoing.c */

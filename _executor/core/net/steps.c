@@ -418,7 +418,7 @@ int32_t pf_remote_help(pf_remote *r, pf_started *own, int64_t until_ns) {
   return pf_started_help(own, &(pf_helper){has_failed, receive_for, r}, until_ns);
 }
 
-static void send_cancel(pf_peer *p, pf_step_key key, const pf_error *why) {
+void pf_send_cancel(pf_peer *p, pf_step_key key, const pf_error *why) {
   uint8_t memory[1024];
   pf_net_out o = {.p = memory, .room = sizeof memory};
   pf_put_head(&o, PF_NET_CANCEL, 0, key, p->net->o.epoch);
@@ -431,13 +431,13 @@ void pf_remote_cancel(pf_remote *r, pf_status code, const char *message) {
   pf_error why;
   pf_error_clear(&why);
   pf_error_set(&why, code, "%s", message);
-  if (!pf_a32_load(&r->over)) send_cancel(r->peer, r->key, &why);
+  if (!pf_a32_load(&r->over)) pf_send_cancel(r->peer, r->key, &why);
 }
 
 pf_status pf_net_cancel(pf_net *n, const char *peer, pf_step_key key, const pf_error *why) {
   pf_peer *p = pf_net_peer(n, peer);
   if (!p) return PF_UNAVAILABLE;
-  send_cancel(p, key, why);
+  pf_send_cancel(p, key, why);
   pf_peer_unref(p);
   return PF_OK;
 }
