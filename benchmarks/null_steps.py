@@ -12,9 +12,10 @@ nothing, and begins again, all at once.  Rows:
 
 Printed: the mean step of all workers in half a second and more of them at work, a median of rounds,
 and the ratio to TensorFlow's on as many workers of the same machine, asked in turn.  (A median of
-steps would hide that one worker waits while another one runs.)  --json keeps these, and the
-processor time that a step took of its worker and of the parameter server: simulate_cluster.py is
-fitted on them.
+steps would hide that one worker waits while another one runs.)  --json keeps these; the
+processor time that a step took of its worker and of the parameter server (simulate_cluster.py is
+fitted on these three); how long their threads waited for a core meanwhile; how often the server's
+were woken; and how many cores other processes had, which should be none.
 """
 import argparse
 import json
@@ -104,17 +105,22 @@ class Cluster:
 
     def time(self, row, seconds):
         """(seconds of a step, the mean of all workers; seconds of processor time a step takes of
-        its worker, and of the parameter server)"""
-        before, start = self._used(), time.time() + 0.2
+        its worker, and of the parameter server; seconds that their threads wait for a core; how
+        often one of the server's is woken; cores that others have)"""
+        before, busy, since, start = self._used(), busy_time(), time.time(), time.time() + 0.2
         for process in self.workers:
             print(row, start, start + seconds, file=process.stdin, flush=True)
         found = [json.loads(p.stdout.readline()) for p in self.workers]
         steps = sum(count for count, _ in found) + len(found)           # and one before the start
+        ours = [after - was for after, was in zip(self._used(), before)]
+        others = (busy_time() - busy - ours[0] - ours[1]) / (time.time() - since)
         return (len(found) / sum(count / lasted for count, lasted in found),
-                *((after - was) / steps for after, was in zip(self._used(), before)))
+                *(value / steps for value in ours), others)
 
     def _used(self):
-        return sum(processor_time(p.pid) for p in self.workers), processor_time(self.server.pid)
+        server, waits, woken = used(self.server.pid)
+        workers = [used(p.pid) for p in self.workers]
+        return (sum(w[0] for w in workers), server, waits + sum(w[1] for w in workers), woken)
 
     def stop(self):
         for process in (*self.workers, self.server):
@@ -122,19 +128,30 @@ class Cluster:
             process.wait()
 
 
-def processor_time(pid):
-    """Seconds that all threads of a process have run."""
-    total = 0
+def used(pid):
+    """(seconds that all threads of a process have run, seconds that they waited for a core, how
+    often they have gone to sleep)"""
+    ran = waited = sleeps = 0
     for thread in pathlib.Path(f"/proc/{pid}/task").iterdir():
         try:
-            total += int((thread / "schedstat").read_text().split()[0])
+            times = (thread / "schedstat").read_text().split()
+            status = (thread / "status").read_text()
         except OSError:                         # it has ended
-            pass
-    return total / 1e9
+            continue
+        ran, waited = ran + int(times[0]), waited + int(times[1])
+        sleeps += int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+    return ran / 1e9, waited / 1e9, sleeps
+
+
+def busy_time():
+    """Seconds that the machine's cores have worked."""
+    ticks = [int(n) for n in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    return (sum(ticks[:3]) + sum(ticks[5:7])) / os.sysconf("SC_CLK_TCK")        # not idle, waiting
 
 
 def measure(args, workers):
-    """{"row workers library": [seconds, worker's processor time, server's]}, medians of rounds."""
+    """{"row workers library": [seconds, processor time of worker, of server, waiting for a core,
+    the server's wake-ups, others' cores]}, medians of rounds."""
     clusters, found = {"pyflow": Cluster("pyflow", sys.executable, workers)}, {}
     if args.tf:
         clusters["tf"] = Cluster("tf", args.tf, workers)
