@@ -15,7 +15,8 @@ and the ratio to TensorFlow's on as many workers of the same machine, asked in t
 steps would hide that one worker waits while another one runs.)  --json keeps these; the
 processor time that a step took of its worker and of the parameter server (simulate_cluster.py is
 fitted on these three); how long their threads waited for a core meanwhile; how often the server's
-were woken; and how many cores other processes had, which should be none.
+were woken; how many cores other processes had, which should be none; and, for each number of
+workers, the yardstick: seconds of a loop of Python, which tell whether the machine was as fast.
 """
 import argparse
 import json
@@ -78,7 +79,7 @@ def work(name, cluster, task):
         session.run(fetch)
         time.sleep(max(0.0, float(start) - time.time()))
         began = time.time()
-        while time.time() < float(end):
+        while not count or time.time() < float(end):
             session.run(fetch)
             count += 1
         print(json.dumps([count, time.time() - began]), flush=True)
@@ -143,6 +144,13 @@ def used(pid):
     return ran / 1e9, waited / 1e9, sleeps
 
 
+def yardstick():
+    """Seconds of a loop of Python."""
+    began = time.perf_counter()
+    sum(range(2_000_000))
+    return time.perf_counter() - began
+
+
 def busy_time():
     """Seconds that the machine's cores have worked."""
     ticks = [int(n) for n in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
@@ -151,20 +159,21 @@ def busy_time():
 
 def measure(args, workers):
     """{"row workers library": [seconds, processor time of worker, of server, waiting for a core,
-    the server's wake-ups, others' cores]}, medians of rounds."""
-    clusters, found = {"pyflow": Cluster("pyflow", sys.executable, workers)}, {}
+    the server's wake-ups, others' cores]}, medians of rounds; the yardstick."""
+    yardsticks, clusters, found = [], {"pyflow": Cluster("pyflow", sys.executable, workers)}, {}
     if args.tf:
         clusters["tf"] = Cluster("tf", args.tf, workers)
     for turn in range(-1, args.rounds):         # the first for arenas and caches
+        yardsticks.append(yardstick())
         for row, seconds in ROWS.items():
             for name, cluster in clusters.items():
-                times = cluster.time(row, seconds)
+                times = cluster.time(row, seconds + (turn < 0))
                 if turn >= 0:
                     found.setdefault(f"{row} {workers} {name}", []).append(times)
     for cluster in clusters.values():
         cluster.stop()
     return {key: [statistics.median(column) for column in zip(*values)]
-            for key, values in found.items()}
+            for key, values in found.items()}, statistics.median(yardsticks)
 
 
 def shown(steps, workers):
@@ -192,10 +201,11 @@ def main():
         role, name, cluster, task = args.role
         return {"serve": serve, "work": work}[role](name, json.loads(cluster), int(task))
     kept = pathlib.Path(args.json) if args.json else None
-    steps = json.loads(kept.read_text())["steps"] if kept and kept.exists() else {}
-    ratios = {}
+    was = json.loads(kept.read_text()) if kept and kept.exists() else {}
+    steps, yardsticks, ratios = was.get("steps", {}), was.get("yardstick", {}), {}
     for workers in args.workers:
-        steps.update(measure(args, workers))
+        found, yardsticks[str(workers)] = measure(args, workers)
+        steps.update(found)
         lines, more = shown(steps, workers)
         print("\n".join(lines), flush=True)
         ratios.update(more)
@@ -204,7 +214,7 @@ def main():
         print(f"geometric mean {mean:.3f}")
     if kept:
         import resultfile
-        resultfile.write(kept, {"cores": os.cpu_count(), "steps": steps})
+        resultfile.write(kept, {"cores": os.cpu_count(), "yardstick": yardsticks, "steps": steps})
 
 
 if __name__ == "__main__":
