@@ -329,30 +329,17 @@ class Network:
     stack: float = 25e-6            # seconds of a core that a message takes at either end, over TCP
 
 
-def synchronous_step(row, nbytes, workers, network, steps=3):
+def synchronous_step(row, nbytes, workers, network):
     """Seconds of a step that ends when all workers have had the model and given their update."""
-    clock, ended = Clock(), []
+    clock, over = Clock(), []
     servers = [(Resource(clock, network.cores), Resource(clock, 1), Resource(clock, 1))
                for _ in range(network.servers)]
     part = nbytes / network.servers / network.card
     work = max(row.server / network.servers, 2 * network.stack)
-    left = [0]
-
-    def begin():
-        left[0] = workers
-        start = clock.now
-        for _ in range(workers):
-            _Fetch(clock, servers, row, network, part, work, lambda: gone(start))
-
-    def gone(start):
-        left[0] -= 1
-        if not left[0]:
-            ended.append(clock.now - start)
-            if len(ended) < steps:
-                begin()
-    begin()
+    for _ in range(workers):
+        _Fetch(clock, servers, row, network, part, work, lambda: over.append(clock.now))
     clock.run()
-    return statistics.median(ended)
+    return over[workers - 1]
 
 
 class _Fetch:
