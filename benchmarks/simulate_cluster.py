@@ -312,8 +312,9 @@ def compared(predicted, measured):
 
 
 def holds(found):
-    """Whether each of `compared`'s predictions is near enough."""
-    return bool(found) and all(1 / WITHIN <= ratio <= WITHIN for *_, ratio in found)
+    """Whether each of `compared`'s predictions of pyflow's rows is near enough."""
+    ratios = [ratio for key, *_, ratio in found if key.endswith("pyflow")]
+    return bool(ratios) and all(1 / WITHIN <= ratio <= WITHIN for ratio in ratios)
 
 
 # ---------------------------------------------------------------- many machines
@@ -437,7 +438,7 @@ def main():
         print(f"{key:22} measured  {1e6 * seconds:9.0f} us, predicted {ratio:.2f} of it")
     if found:
         mean = statistics.geometric_mean(ratio for *_, ratio in found)
-        print(f"geometric mean {mean:.2f}; each from {1 / WITHIN:.2f} to {WITHIN}: {holds(found)}")
+        print(f"geometric mean {mean:.2f}; each of ours {1 / WITHIN:.2f}-{WITHIN}: {holds(found)}")
     return 0 if holds(found) else 1
 
 

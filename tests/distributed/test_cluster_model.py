@@ -107,10 +107,11 @@ def test_the_prediction_that_is_kept_is_that_of_one_and_two_workers():
 
 
 def test_each_row_has_to_hold():
-    good, bad = ("a", 1.0, 1.0, 1.0), ("b", 1.4, 1.0, 1.4)
-    assert model.holds([good, ("c", 1.34, 1.0, 1.34), ("d", 0.75, 1.0, 0.75)])
-    assert not model.holds([good] * 7 + [bad])      # whatever the mean of all is
-    assert not model.holds([good, ("e", 0.73, 1.0, 0.73)]) and not model.holds([])
+    def found(*ratios):
+        return [(f"row{k} 4 pyflow", ratio, 1.0, ratio) for k, ratio in enumerate(ratios)]
+    assert model.holds(found(1.0, 1.34, 0.75))
+    assert not model.holds(found(1.0, 1.0, 1.0, 1.4))       # whatever the mean of all is
+    assert not model.holds(found(1.0, 0.73)) and not model.holds([])
 
 
 def test_the_picture():
