@@ -37,7 +37,7 @@ def pytest_sessionfinish():
 def pytest_configure(config):
     global _stderr
     _stderr = os.dup(2)
-    config.addinivalue_line("markers", "alone: it measures time; `make test`, which runs two processes at "
+    config.addinivalue_line("markers", "alone: it measures time; `make test`, which runs several at "
                             "once, runs it after them, beside nothing")
     config.addinivalue_line("markers", "long: several seconds for what shorter tests find, too, nearly always; `make test-all` "
                             "runs it, `make test` does not")
