@@ -117,7 +117,7 @@ test-graphs: .venv/installed-tests
 
 # Clusters; of the long tests test-all runs the kills.
 DIST = $(patsubst %,tests/distributed/test_%.py,$(1))
-LINK_TESTS := $(call DIST,chunks conformance credit net security standby transports)
+LINK_TESTS := $(call DIST,conformance credit net security standby transports)
 LOSS_TESTS := $(call DIST,delivery failing hangs lost recovery)
 
 dist: .venv/installed-tests
