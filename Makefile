@@ -32,8 +32,8 @@
 # make dev     an editable install for working on pyflow
 # make tables  after a change of ops or public names: op_types.py, op_families.py, _public.py and the .pyi files of pyflow, from its modules
 # make cuda    the CUDA plugin's library into build/cuda, where nvcc is (ARCHS=90 for one architecture)
-# make fuzz-graphs   random graphs against a naive interpreter (COUNT=100000; hours); on TASKS=3 servers of one process, of a
-#              process each (WAY=--processes), behind proxies that delay (WAY="--processes --delay 0 0.2 --jobs 8")
+# make fuzz-graphs   random graphs against a naive interpreter (COUNT=100000; hours); on TASKS=3 servers of one process (an hour), of a
+#              process each (WAY="--processes --link tcp"), behind proxies that delay (WAY="--processes --delay 0 0.2 --jobs 8")
 # make fuzz          mutated graphs and checkpoints with libFuzzer, under ASan and UBSan (COUNT=1000000 each; needs clang)
 # make fuzz-types    graphs whose nodes disagree about element types and handles, under ASan and UBSan (COUNT=1000000)
 # make compile-all   the core, the runtime and all kernels with GCC 11, clang, and for aarch64, armhf and musl, without a warning
