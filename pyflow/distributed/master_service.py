@@ -233,7 +233,7 @@ def _check_timeout(timeout_ms):
 
 def _key(request):
     """Of a call, for Once: its number and what it is; 0: it has none."""
-    return (request.DESCRIPTOR.name, request.call) if request.call else 0
+    return (type(request), request.call) if request.call else 0
 
 
 def _end_with(context, started):

@@ -38,7 +38,7 @@ def rise(samples, process, name):
 
 
 def _others(before, after, name):
-    """The threads that came, by name."""
-    if name != "threads":
+    """The threads, or the files, that came, by name."""
+    if name not in ("threads", "descriptors"):
         return ""
     return f" { {k: n for k, n in after['kinds'].items() if n > before['kinds'].get(k, 0)} }"

@@ -180,6 +180,8 @@ class Soak(soaking.Soak):
         self.remote = {t: remote_worker.RemoteWorker(
             f"/job:{t[0]}/replica:0/task:{t[1]}", a, self.channels, ("soak", 0, 0))
             for t, a in self.cluster.addresses.items() if t != ("worker", 0)}
+        for one in self.remote.values():
+            one.status()                                # who looks has connections, too
         self.program.fill()
 
     def round(self):
