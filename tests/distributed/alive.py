@@ -2,12 +2,12 @@
 
     setup = alive.SETUP                     # Python that a server's process runs first
     alive.counts()                          # of this process
-    alive.counts_of(process)                # of one that ran SETUP (subprocess.Popen, stdout a pipe)
+    alive.counts_of(process)                # of one that ran SETUP: a Popen, its stdout a pipe
 
 A process is asked by a signal and answers with a line of JSON, so that asking adds no thread and no
 descriptor.  Idle threads of servers' pools end after a tenth of a second instead of ten: those that
-are left are of use.  Signs of life come and go meanwhile, so of threads and files the least of three
-looks counts.
+are left are of use.  Signs of life come and go meanwhile, so of threads and files the least of
+three looks counts.
 """
 import ctypes
 import gc
@@ -21,12 +21,13 @@ import time
 
 HERE = str(pathlib.Path(__file__).resolve().parent)
 SETUP = f"import sys; sys.path.insert(0, {HERE!r}); import alive; alive.answer()"
-REST = 2.5              # seconds until idle threads have ended: the core's for blocking kernels after 2
+REST = 2.5              # seconds; idle threads end: the core's, for blocking kernels, after 2
 
 
 class _Mallinfo2(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_size_t) for name in
-                "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()]
+    _fields_ = [(name, ctypes.c_size_t) for name in (
+        "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks",
+        "fordblks", "keepcost")]
 
 
 _libc = ctypes.CDLL(None)
