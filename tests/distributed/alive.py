@@ -73,7 +73,7 @@ def counts():
     kinds = min(looks, key=lambda k: sum(k.values()))
     files = min((_files() for _ in range(3)), key=len)
     return {"threads": sum(kinds.values()), "descriptors": len(files),
-            "memory files": sum("memfd:" in f for f in files), **found,
+            "memory files": _memory_files(files), **found,
             "kinds": {**kinds, **_counted("file " + re.sub(r"\d+", "", f) for f in files)}}
 
 
@@ -92,6 +92,14 @@ def _files():
         except OSError:
             pass
     return found
+
+
+def _memory_files(files):
+    """Of memfd_create: those that are mapped, and others that are open.  What is mapped in pieces
+    counts once."""
+    with open("/proc/self/maps", encoding="utf-8") as file:
+        mapped = {line.split()[4] for line in file if "/memfd:" in line}
+    return len(mapped) + sum("/memfd:" in f for f in files)
 
 
 def _kinds():

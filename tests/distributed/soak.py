@@ -1,8 +1,8 @@
 """Very many steps over two workers and a parameter server, whose processes must not grow.
 
     python tests/distributed/soak.py                        # 10^6 steps; make soak-dist
-    python tests/distributed/soak.py --steps 50000 --grpc   # over gRPC alone
-    python tests/distributed/soak.py --steps 50000 --leak 16        # has to fail
+    python tests/distributed/soak.py --steps 100000 --grpc  # over gRPC alone
+    python tests/distributed/soak.py --steps 100000 --leak 16       # has to fail
 
 Three processes: this one is worker 0, and master of most sessions.  Steps mix what training and
 serving do: pushes and pulls of dense and sparse parameters, loops and branches over tasks, queues,
@@ -35,6 +35,7 @@ from soaking import expect
 
 ROWS = 1000
 LOOKS = 10
+FIRST = 100000                  # until then pools begin threads, and malloc finds its chunks
 FILLING = {"steps": 9000, "calls": 4200}    # more than is remembered
 
 
@@ -212,7 +213,7 @@ def counted(counts, status):
 def main(steps, first, seed, grpc, leak):
     soak = Soak([] if grpc else None, seed, leak)
     try:
-        samples = soaking.soak(soak, steps, first or steps // 10, looks=LOOKS)
+        samples = soaking.soak(soak, steps, first or min(FIRST, steps // 2), looks=LOOKS)
         soak.program.session.run(soak.program.count)
     finally:
         soak.close()
@@ -228,7 +229,7 @@ def main(steps, first, seed, grpc, leak):
 
 if __name__ == "__main__":
     parser = soaking.arguments(
-        __doc__, first=(0, "the step from which on nothing grows; 0: after a tenth"),
+        __doc__, first=(0, "the step from which on nothing grows; 0: 100,000, or half of all"),
         leak=(0, "bytes that this process loses per step, to see that it is found"))
     parser.add_argument("--grpc", action="store_true", help="no links of our own")
     options = vars(parser.parse_args())
