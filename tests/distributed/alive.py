@@ -54,25 +54,28 @@ def counts_of(process):
 
 
 def counts():
-    """{what: how many or how much}: `heap`, the bytes that malloc has given out; `host bytes`, of
-    tensors; `objects` of Python; `kinds`, threads and files by name."""
+    """{what: how many or how much}: `heap`, the bytes that malloc has given out, without those that
+    threads of the core keep for their next tensors; `host bytes`, of tensors; `objects` of Python;
+    `threads`, without those of gRPC's pool; `kinds`, threads and files by name."""
     from pyflow import _executor
     for _ in range(3):
         gc.collect()
     _executor.release_memory()
     _libc.malloc_trim(0)
-    heap = _libc.mallinfo2()
+    heap, tensors = _libc.mallinfo2(), _executor.memory_stats()
     with open("/proc/self/statm", encoding="ascii") as file:
         rss = int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
-    found = {"host bytes": _executor.memory_stats()["in_use"], "objects": len(gc.get_objects()),
-             "heap": heap.uordblks + heap.hblkhd, "rss": rss}
+    found = {"host bytes": tensors["in_use"], "objects": len(gc.get_objects()), "rss": rss,
+             "heap": heap.uordblks + heap.hblkhd - tensors["cached"]}
     looks = [_kinds()]
     for _ in range(2):
         time.sleep(0.25)
         looks.append(_kinds())
     kinds = min(looks, key=lambda k: sum(k.values()))
     files = min((_files() for _ in range(3)), key=len)
-    return {"threads": sum(kinds.values()), "descriptors": len(files),
+    engine = kinds.get("event_engine", 0)
+    return {"threads": sum(kinds.values()) - engine, "gRPC's engine": engine,
+            "descriptors": len(files),
             "memory files": _memory_files(files), **found,
             "kinds": {**kinds, **_counted("file " + re.sub(r"\d+", "", f) for f in files)}}
 
