@@ -16,6 +16,7 @@ import os
 import pathlib
 import re
 import signal
+import sys
 import threading
 import time
 
@@ -60,6 +61,7 @@ def counts():
     from pyflow import _executor
     for _ in range(3):
         gc.collect()
+    sys._clear_type_cache()         # has up to 4,096 names, a string for each look-up by C code
     _executor.release_memory()
     _libc.malloc_trim(0)
     heap, tensors = _libc.mallinfo2(), _executor.memory_stats()
