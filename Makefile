@@ -46,7 +46,7 @@
 # make fuzz-saved    damaged checkpoints of TensorFlow's and SavedModels (COUNT=100000; minutes)
 # make serve-fuzz    damaged requests to `python -m pyflow serve` (COUNT=5000; a minute)
 # make kills         a monitored training killed at 300 random moments, in the midst of saving too (COUNT=300; minutes)
-# make soak-dist     1,000,000 mixed steps over two workers and a ps (COUNT=20000: minutes); no process grows; WAY=--grpc without links
+# make soak-dist     1,000,000 mixed steps over two workers and a ps (COUNT=100000: minutes); no process grows; WAY=--grpc without links
 # make fuzz-calls    calls between tasks lost, doubled, early, given up, to a successor (COUNT=100000; minutes)
 # make fuzz-messages damaged requests to a server (COUNT=100000 of each call; half an hour); WAY=--over-grpc through sockets
 # make cut-off       a link between two tasks goes down, by proxies or in a network namespace (COUNT=30; WAY=--netns)
