@@ -45,6 +45,8 @@ REFUSED = re.compile(r"epoch (\d+)(?: of job '[^']*')? was replaced by (?:epoch 
 class Training:
     """A training under way.  folder: what chaos_task.py writes."""
 
+    _read, _steps = 0, ()           # of its steps: bytes read so far, and what they say
+
     def __init__(self, folder, steps, workers=2, ps=1, shards=0, save_steps=5, kernels=None,
                  standby=False):
         self.folder, self.workers, self.ps = pathlib.Path(folder), workers, ps
@@ -70,8 +72,18 @@ class Training:
 
     def steps(self):
         """[(seconds, step, sha256)] so far."""
-        lines = self._lines("steps")
-        return [(float(at), int(step), sha) for at, step, sha in map(str.split, lines)]
+        try:
+            with open(self.folder / "steps", "rb") as f:
+                f.seek(self._read)
+                text = f.read()
+        except FileNotFoundError:
+            return []
+        text = text[:text.rfind(b"\n") + 1]         # the last may be half written
+        self._read += len(text)
+        self._steps = self._steps + tuple(
+            (float(at), int(step), sha) for at, step, sha in
+            map(str.split, text.decode("ascii").splitlines()))
+        return list(self._steps)
 
     def _lines(self, name):
         try:
