@@ -107,7 +107,7 @@ test-graphs: .venv/installed-tests
 
 # Clusters: they wait more than they compute; of the long tests test-all runs the kills.
 DIST = $(patsubst %,tests/distributed/test_%.py,$(1))
-LINK_TESTS := $(call DIST,chunks conformance credit net security transports)
+LINK_TESTS := $(call DIST,conformance credit net security transports)
 LOSS_TESTS := $(call DIST,delivery failing hangs lost recovery standby)
 
 dist: .venv/installed-tests

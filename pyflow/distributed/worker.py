@@ -79,8 +79,6 @@ class Worker:
         self.pool = devices_lib.Pools(config, self.threads, private=True).get(0)
         self.address, self.lease, self.routes, self.links = "", 10.0, None, None
         self.cluster_def, self.timeouts, self.place = b"", (), None     # the server's to set
-        self.tell = lambda master, number, step, failure: None
-        self.streams = {}               # (task, incarnation): the Outgoing on which that one listens
         self.on_ready, self.on_bye = None, lambda why: None
         self.on_reshard = None          # function(ReshardRequest), of who moves parameters
         self.layout = None              # a LayoutMessage, of who says where parameters are
@@ -324,7 +322,7 @@ class Worker:
 
     def adopt(self, number, plan):
         """Serves a plan of a session's to peers over links; its number, 0 without links."""
-        if self.links is None or self.links.net is None:
+        if self.links is None:
             return 0
         session, graph = self._session(number), next(self._numbers)
         with self._lock:
@@ -406,15 +404,6 @@ class Worker:
         before = self._seconds.get(graph, seconds)
         self._seconds[graph] = before + (seconds - before) / 4
 
-    def forget_stream(self, stream):
-        """It has ended, perhaps before what was put on it was sent."""
-        for key in [k for k, found in list(self.streams.items()) if found is stream]:
-            self.streams.pop(key, None)
-        stream.close()
-        for broke in list(stream.users):
-            broke(messages.ErrorMessage(code=errors.UNAVAILABLE, task=self.name,
-                                        message="the receiver closed its connection"))
-
     def calls_of(self, number):
         """The once.Once of a session's calls."""
         return self._session(number).once
@@ -428,13 +417,6 @@ class Worker:
         if self.place is not None:
             self.place.failed(number, step, failure)
 
-    def lose(self, number, step, failure):
-        """What this task sent for a step did not arrive: it fails here, and its master hears so."""
-        self.fail(number, step, failure)
-        session = self._sessions.get(number)
-        if session is not None and session.master:
-            self.tell(session.master, number, step, failure)
-
     def clean(self, number, steps):
         """These steps are over everywhere."""
         for step in steps:
@@ -443,14 +425,6 @@ class Worker:
         if session is not None and steps:
             over = set(steps)
             session.once.forget(lambda key: key[0] in over)
-
-    def put(self, number, step, key, value, type, dead):
-        """A tensor from another task, for this step's receivers."""
-        try:
-            self.task.put(number, step, key, value, type, dead)
-        except self._executor.StepError as failure:
-            if failure.code != errors.NOT_FOUND:    # else the step is over: nobody waits
-                self.fail(number, step, failure)
 
     def reset(self, containers):
         """Forgets named containers; without names all of them, the server's own too, and ends the
