@@ -290,7 +290,7 @@ class Compiled:
             running.cancel()
             raise
         finally:
-            net.clean(self._peer, self._session, step)
+            net.clean(self._peer, self._session, step, soon=True)
 
     def _lateness(self, step, timeout_ms):
         """The StepError of a deadline that has passed."""

@@ -77,7 +77,7 @@ class ClusterPlan:
             running.cancel()
             raise
         finally:
-            worker.clean(link.number, [number])
+            worker.clean(link.number, [number], soon=True)
         return [values[part.rets.index(k)] for k in range(self.n_rets)]
 
     def explain(self):

@@ -330,7 +330,7 @@ class RemoteWorker:
         are over; done: None where the caller will wait for what is returned, if `linked`."""
         if self.link is not None and not level:
             if clean:
-                self.clean(number, clean)
+                self.clean(number, clean, soon=True)
             return self._run(graph, number, step, args, types, done, timeout_ms)
         args = [tensors.encode(a, t) for a, t in zip(args, types)]
         request = messages.RunGraphRequest(
@@ -371,9 +371,9 @@ class RemoteWorker:
         self._say(messages.ConnectMessage(clean=messages.CleanupGraphRequest(
             session=number, step=[step], error=rpc.error_message(failure, failure.task))))
 
-    def clean(self, number, steps):
-        """As Worker.clean."""
-        if self.link is not None and all(self._links.net.clean(self.name, number, step)
+    def clean(self, number, steps, soon=False):
+        """As Worker.clean.  soon: it hears so with what it is told next, or a little later."""
+        if self.link is not None and all(self._links.net.clean(self.name, number, step, soon)
                                          for step in steps):
             return
         self._say(messages.ConnectMessage(clean=messages.CleanupGraphRequest(

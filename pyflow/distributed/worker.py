@@ -135,6 +135,8 @@ class Worker:
         with self._lock:
             sessions, graphs = len(self._sessions), len(self._graphs)
             running = sum(len(session.steps) for session in self._sessions.values())
+        if self.links is not None:
+            running += sum(peer["serving"] for peer in self.links.net.peers())
         found = messages.GetStatusResponse(
             task=self.name, incarnation=self.incarnation, kernels_digest=self.kernels_digest(),
             process=PROCESS, epoch=self.epoch, steps_open=counts["open"],
