@@ -277,6 +277,7 @@ slow-worker: .venv/installed-tests
 
 chaos-asynchronous: .venv/installed-tests
 	PYTHONSAFEPATH=1 $(BIN)/python -P tests/distributed/chaos_async.py --kills $(or $(COUNT),20)
+	PYTHONSAFEPATH=1 $(BIN)/python -P tests/distributed/chaos_async.py --of worker,chief --kills $(or $(COUNT),20)
 	PYTHONSAFEPATH=1 $(BIN)/python -P tests/distributed/chaos_async.py --accuracy --kills 5
 
 chaos-failing: .venv/installed-tests

@@ -111,6 +111,21 @@ def test_a_deadline_ends_a_step_elsewhere(ps, links):
                 until(lambda: state(server)[0] == 0, 1)
 
 
+def test_a_step_at_a_task_that_is_elsewhere_now_is_unavailable():
+    """One that is traced goes over a stream, which ends with the task's address."""
+    graph, never, alive = lost.blocked_graph()
+    with processes.Cluster({"ps": 1, "worker": 1}, ("worker", 0)) as cluster:
+        with tf.Session(cluster.server.target, graph=graph) as session:
+            session.run(alive)
+            moved = {**cluster.spec(), "ps": [f"localhost:{processes.free_ports(1)[0]}"]}
+            timer = threading.Timer(0.1, cluster.server.update_cluster, [moved])
+            timer.start()
+            with pytest.raises(tf.errors.UnavailableError, match="ps.* is no longer at localhost"):
+                session.run(never, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE),
+                            run_metadata=tf.RunMetadata())
+            timer.join()
+
+
 # ---------------------------------------------------------------- Python is held, for longer than leases
 
 HOLD = "import ctypes, signal\n" \
