@@ -2,7 +2,7 @@
 
     chart = loglog.Chart("workers", "seconds", (1, 1000), (1e-4, 10))
     chart.line("ours", [(1, 0.002), (10, 0.003)])
-    chart.points("theirs", [(1, 0.0018)])
+    chart.points("theirs", [(1, 0.0018)], like="ours")         # in the colour of that line
     open("chart.svg", "w").write(chart.svg())
 """
 import html
@@ -17,21 +17,25 @@ class Chart:
 
     def __init__(self, x_name, y_name, x, y):
         self._names, self._x, self._y, self._parts, self._keys = (x_name, y_name), x, y, [], []
+        self._colours = {}
 
     def line(self, name, points):
         """Joined points, in a colour of their own."""
-        colour = COLOURS[len(self._keys) % len(COLOURS)]
+        colour = self._colour(name)
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in map(self._at, points))
         self._parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" '
                            'stroke-width="2"/>')
         self._keys.append((name, f'stroke="{colour}" fill="none"'))
 
-    def points(self, name, points):
-        """Circles."""
-        colour = COLOURS[len(self._keys) % len(COLOURS)]
+    def points(self, name, points, like=None):
+        """Circles, in a colour of their own or that of another name."""
+        colour = self._colour(like or name)
         for x, y in map(self._at, points):
             self._parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="{colour}"/>')
         self._keys.append((name, f'fill="{colour}"'))
+
+    def _colour(self, name):
+        return self._colours.setdefault(name, COLOURS[len(self._colours) % len(COLOURS)])
 
     def svg(self):
         """The text of the picture."""

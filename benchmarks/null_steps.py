@@ -12,9 +12,11 @@ nothing, and begins again, all at once.  Rows:
 
 Printed: the mean step of all workers in half a second and more of them at work, a median of rounds,
 and the ratio to TensorFlow's on as many workers of the same machine, asked in turn.  (A median of
-steps would hide that one worker waits while another one runs.)  --json keeps these, and the
-processor time that a step took of its worker and of the parameter server: simulate_cluster.py is
-fitted on them.
+steps would hide that one worker waits while another one runs.)  --json keeps these; the
+processor time that a step took of its worker and of the parameter server (simulate_cluster.py is
+fitted on these three); how long their threads waited for a core meanwhile; how often the server's
+were woken; how many cores other processes had, which should be none; and, for each number of
+workers, the yardstick: seconds of a loop of Python, which tell whether the machine was as fast.
 """
 import argparse
 import json
@@ -77,7 +79,7 @@ def work(name, cluster, task):
         session.run(fetch)
         time.sleep(max(0.0, float(start) - time.time()))
         began = time.time()
-        while time.time() < float(end):
+        while not count or time.time() < float(end):
             session.run(fetch)
             count += 1
         print(json.dumps([count, time.time() - began]), flush=True)
@@ -104,17 +106,22 @@ class Cluster:
 
     def time(self, row, seconds):
         """(seconds of a step, the mean of all workers; seconds of processor time a step takes of
-        its worker, and of the parameter server)"""
-        before, start = self._used(), time.time() + 0.2
+        its worker, and of the parameter server; seconds that their threads wait for a core; how
+        often one of the server's is woken; cores that others have)"""
+        before, busy, since, start = self._used(), busy_time(), time.time(), time.time() + 0.2
         for process in self.workers:
             print(row, start, start + seconds, file=process.stdin, flush=True)
         found = [json.loads(p.stdout.readline()) for p in self.workers]
         steps = sum(count for count, _ in found) + len(found)           # and one before the start
+        ours = [after - was for after, was in zip(self._used(), before)]
+        others = (busy_time() - busy - ours[0] - ours[1]) / (time.time() - since)
         return (len(found) / sum(count / lasted for count, lasted in found),
-                *((after - was) / steps for after, was in zip(self._used(), before)))
+                *(value / steps for value in ours), others)
 
     def _used(self):
-        return sum(processor_time(p.pid) for p in self.workers), processor_time(self.server.pid)
+        server, waits, woken = used(self.server.pid)
+        workers = [used(p.pid) for p in self.workers]
+        return (sum(w[0] for w in workers), server, waits + sum(w[1] for w in workers), woken)
 
     def stop(self):
         for process in (*self.workers, self.server):
@@ -122,32 +129,51 @@ class Cluster:
             process.wait()
 
 
-def processor_time(pid):
-    """Seconds that all threads of a process have run."""
-    total = 0
+def used(pid):
+    """(seconds that all threads of a process have run, seconds that they waited for a core, how
+    often they have gone to sleep)"""
+    ran = waited = sleeps = 0
     for thread in pathlib.Path(f"/proc/{pid}/task").iterdir():
         try:
-            total += int((thread / "schedstat").read_text().split()[0])
+            times = (thread / "schedstat").read_text().split()
+            status = (thread / "status").read_text()
         except OSError:                         # it has ended
-            pass
-    return total / 1e9
+            continue
+        ran, waited = ran + int(times[0]), waited + int(times[1])
+        sleeps += int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+    return ran / 1e9, waited / 1e9, sleeps
+
+
+def yardstick():
+    """Seconds of a loop of Python."""
+    began = time.perf_counter()
+    sum(range(2_000_000))
+    return time.perf_counter() - began
+
+
+def busy_time():
+    """Seconds that the machine's cores have worked."""
+    ticks = [int(n) for n in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    return (sum(ticks[:3]) + sum(ticks[5:7])) / os.sysconf("SC_CLK_TCK")        # not idle, waiting
 
 
 def measure(args, workers):
-    """{"row workers library": [seconds, worker's processor time, server's]}, medians of rounds."""
-    clusters, found = {"pyflow": Cluster("pyflow", sys.executable, workers)}, {}
+    """{"row workers library": [seconds, processor time of worker, of server, waiting for a core,
+    the server's wake-ups, others' cores]}, medians of rounds; the yardstick."""
+    yardsticks, clusters, found = [], {"pyflow": Cluster("pyflow", sys.executable, workers)}, {}
     if args.tf:
         clusters["tf"] = Cluster("tf", args.tf, workers)
     for turn in range(-1, args.rounds):         # the first for arenas and caches
+        yardsticks.append(yardstick())
         for row, seconds in ROWS.items():
             for name, cluster in clusters.items():
-                times = cluster.time(row, seconds)
+                times = cluster.time(row, seconds + (turn < 0))
                 if turn >= 0:
                     found.setdefault(f"{row} {workers} {name}", []).append(times)
     for cluster in clusters.values():
         cluster.stop()
     return {key: [statistics.median(column) for column in zip(*values)]
-            for key, values in found.items()}
+            for key, values in found.items()}, statistics.median(yardsticks)
 
 
 def shown(steps, workers):
@@ -175,10 +201,11 @@ def main():
         role, name, cluster, task = args.role
         return {"serve": serve, "work": work}[role](name, json.loads(cluster), int(task))
     kept = pathlib.Path(args.json) if args.json else None
-    steps = json.loads(kept.read_text())["steps"] if kept and kept.exists() else {}
-    ratios = {}
+    was = json.loads(kept.read_text()) if kept and kept.exists() else {}
+    steps, yardsticks, ratios = was.get("steps", {}), was.get("yardstick", {}), {}
     for workers in args.workers:
-        steps.update(measure(args, workers))
+        found, yardsticks[str(workers)] = measure(args, workers)
+        steps.update(found)
         lines, more = shown(steps, workers)
         print("\n".join(lines), flush=True)
         ratios.update(more)
@@ -187,7 +214,7 @@ def main():
         print(f"geometric mean {mean:.3f}")
     if kept:
         import resultfile
-        resultfile.write(kept, {"cores": os.cpu_count(), "steps": steps})
+        resultfile.write(kept, {"cores": os.cpu_count(), "yardstick": yardsticks, "steps": steps})
 
 
 if __name__ == "__main__":
