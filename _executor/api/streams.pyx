@@ -79,6 +79,11 @@ cdef class Stream:
             raise MemoryError("too many streams wait to be connected")
         return str(number)
 
+    def undial(self):
+        """If no net has connected by it, it is over."""
+        with nogil:
+            pf_stream_undial(self.s)
+
     def offer(self, str port):
         """It comes in at the port of a net's; whether there is that port, with room for it."""
         cdef uint64_t number = int(port)

@@ -2,7 +2,7 @@
  *
  * Purpose.  The core makes frames of tensors and steps and understands those of the peer (_executor/core/net); a LINK carries the
  * bytes: a stream in each direction, in order, each byte once, until one side closes or is lost.  Ours are `tcp` and `unix`
- * (plugins/net).  RDMA, VSOCK or a TLS stream would be others.
+ * (plugins/net), and `grpc` (plugins/grpc).  RDMA, VSOCK or a TLS stream would be others.
  *
  * Invariants
  *   1. Everything but `connect` returns at once.  What cannot go on says 0 and goes on when `descriptor` is readable (receive,

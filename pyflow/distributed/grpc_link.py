@@ -1,6 +1,6 @@
 """The link that always is there: a net's frames as the messages of a kept stream of gRPC's.
 
-    dial(channel, net)                      this end; the address by which the net connects
+    dial(channel, net)                      this end, by whose address the net connects
     serve(net, port, requests, context)     the other; a generator of what to send
 
 What the bytes mean only the nets know (plugins/grpc/links/streams.h): steps, tensors and credit are
@@ -40,15 +40,13 @@ def keep_blocks():
 
 
 def dial(channel, net):
-    """A stream over a grpc channel: the address by which an executor's Net connects by it, as kind
-    "grpc"."""
+    """An executor's Stream over a grpc channel, by whose `dial` its Net connects, as kind "grpc"."""
     keep_blocks()
     stream = runtime.executor().Stream()
-    address = stream.dial()
     stub = rpc.Stub(channel, "WorkerService", {"Link": services.WORKER["Link"]})
     call = stub.Link(sent(stream))
     threading.Thread(target=_read, args=(call, stream, net), name="pyflow-link", daemon=True).start()
-    return address
+    return stream
 
 
 def sent(stream):

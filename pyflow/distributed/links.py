@@ -23,6 +23,7 @@ import threading
 from pyflow import config as env
 from pyflow import plugins
 from pyflow.distributed import grpc_link
+from pyflow.framework import errors
 from pyflow.session import runtime
 
 KINDS = ("unix", "tcp")                 # used where nobody says others, the best first
@@ -114,24 +115,37 @@ class Links:
             return None
         if self.connected(name, incarnation):
             return self._kind_of(name)
-        ways = [(kind, lambda a=address: a) for kind, address in self._fitting(offers)]
-        if channel is not None:
-            ways.append(("grpc", lambda: grpc_link.dial(channel(), self.net)))
-        for kind, address in ways:
+        for kind, address in self._fitting(offers):
             try:
-                self.net.connect(name, incarnation, kind, address(), insecure=self._insecure,
-                                 timeout=timeout)
+                return self._connected_by(kind, name, incarnation, address, timeout)
             except runtime.executor().StepError as problem:
-                if problem.code == 10:              # ABORTED
-                    raise
-                with self._lock:
-                    new = (name, kind) not in self._failed
-                    self._failed.add((name, kind))
-                _log.log(logging.WARNING if new else logging.DEBUG,
-                         "no %s link to %s: %s", kind, name, problem.message)
-            else:
-                return self._kind_of(name) or kind
-        return None
+                self._note(kind, name, problem)
+        if channel is None:
+            return None
+        stream = grpc_link.dial(channel(), self.net)
+        try:
+            return self._connected_by("grpc", name, incarnation, stream.dial(), timeout)
+        except runtime.executor().StepError as problem:
+            self._note("grpc", name, problem)
+            return None
+        finally:
+            stream.undial()             # the peer has connected meanwhile
+
+    def _connected_by(self, kind, name, incarnation, address, timeout):
+        self.net.connect(name, incarnation, kind, address, insecure=self._insecure,
+                         timeout=timeout)
+        return self._kind_of(name) or kind
+
+    def _note(self, kind, name, problem):
+        """A link cannot be made: said once in a log, where another one may serve.  Raises what
+        says that the peer is another one."""
+        if problem.code == errors.ABORTED:
+            raise problem
+        with self._lock:
+            new = (name, kind) not in self._failed and kind != "grpc"
+            self._failed.add((name, kind))
+        _log.log(logging.WARNING if new else logging.DEBUG,
+                 "no %s link to %s: %s", kind, name, problem.message)
 
     def _fitting(self, offers):
         """[(kind, address)] of those that reach from here, the best first."""

@@ -55,8 +55,8 @@ class Session:
     __slots__ = ("number", "state", "graphs", "master", "lease", "seen", "steps",
                  "fence", "once")
 
-    def __init__(self, number, state, master, lease, fence):
-        self.number, self.state, self.fence, self.once = number, state, fence, once.Once()
+    def __init__(self, number, state, master, lease, fence, task):
+        self.number, self.state, self.fence, self.once = number, state, fence, once.Once(task=task)
         self.graphs, self.steps = {}, {}
         self.master, self.lease, self.seen = master, lease, time.monotonic()
 
@@ -198,8 +198,8 @@ class Worker:
             if found is None:
                 state = self._executor.State(f"session_{number:x}", self.task,
                                              None if isolate else self.state)
-                found = self._sessions[number] = Session(number, state, master,
-                                                         min(lease or self.lease, MAX_LEASE), fence)
+                found = self._sessions[number] = Session(
+                    number, state, master, min(lease or self.lease, MAX_LEASE), fence, self.name)
             found.seen = time.monotonic()
 
     def close_session(self, number, why="the session was closed", code=errors.CANCELLED):

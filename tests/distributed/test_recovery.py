@@ -149,7 +149,7 @@ def test_a_worker_waits_until_all_variables_are_whole():
                     sess.run(train)
     threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(2)]
     threads[1].start()
-    assert not began[1].wait(1)
+    assert not began[1].wait(0.5)
     threads[0].start()
     assert began[1].wait(20)
     for thread in threads:

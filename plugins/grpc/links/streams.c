@@ -214,7 +214,10 @@ static pf_stream *found(uint64_t number) {
 }
 
 void pf_stream_undial(pf_stream *s) {
-  if (s->number) pf_stream_unref(found(s->number));
+  pf_stream *waits = s->number ? found(s->number) : NULL;
+  if (!waits) return;
+  pf_stream_end(waits, "nobody connected by it");
+  pf_stream_unref(waits);
 }
 
 pf_status pf_stream_offer(uint64_t number, pf_stream *s) {

@@ -25,7 +25,7 @@ pf_stream *pf_stream_new(void);                 /* one reference, the pump's; NU
 void pf_stream_unref(pf_stream *s);
 /* The address by which pf_link_grpc.connect finds the stream, once; 0: there are too many that wait. */
 uint64_t pf_stream_dial(pf_stream *s);
-void pf_stream_undial(pf_stream *s);            /* nobody has connected: it is not found any more */
+void pf_stream_undial(pf_stream *s);            /* if nobody has connected by it, it is not found any more, and over */
 /* The stream comes in at a port of pf_link_grpc's, which is known by what `listen` called its address. */
 pf_status pf_stream_offer(uint64_t port, pf_stream *s);
 /* Waits for bytes that are posted into the block that was given before, and how many there are, or 0: it is over.  That block is the
