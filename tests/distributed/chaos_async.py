@@ -2,7 +2,7 @@
 as good.
 
     python -P tests/distributed/chaos_async.py --kills 20        # of each of worker, ps and chief
-    python -P tests/distributed/chaos_async.py --kills 20 --of worker,chief     # one restore: all count
+    python -P tests/distributed/chaos_async.py --kills 20 --of worker,chief     # all are counted
     python -P tests/distributed/chaos_async.py --accuracy --kills 5
 
 Every step takes one from each element of the variables, which lie on all parameter servers, and
