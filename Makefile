@@ -32,8 +32,8 @@
 # make dev     an editable install for working on pyflow
 # make tables  after a change of ops or public names: op_types.py, op_families.py, _public.py and the .pyi files of pyflow, from its modules
 # make cuda    the CUDA plugin's library into build/cuda, where nvcc is (ARCHS=90 for one architecture)
-# make fuzz-graphs   random graphs against a naive interpreter (COUNT=100000; hours); on TASKS=3 servers of one process, of a
-#              process each (WAY=--processes), behind proxies that delay (WAY="--processes --delay 0 0.2 --jobs 8")
+# make fuzz-graphs   random graphs against a naive interpreter (COUNT=100000; hours); on TASKS=3 servers of one process (an hour), of a
+#              process each (WAY="--processes --link tcp"), behind proxies that delay (WAY="--processes --delay 0 0.2 --jobs 8")
 # make fuzz          mutated graphs and checkpoints with libFuzzer, under ASan and UBSan (COUNT=1000000 each; needs clang)
 # make fuzz-types    graphs whose nodes disagree about element types and handles, under ASan and UBSan (COUNT=1000000)
 # make compile-all   the core, the runtime and all kernels with GCC 11, clang, and for aarch64, armhf and musl, without a warning
@@ -46,7 +46,7 @@
 # make fuzz-saved    damaged checkpoints of TensorFlow's and SavedModels (COUNT=100000; minutes)
 # make serve-fuzz    damaged requests to `python -m pyflow serve` (COUNT=5000; a minute)
 # make kills         a monitored training killed at 300 random moments, in the midst of saving too (COUNT=300; minutes)
-# make soak-dist     1,000,000 mixed steps over two workers and a ps (COUNT=20000: minutes); no process grows; WAY=--grpc without links
+# make soak-dist     1,000,000 mixed steps over two workers and a ps (COUNT=100000: minutes); no process grows; WAY=--grpc without links
 # make fuzz-calls    calls between tasks lost, doubled, early, given up, to a successor (COUNT=100000; minutes)
 # make fuzz-messages damaged requests to a server (COUNT=100000 of each call; half an hour); WAY=--over-grpc through sockets
 # make cut-off       a link between two tasks goes down, by proxies or in a network namespace (COUNT=30; WAY=--netns)
@@ -71,15 +71,17 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
                 tests/ops/test_convolution.py tests/ops/test_row_kernels.py tests/ops/test_vmath.py tests/ops/test_rnn_ops.py \
                 tests/passes/test_fuse.py tests/passes/test_fuse_random.py tests/oracle/test_oracle.py
 
-PARTS := test-system test-ops test-distributed test-links test-losses test-others test-graphs
-MORE := test-baseline test-avx2 test-cuda
-.PHONY: dist dist-long chaos chaos-asynchronous slow-worker soak-dist fuzz-calls fuzz-messages chaos-failing cut-off bench-dist null-steps demo test test-all $(PARTS) $(MORE) bench ab models models-end-to-end oracle programs keras-tests libraries ray-tests kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved fuzz-frames sanitize soak kills queue-schedules compile-all test-matrix clean
+# The longest first; LONG: of test-all.
+COMPUTING := test-others test-system test-ops $(if $(LONG),test-avx2 test-baseline) test-graphs $(if $(LONG),test-cuda)
+CLUSTERS := test-losses test-distributed test-links
+.PHONY: dist dist-long test-computing test-clusters chaos chaos-asynchronous slow-worker soak-dist fuzz-calls fuzz-messages chaos-failing cut-off bench-dist null-steps demo test test-all $(COMPUTING) $(CLUSTERS) test-avx2 test-baseline test-cuda bench ab models models-end-to-end oracle programs keras-tests libraries ray-tests kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved fuzz-frames sanitize soak kills queue-schedules compile-all test-matrix clean
 
 demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
 	$(BIN)/python examples/01_digits.py
 
-# Two processes at once; the longest parts begin together.  What measures time runs after them.
+# Two parts that compute at once, the longest first, and beside them those of clusters, one by one: they
+# wait more than they compute.  What measures time runs after them all.
 # PYTHONSAFEPATH: the installed package is tested, never the tree's.
 PYTEST = PYTHONSAFEPATH=1 $(BIN)/python -m pytest
 SYSTEM_TESTS := $(wildcard $(addprefix tests/,abi accelerator fuzz fuzz_format fuzz_ops memory session users))
@@ -89,12 +91,20 @@ ALONE = $(sort $(shell grep -rl --include='test_*.py' 'mark[.]alone' tests))
 SHORT = $(if $(LONG),,and not long)
 
 test: .venv/installed-tests
-	$(MAKE) --no-print-directory -j2 -O $(PARTS)
+	$(MAKE) --no-print-directory -j2 test-clusters test-computing
 	$(PYTEST) -m "alone $(SHORT)" $(ALONE)
 
 test-all: .venv/installed-tests
-	$(MAKE) --no-print-directory -j2 -O $(PARTS) $(MORE) LONG=1
+	$(MAKE) --no-print-directory -j2 test-clusters test-computing LONG=1
 	$(PYTEST) -m alone $(ALONE)
+
+test-clusters: .venv/installed-tests
+	$(OWN_JOBS) $(MAKE) --no-print-directory -O $(CLUSTERS)
+
+test-computing: .venv/installed-tests
+	$(OWN_JOBS) nice $(MAKE) --no-print-directory -j2 -O $(COMPUTING)
+
+OWN_JOBS = MAKEFLAGS='$(filter-out -j% --jobserver%,$(MAKEFLAGS))'
 
 test-system: .venv/installed-tests
 	$(PYTEST) -m "not alone $(SHORT)" $(SYSTEM_TESTS)
@@ -105,13 +115,13 @@ test-ops: .venv/installed-tests
 test-graphs: .venv/installed-tests
 	$(PYTEST) -m "not alone $(SHORT)" $(GRAPH_TESTS)
 
-# Clusters: they wait more than they compute; of the long tests test-all runs the kills.
+# Clusters; of the long tests test-all runs the kills.
 DIST = $(patsubst %,tests/distributed/test_%.py,$(1))
-LINK_TESTS := $(call DIST,chunks conformance credit net security transports)
-LOSS_TESTS := $(call DIST,delivery failing hangs lost recovery standby)
+LINK_TESTS := $(call DIST,conformance credit net security standby transports)
+LOSS_TESTS := $(call DIST,delivery failing hangs lost recovery)
 
 dist: .venv/installed-tests
-	$(MAKE) --no-print-directory -j3 -O test-distributed test-links test-losses
+	$(MAKE) --no-print-directory -j3 -O $(CLUSTERS)
 
 test-distributed: .venv/installed-tests
 	$(PYTEST) -m "not alone and not long" $(filter-out $(LINK_TESTS) $(LOSS_TESTS),$(wildcard tests/distributed/test_*.py))
@@ -267,6 +277,7 @@ slow-worker: .venv/installed-tests
 
 chaos-asynchronous: .venv/installed-tests
 	PYTHONSAFEPATH=1 $(BIN)/python -P tests/distributed/chaos_async.py --kills $(or $(COUNT),20)
+	PYTHONSAFEPATH=1 $(BIN)/python -P tests/distributed/chaos_async.py --of worker,chief --kills $(or $(COUNT),20)
 	PYTHONSAFEPATH=1 $(BIN)/python -P tests/distributed/chaos_async.py --accuracy --kills 5
 
 chaos-failing: .venv/installed-tests

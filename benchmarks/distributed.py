@@ -29,7 +29,7 @@ import time
 
 HERE = pathlib.Path(__file__).parent
 ROWS = {"null": 300, "null-other": 300, "scalar": 300, "100 MB": 5, "100 x 1 MB": 5}
-OVER_GRPC = ("scalar", "100 MB", "100 x 1 MB")
+OVER_GRPC = ("null", "scalar", "100 MB", "100 x 1 MB")
 MESSAGE = b"x" * 180                    # about what a step of `scalar` sends, each way
 
 
@@ -272,10 +272,11 @@ def main():
             ratios[f"{row} grpc"] = ours / theirs
             line += f"   TensorFlow {theirs * 1e6:10.0f} us   ratio {ours / theirs:.3f}"
         print(line)
-    ratios["scalar grpc of grpcio"] = found["scalar grpc"] / found["grpcio raw"]
+    for row in ("null", "scalar"):
+        ratios[f"{row} grpc of grpcio"] = found[f"{row} grpc"] / found["grpcio raw"]
     print(f"echo {found['echo raw'] * 1e6:.0f} us   copy of 100 MB {found['copy raw'] * 1e6:.0f} us   "
-          f"grpcio's stream {found['grpcio raw'] * 1e6:.0f} us: a number over gRPC "
-          f"{ratios['scalar grpc of grpcio']:.2f} of it")
+          f"grpcio's stream {found['grpcio raw'] * 1e6:.0f} us: a null step over gRPC "
+          f"{ratios['null grpc of grpcio']:.2f} of it, a number {ratios['scalar grpc of grpcio']:.2f}")
     if args.tf:
         small = geometric_mean([ratios[r] for r in ("null", "null-other", "scalar")])
         large = geometric_mean([ratios[r] for r in ("100 MB", "100 x 1 MB")])

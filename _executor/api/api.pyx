@@ -8,8 +8,8 @@ import sys
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
 from importlib.util import module_from_spec
 
-PARTS = ("values", "steps", "tasks", "host", "started", "explain", "plans", "records", "step_stats", "spool", "callbacks", "net")
-ONLY_LINUX = {"net"}
+PARTS = ("values", "steps", "tasks", "host", "started", "explain", "plans", "records", "step_stats", "spool", "callbacks", "net", "streams")
+ONLY_LINUX = {"net", "streams"}
 
 
 def _initialise(name):

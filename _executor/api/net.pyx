@@ -35,7 +35,6 @@ cdef extern from "links.h" nogil:
         PF_LINK_SECURE
 
 cdef extern from "net/net.h" nogil:
-    ctypedef struct pf_net
     ctypedef struct pf_peer
     ctypedef struct pf_net_options:
         int64_t lease_ns, queue_bytes, arena_bytes, incoming_bytes, window_bytes
@@ -258,13 +257,6 @@ cdef class Net:
     number; a peer is refused that has a lower one than was seen of it.  lost(name, incarnation, code, message): called, on a thread of
     its own, when an open connection is lost.
     """
-    cdef pf_net* n
-    cdef readonly Task task
-    cdef readonly bint closed
-    cdef readonly double lease
-    cdef object lost
-    cdef object __weakref__
-
     def __cinit__(self, Task task not None, double lease=2.5, int64_t queue_bytes=1 << 24, int64_t arena_bytes=1 << 30,
                   int64_t incoming_bytes=1 << 30, int64_t window_bytes=1 << 26, epoch=0, lost=None):
         cdef pf_net_options o

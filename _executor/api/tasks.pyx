@@ -28,60 +28,16 @@ cdef void failed_in_python(pf_error* err, e):
     pf_error_set(err, e.code if known else PF_UNAVAILABLE, b"%s", message)
     err.derived = known and e.derived
 
-@cython.final
-cdef class Later:
-    """For a route's function that takes a tensor although there is no room: whoever sends it is told when there is."""
-    cdef const pf_pend* pend        # NULL: its sender cannot be told later, or the function has returned
-    cdef void (*sent)(void*, pf_status) noexcept nogil
-    cdef void* arg
-    cdef bint begun
-
-    def begin(self):
-        """Whether the sender will hear of `end`; else the function may wait.  Once, before the function returns.  StepError: its step
-        was cancelled."""
-        cdef const pf_pend* pend = self.pend
-        if pend == NULL or self.begun:
-            return self.begun
-        with nogil:
-            self.arg = pend.begin(pend.ctx)
-        if self.arg == NULL:
-            raise StepError(1, "the step was cancelled, or there is no memory to wait until a tensor can be sent")
-        self.sent = pend.sent
-        self.begun = True
-        return True
-
-    def end(self, int code=0):
-        """There is room, or the way broke: `code`.  Again: nothing."""
-        cdef void* arg = self.arg
-        self.arg = NULL
-        if arg != NULL:
-            with nogil:
-                self.sent(arg, <pf_status>code)
-
-    def __dealloc__(self):
-        if self.arg != NULL:
-            self.sent(self.arg, PF_UNAVAILABLE)
-
 cdef pf_status hand_to_python(void* arg, pf_step_key key, pf_str name, pf_tensor* take, int32_t dead, const pf_pend* pend,
                               pf_error* err) noexcept nogil:
     """A route over a function."""
-    cdef bint begun = False
     with gil:
-        way = <object>arg
-        later = Later()
-        later.pend = pend
         try:
             value = kept(take) if take != NULL else None
-            if getattr(way, "pends", False):
-                way(key.session, key.step, name.data[:name.len], value, dead != 0, later)
-            else:
-                way(key.session, key.step, name.data[:name.len], value, dead != 0)
+            (<object>arg)(key.session, key.step, name.data[:name.len], value, dead != 0)
         except BaseException as e:
             failed_in_python(err, e)
-            later.end(err.code)
-        later.pend = NULL
-        begun = later.begun
-    return PF_PENDING if begun else err.code
+    return err.code
 
 cdef void drop_python(void* arg) noexcept nogil:
     with gil:
@@ -164,8 +120,7 @@ cdef class Task:
 
     def route(self, str peer, way):
         """From now on _net.Send hands tensors for the task `peer` to `way`: a Task of this process, or a function
-        (session, step, name, value, dead) of any thread; value: a Kept, None when dead; one with an attribute `pends` that is true gets a Later,
-        too.  What it raises fails the step: a StepError with
+        (session, step, name, value, dead) of any thread; value: a Kept, None when dead.  What it raises fails the step: a StepError with
         its code, anything else as UNAVAILABLE.  None: there is no way any more."""
         cdef bytes text = peer.encode()
         cdef Task there

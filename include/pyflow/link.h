@@ -2,7 +2,7 @@
  *
  * Purpose.  The core makes frames of tensors and steps and understands those of the peer (_executor/core/net); a LINK carries the
  * bytes: a stream in each direction, in order, each byte once, until one side closes or is lost.  Ours are `tcp` and `unix`
- * (plugins/net).  RDMA, VSOCK or a TLS stream would be others.
+ * (plugins/net), and `grpc` (plugins/grpc).  RDMA, VSOCK or a TLS stream would be others.
  *
  * Invariants
  *   1. Everything but `connect` returns at once.  What cannot go on says 0 and goes on when `descriptor` is readable (receive,
@@ -32,7 +32,8 @@ typedef struct { char *text; int32_t room, pad; } pf_link_problem;  /* where a f
 enum { PF_LINK_INSECURE = 1 };              /* flags of listen and connect: the user agreed to what others on the network may read and write */
 enum { PF_LINK_LOST = -1 };
 enum { PF_LINK_FAR = 1,                     /* flags of a pf_link: its addresses reach other machines */
-       PF_LINK_SECURE = 2 };                /* it encrypts, and each end knows who the other is: no one need agree to anything */
+       PF_LINK_SECURE = 2,                  /* it encrypts, and each end knows who the other is: no one need agree to anything */
+       PF_LINK_WATCHES = 4 };               /* it finds out by itself that a peer has gone, within seconds: silence is no sign of it */
 
 typedef struct pf_link {
   uint32_t size, flags;

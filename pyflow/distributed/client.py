@@ -38,7 +38,7 @@ class Place:
     """Sessions at one address.  credentials: security.Credentials, or None."""
 
     def __init__(self, address, credentials):
-        self.address, self.secure = address, credentials is not None
+        self.address = address
         self._channels = remote_worker.Channels(credentials)
 
     def open(self, session, deterministic, partitions, costs, inspect):
@@ -59,9 +59,13 @@ class Place:
         self.call("Reset", messages.ResetRequest(
             container=containers, call=remote_worker.new_call()), PATIENCE, True)
 
+    def channel(self):
+        """The grpc channel to the server."""
+        return self._channels.get(self.address)
+
     def call(self, call, request, timeout=None, wait=False):
         """A call of MasterService.  Raises StepError."""
-        stub = rpc.Stub(self._channels.get(self.address), "MasterService",
+        stub = rpc.Stub(self.channel(), "MasterService",
                         {call: services.MASTER[call]})
         try:
             return getattr(stub, call)(request, timeout=timeout, wait_for_ready=wait)
@@ -76,7 +80,6 @@ class Link:
     """One session at a server: what `Session._state` is."""
 
     def __init__(self, place, graph, config, deterministic, timeout_ms, threads):
-        self.secure = place.secure
         self._place, self.graph, self._lock = place, graph, threading.Lock()
         self._synced, self._over, self._dropped = self._version(), threading.Event(), []
         request = messages.CreateSessionRequest(
@@ -249,10 +252,11 @@ class Compiled:
         self._request = request
         self._served, self._peer, self._session = reply.served, reply.here.task, reply.number
         self._linked = False
-        if reply.served and not link.secure:
+        if reply.served:
             try:
                 self._linked = own_links().connect(
-                    reply.here.task, reply.here.incarnation, reply.here.link) is not None
+                    reply.here.task, reply.here.incarnation, reply.here.link,
+                    link._place.channel) is not None
             except runtime.executor().StepError:
                 pass                    # another one by now: the next call says so
         self._link, self._number, self._types = link, reply.callable, types
@@ -286,7 +290,7 @@ class Compiled:
             running.cancel()
             raise
         finally:
-            net.clean(self._peer, self._session, step)
+            net.clean(self._peer, self._session, step, soon=True)
 
     def _lateness(self, step, timeout_ms):
         """The StepError of a deadline that has passed."""

@@ -77,7 +77,7 @@ class ClusterPlan:
             running.cancel()
             raise
         finally:
-            worker.clean(link.number, [number])
+            worker.clean(link.number, [number], soon=True)
         return [values[part.rets.index(k)] for k in range(self.n_rets)]
 
     def explain(self):
@@ -201,12 +201,23 @@ class ClusterStep:
         try:
             values = running.result(keep=self._keep)
         except runtime.executor().StepError as failure:
-            if part.worker.local and part.worker is not self._link.tasks.own:
-                failure = part.worker.as_lost(failure)
-            self._fail(failure, part)
+            self._fail(self._as_lost(part.worker, failure), part)
             self._over(part)
         else:
             self._over(part, values)
+
+    def _as_lost(self, worker, failure):
+        """A step's failure as its master is to see it: what ended because the task was stopped, or
+        is elsewhere now, is UNAVAILABLE."""
+        tasks = self._link.tasks
+        if worker is tasks.own:
+            return failure
+        if worker.local:
+            return worker.as_lost(failure)
+        if failure.code == errors.CANCELLED and worker not in tasks.known():
+            failure.code, failure.task = errors.UNAVAILABLE, worker.name
+            failure.message = f"{worker.name} is no longer at {worker.address}: {failure.message}"
+        return failure
 
     def _over(self, part, values=None):
         with self._cond:

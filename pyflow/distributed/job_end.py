@@ -11,6 +11,7 @@ Invariants
 2. Who was lost for good, or started again for nothing, costs the chief `patience` seconds at most.
 3. What a worker said stays while the parameter server lives: a chief that was started again finds
    it.
+4. Who was replaced, and is refused, ends nobody else's servers: its successor is at work.
 
 Threads: the caller's.  Callers: programs; examples/distributed/digits.py.
 
@@ -34,14 +35,23 @@ def end_job(server, task, patience=None, always=True):
 
     server: its tf.train.Server. task: its launch.Task. patience: seconds that the chief waits for
     the other workers to be done, and a worker for the server that it tells; default: the lease.
-    always: the chief ends the job even then; False leaves all servers as they are."""
+    always: the chief ends the job even then; False leaves all servers as they are.
+
+    Raises FailedPreconditionError in a process that was replaced by one of a later epoch."""
     until, are_done = time.monotonic() + (task.lease if patience is None else patience), False
+    refused = None
     with contextlib.suppress(errors.OpError):           # who is lost is not waited for
-        if task.is_chief:
-            _wait_for_others(server, task, until)
-        else:
-            _say_so(server, task, until)
-        are_done = True
+        try:
+            if task.is_chief:
+                _wait_for_others(server, task, until)
+            else:
+                _say_so(server, task, until)
+            are_done = True
+        except errors.FailedPreconditionError as problem:
+            refused = problem
+    if refused is not None:
+        server.stop()
+        raise refused
     if not task.is_chief:
         server.stop()
     elif are_done or always:
@@ -52,8 +62,10 @@ def end_job(server, task, patience=None, always=True):
 def _wait_for_others(server, task, until):
     ended = {task.label}
     with ops.Graph().as_default() as graph:
-        label = _queue(task).dequeue()
-    with Session(server.target, graph=graph) as sess:
+        queue = _queue(task)
+        label, is_there = queue.dequeue(), queue.size().op
+    with Session(server.target, graph=graph, config=_patient(until)) as sess:
+        sess.run(is_there, options=_within(until))      # who was replaced is refused
         while _workers(server.cluster) - ended:
             ended.add(sess.run(label, options=_within(until)).decode())
 
@@ -61,7 +73,7 @@ def _wait_for_others(server, task, until):
 def _say_so(server, task, until):
     with ops.Graph().as_default() as graph:
         said = _queue(task).enqueue(task.label)
-    with Session(server.target, graph=graph) as sess:
+    with Session(server.target, graph=graph, config=_patient(until)) as sess:
         sess.run(said, options=_within(until))
 
 
@@ -81,8 +93,16 @@ def _workers(cluster):
 
 
 def _within(until):
-    left = max(1, int(1000 * (until - time.monotonic())))
-    return protos.RunOptions(timeout_in_ms=left)
+    return protos.RunOptions(timeout_in_ms=_left_ms(until))
+
+
+def _patient(until):
+    """For a session: how long it waits for a task to be there at all."""
+    return protos.ConfigProto(operation_timeout_in_ms=_left_ms(until))
+
+
+def _left_ms(until):
+    return max(1, int(1000 * (until - time.monotonic())))
 
 
 PUBLIC = {}

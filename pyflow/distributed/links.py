@@ -1,17 +1,18 @@
-"""Links: connections of a task with others over which steps and tensors go without Python.
+"""Links: connections of a task with others, over which steps and tensors go.
 
     kinds    ours, "unix" and "tcp", and those that plugins offer (pyflow/link.h)
     offers   what a task listens at: "unix MACHINE ADDRESS", "tcp MACHINE ADDRESS"
     connect  to a peer by the best of its offers; one connection per pair of tasks
+    "grpc"   a stream to the address that the cluster knows, where there is no other (grpc_link.py)
 
-Links of our own have no encryption: with certificates a task offers only those that say they are
+`unix` and `tcp` have no encryption: with certificates a task offers only those that say they are
 secure, and the rest goes over gRPC.
 
 Invariants
 1. MACHINE names a machine and the network it sees: an offer of a UNIX socket, or of loopback, is
    for those of the same machine alone; so is each of a link that does not say that it reaches
    others, or that is neither secure nor agreed to with `insecure`.
-2. A peer that cannot be reached by a link is spoken to over gRPC: no link is ever needed.
+2. A peer that no other link reaches is spoken to over gRPC: none is ever needed.
 
 Threads: any.
 """
@@ -21,6 +22,8 @@ import threading
 
 from pyflow import config as env
 from pyflow import plugins
+from pyflow.distributed import grpc_link
+from pyflow.framework import errors
 from pyflow.session import runtime
 
 KINDS = ("unix", "tcp")                 # used where nobody says others, the best first
@@ -90,10 +93,7 @@ class Links:
                  lost=None, listen=True):
         self.kinds, self._insecure, self._machine = tuple(kinds), insecure, machine()
         self._there = available() if self.kinds else {}
-        self.net, self.offers = None, []
-        self._lock, self._failed = threading.Lock(), set()
-        if not self.kinds:
-            return
+        self.offers, self._lock, self._failed = [], threading.Lock(), set()
         self.net = runtime.executor().Net(worker.task, lease=lease, epoch=epoch, lost=lost,
                                             incoming_bytes=LARGEST)
         for kind in self.kinds if listen else ():
@@ -104,27 +104,48 @@ class Links:
                 _log.warning("%s offers no %s link: %s", worker.name, kind, problem.message)
             else:
                 self.offers.append(f"{kind} {self._machine} {address}")
+        self.port = self.net.listen("grpc") if listen else None     # for the streams of the server
 
-    def connect(self, name, incarnation, offers, timeout=CONNECT_SECONDS):
-        """The kind of link to a peer, which there is from now on; None: there is no way.  Raises
-        StepError, ABORTED, where it is of another incarnation."""
-        if self.net is None or self.net.closed:
+    def connect(self, name, incarnation, offers, channel=None, timeout=CONNECT_SECONDS):
+        """The kind of link to a peer, which there is from now on; None: there is no way.
+
+        channel: function without arguments, a grpc channel to it.  Raises StepError, ABORTED,
+        where it is of another incarnation."""
+        if self.net.closed:
             return None
+        if self.connected(name, incarnation):
+            return self._kind_of(name)
         for kind, address in self._fitting(offers):
             try:
-                self.net.connect(name, incarnation, kind, address, insecure=self._insecure,
-                                 timeout=timeout)
+                return self._connected_by(kind, name, incarnation, address, timeout)
             except runtime.executor().StepError as problem:
-                if problem.code == 10:              # ABORTED
-                    raise
-                with self._lock:
-                    new = (name, kind) not in self._failed
-                    self._failed.add((name, kind))
-                _log.log(logging.WARNING if new else logging.DEBUG,
-                         "no %s link to %s: %s", kind, name, problem.message)
-            else:
-                return self._kind_of(name) or kind
-        return None
+                self._note(kind, name, problem)
+        if channel is None:
+            return None
+        stream = grpc_link.dial(channel(), self.net)
+        try:
+            return self._connected_by("grpc", name, incarnation, stream.dial(), timeout)
+        except runtime.executor().StepError as problem:
+            self._note("grpc", name, problem)
+            return None
+        finally:
+            stream.undial()             # the peer has connected meanwhile
+
+    def _connected_by(self, kind, name, incarnation, address, timeout):
+        self.net.connect(name, incarnation, kind, address, insecure=self._insecure,
+                         timeout=timeout)
+        return self._kind_of(name) or kind
+
+    def _note(self, kind, name, problem):
+        """A link cannot be made: said once in a log, where another one may serve.  Raises what
+        says that the peer is another one."""
+        if problem.code == errors.ABORTED:
+            raise problem
+        with self._lock:
+            new = (name, kind) not in self._failed and kind != "grpc"
+            self._failed.add((name, kind))
+        _log.log(logging.WARNING if new else logging.DEBUG,
+                 "no %s link to %s: %s", kind, name, problem.message)
 
     def _fitting(self, offers):
         """[(kind, address)] of those that reach from here, the best first."""
@@ -142,21 +163,18 @@ class Links:
 
     def connected(self, name, incarnation):
         """There is an open connection with that incarnation."""
-        return self.net is not None and not self.net.closed and any(
+        return not self.net.closed and any(
             p["name"] == name and p["incarnation"] == incarnation and p["state"] == "open"
             for p in self.net.peers())
 
     def serve(self, graph, plan):
         """Peers may run the plan by that number."""
-        if self.net is not None:
-            self.net.serve(graph, plan)
+        self.net.serve(graph, plan)
 
     def unserve(self, graph):
         """No more."""
-        if self.net is not None:
-            self.net.unserve(graph)
+        self.net.unserve(graph)
 
     def close(self):
         """Ends all connections."""
-        if self.net is not None:
-            self.net.close()
+        self.net.close()

@@ -55,7 +55,8 @@ class Tasks:
 
     def move(self, addresses):
         """The cluster's tasks and where they listen, from now on, the own one apart. Of those that
-        are gone or elsewhere, sessions that use them hear UNAVAILABLE; new ones ask anew."""
+        are gone or elsewhere, sessions that use them hear UNAVAILABLE, over a link once that is
+        lost; new ones ask anew."""
         with self._lock:
             addresses = {**addresses, self.own.name: self.addresses[self.own.name]}
             moved = [t for t in self._found

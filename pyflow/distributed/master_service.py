@@ -36,7 +36,7 @@ class MasterService:
     def __init__(self, place, worker):
         self._place, self._worker = place, worker
         self._lock, self._sessions = threading.Lock(), {}
-        self._numbers, self._once = itertools.count(1), once.Once()
+        self._numbers, self._once = itertools.count(1), once.Once(task=worker.name)
 
     # ------------------------------------------------------------ sessions
 
@@ -45,7 +45,7 @@ class MasterService:
 
     def _create(self, request):
         config = rpc.parsed(protos.ConfigProto, request.config)
-        found = _Session(self._place, request, config)
+        found = _Session(self._place, request, config, self._worker.name)
         handle = f"{found.link.number:016x}"
         with self._lock:
             self._sessions[handle] = found
@@ -233,7 +233,7 @@ def _check_timeout(timeout_ms):
 
 def _key(request):
     """Of a call, for Once: its number and what it is; 0: it has none."""
-    return (request.DESCRIPTOR.name, request.call) if request.call else 0
+    return (type(request), request.call) if request.call else 0
 
 
 def _end_with(context, started):
@@ -264,10 +264,10 @@ class _Callable:
 class _Session:
     """A client's session: its graph here, what it compiled."""
 
-    def __init__(self, place, request, config):
+    def __init__(self, place, request, config, task):
         self.lock, self.seen, self.busy = threading.RLock(), time.monotonic(), 0
         self._lease, self.callables, self.partial = request.lease, {}, {}
-        self.once, self._count = once.Once(), threading.Lock()
+        self.once, self._count = once.Once(task=task), threading.Lock()
         self._numbers, self._client = itertools.count(1), request.process
         graph = self._imported(request.graph_def, request.origin)
         threads = threads_lib.choose(request.threads or None, config)

@@ -44,15 +44,13 @@ RunGraphRequest: 1 session uint64; 2 graph uint64; 3 step uint64; 4 arg *TensorM
     timeout_ms int64; 6 trace int32; 7 clean *uint64; 8 incarnation uint64
 RunGraphResponse: 1 ret *TensorMessage; 2 error ErrorMessage; 3 step_stats bytes
 CleanupGraphRequest: 1 session uint64; 2 step *uint64; 3 error ErrorMessage
-TensorPut: 1 session uint64; 2 step uint64; 3 key bytes; 4 tensor TensorMessage; 5 incarnation
-    uint64; 6 transfer uint64
 RecvTensorRequest: 1 session uint64; 2 step uint64; 3 key bytes; 4 incarnation uint64
 RecvTensorResponse: 1 dtype int32; 2 shape *int64; 3 dead bool; 4 chunk bytes; 5 strings *bytes
-ConnectMessage: 1 number uint64; 2 run RunGraphRequest @what; 3 clean CleanupGraphRequest @what; 4
-    put TensorPut @what; 5 cancel bool @what; 6 ran RunGraphResponse @what; 7 error ErrorMessage
-    @what; 8 hello HelloMessage @what; 9 touch TouchMessage @what; 10 more *ConnectMessage
+ConnectMessage: 1 number uint64; 2 run RunGraphRequest @what; 3 clean CleanupGraphRequest @what; 5
+    cancel bool @what; 6 ran RunGraphResponse @what; 7 error ErrorMessage @what; 8 hello
+    HelloMessage @what; 9 touch TouchMessage @what
 TouchMessage: 1 session *uint64
-HelloMessage: 1 task string; 2 incarnation uint64; 3 expected uint64; 4 epoch uint64; 5 takes bool
+HelloMessage: 1 task string; 2 incarnation uint64; 3 expected uint64; 4 epoch uint64
 StateRequest: 1 session uint64; 2 streams bytes; 3 set bool; 4 forget *string; 5 kept string; 6 seek
     bool; 7 position uint64; 8 shard uint64
 StateResponse: 1 streams bytes; 2 kept TensorMessage; 3 found bool

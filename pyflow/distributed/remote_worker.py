@@ -2,23 +2,27 @@
 
     worker = RemoteWorker("/job:ps/replica:0/task:0", "localhost:2222")
     worker.status()                     # a call of its own
-    worker.start(graph, 7, 1, args, done)       # over the kept stream
+    worker.start(graph, 7, 1, args, types, done)
+
+Steps go over the link (links.py), the best that there is; traced ones, and what is seldom said, over
+a Connect stream that is kept open.
 
 Invariants
 1. It means one incarnation, that of its first `status`: a server restarted behind the address
    answers ABORTED.
-2. When the stream breaks, every step that runs on it ends with UNAVAILABLE, at once.
-3. `done` is called once per `start`, on the stream's reader.
+2. When the link or the stream breaks, every step that runs on it ends with UNAVAILABLE, at once.
+3. `done` is called once per `start`, on a thread that reads.
 
 Threads: any.
 """
 import itertools
 import os
+import queue
 import threading
 import time
 
-from pyflow.distributed import (chunks, clocks, messages, outgoing, probe, rpc, security, services,
-                                tensors, worker_service)
+from pyflow.distributed import (clocks, messages, probe, rpc, security, services, tensors,
+                                worker_service)
 from pyflow.framework import errors
 from pyflow.session import runtime
 
@@ -67,51 +71,41 @@ class Channels:
 
 
 class Stream:
-    """A Connect stream to a worker, kept open.
+    """A Connect stream to a worker, kept open: what is seldom said, in order.
 
-    hello(task, incarnation) of who speaks; expected: the incarnation that is meant, 0: any."""
+    me: (task, incarnation, epoch) of who speaks; expected: the incarnation that is meant, 0: any."""
 
-    def __init__(self, channel, task, address, me, expected=0, on_break=None, own=None):
-        """on_break(ErrorMessage): called once when it has ended.  own: the Worker that takes
-        tensors from the other end."""
-        self._own, self._incoming = own, chunks.Incoming()
-        self.task, self.address, self._on_break = task, address, on_break
-        self._requests, self._lock = outgoing.Outgoing(), threading.Lock()
+    def __init__(self, channel, task, address, me, expected=0):
+        self.task, self.address = task, address
+        self._requests, self._lock = queue.SimpleQueue(), threading.Lock()
         self._waiting, self._numbers = {}, itertools.count(1)
         self.broken = None              # the ErrorMessage that ended it
-        stub = rpc.Stub(channel, "WorkerService", services.WORKER)
+        stub = rpc.Stub(channel, "WorkerService", {"Connect": services.WORKER["Connect"]})
         hello = messages.HelloMessage(task=me[0], incarnation=me[1], expected=expected,
-                                      epoch=me[2], takes=own is not None)
+                                      epoch=me[2])
         self._requests.put(messages.ConnectMessage(hello=hello))
-        self._call = stub.Connect(self._requests)
+        self._call = stub.Connect(iter(self._requests.get, None))
         threading.Thread(target=self._read, name="pyflow-stream", daemon=True).start()
 
-    def send(self, message, ran=None, size=0, wanted=lambda: True, sending=None, later=None):
+    def send(self, message, ran=None):
         """Sends a ConnectMessage; ran(RunGraphResponse) when its answer is there, or the stream
-        broke.  size, wanted, sending, later: as of Outgoing.put.  Its number.  Raises StepError on
-        a broken stream."""
+        broke.  Its number.  Raises StepError on a broken stream."""
         number = 0
-        if size:
-            self._requests.put(message, size, wanted, sending, later)
         with self._lock:
             if self.broken is not None:
                 raise rpc.of_message(self.broken, runtime.executor().StepError)
             if ran is not None:
                 number = message.number = next(self._numbers)
                 self._waiting[number] = ran
-            if not size:
-                self._requests.put(message)
+            self._requests.put(message)
         return number
 
     def _read(self):
         failure = None
         try:
             for message in self._call:
-                if type(message) is bytes:
-                    self._incoming.take(message)
-                    continue
-                for part in (message, *message.more):
-                    self._hear(part)
+                if message.HasField("ran"):
+                    self._end(message)
                 if message.HasField("error"):
                     failure = message.error
                     break
@@ -121,15 +115,11 @@ class Stream:
             code=errors.UNAVAILABLE, task=self.task,
             message=f"{self.task} at {self.address} closed its connection"))
 
-    def _hear(self, message):
-        kind = message.WhichOneof("what")
-        if kind == "ran":
-            with self._lock:
-                ran = self._waiting.pop(message.number, None)
-            if ran is not None:
-                ran(message.ran)
-        elif kind == "put" and self._own is not None:
-            worker_service.take_put(self._own, message.put, self._incoming)
+    def _end(self, message):
+        with self._lock:
+            ran = self._waiting.pop(message.number, None)
+        if ran is not None:
+            ran(message.ran)
 
     def _message_of(self, problem):
         if not hasattr(problem, "trailing_metadata"):
@@ -142,21 +132,13 @@ class Stream:
 
     def _break(self, message):
         with self._lock:
-            first = self.broken is None
-            if first:
+            if self.broken is None:
                 self.broken = message
             waiting, self._waiting = self._waiting, {}
-        self._requests.close()
+        self._requests.put(None)
         self._call.cancel()
         for ran in waiting.values():
             ran(messages.RunGraphResponse(error=message))
-        if first and self._on_break is not None:
-            self._on_break(message)
-
-    def finish(self):
-        """Ends it once what was said is sent."""
-        self._on_break = None
-        self._requests.finish()
 
     def close(self):
         """Ends it; what waits fails."""
@@ -208,12 +190,11 @@ def as_result(value):
 
 class RemoteWorker:
     """A task behind an address.  channels: a Channels; me: (task, incarnation, epoch) of the master's;
-    links: the Links of the master's task, or None; own: its Worker."""
+    links: the Links of the master's task, or None."""
 
     local = False
 
-    def __init__(self, name, address, channels, me, links=None, own=None):
-        self._own = own
+    def __init__(self, name, address, channels, me, links=None):
         self.name, self.address, self._channels, self._me = name, address, channels, me
         self._links, self.link = links, None
         self._lock, self._stream, self._status = threading.Lock(), None, None
@@ -306,10 +287,10 @@ class RemoteWorker:
     def _join(self):
         """By a link, if there is one; `link`: its kind."""
         if self._links is not None:
-            self.link = self._links.connect(self.name, self.incarnation, self.status().link)
+            self.link = self._links.connect(self.name, self.incarnation, self.status().link,
+                                            lambda: self._channels.get(self.address))
             if self.link is not None:
                 self._links.net.route(self.name)
-
 
     def close_session(self, number):
         """As Worker.close_session; a server that does not answer has closed it, or will."""
@@ -349,7 +330,7 @@ class RemoteWorker:
         are over; done: None where the caller will wait for what is returned, if `linked`."""
         if self.link is not None and not level:
             if clean:
-                self.clean(number, clean)
+                self.clean(number, clean, soon=True)
             return self._run(graph, number, step, args, types, done, timeout_ms)
         args = [tensors.encode(a, t) for a, t in zip(args, types)]
         request = messages.RunGraphRequest(
@@ -390,9 +371,9 @@ class RemoteWorker:
         self._say(messages.ConnectMessage(clean=messages.CleanupGraphRequest(
             session=number, step=[step], error=rpc.error_message(failure, failure.task))))
 
-    def clean(self, number, steps):
-        """As Worker.clean."""
-        if self.link is not None and all(self._links.net.clean(self.name, number, step)
+    def clean(self, number, steps, soon=False):
+        """As Worker.clean.  soon: it hears so with what it is told next, or a little later."""
+        if self.link is not None and all(self._links.net.clean(self.name, number, step, soon)
                                          for step in steps):
             return
         self._say(messages.ConnectMessage(clean=messages.CleanupGraphRequest(
@@ -413,7 +394,7 @@ class RemoteWorker:
         with self._lock:
             if self._stream is None or self._stream.broken is not None:
                 self._stream = Stream(self._channels.get(self.address), self.name, self.address,
-                                      self._me, incarnation, own=self._own)
+                                      self._me, incarnation)
             return self._stream
 
     def close(self):

@@ -1,8 +1,7 @@
 """Services over grpcio: tables of calls, stubs, and what an error looks like on the way.
 
 A service is a table {call: (request, reply, kind)} of message names; kind: "unary", "to" (a stream
-of requests), "from" (a stream of replies), "both" (either may have chunks between its messages,
-chunks.py).
+of requests), "from" (a stream of replies), "both"; without names of messages: bytes as they are.
 
 Invariants
 1. A failure travels as a status code (tf.errors' numbers are gRPC's) with an ErrorMessage in the
@@ -12,7 +11,7 @@ Invariants
 
 Threads: any.  grpc is imported by the first call.
 """
-from pyflow.distributed import chunks, messages
+from pyflow.distributed import messages
 from pyflow.distributed.security import grpc
 from pyflow.framework import errors
 
@@ -126,9 +125,9 @@ def handler(service, calls, implementation, task=""):
     for call, (request, reply, kind) in calls.items():
         make = getattr(module, f"{_KINDS[kind]}_rpc_method_handler")
         methods[call] = make(
-            _guarded(getattr(implementation, call), getattr(messages, request), kind, task),
-            response_serializer=chunks.to_bytes if kind == "both" else
-            getattr(messages, reply).SerializeToString)
+            _guarded(getattr(implementation, call), request and getattr(messages, request), kind,
+                     task),
+            response_serializer=reply and getattr(messages, reply).SerializeToString or None)
     return module.method_handlers_generic_handler(f"pyflow.{service}", methods)
 
 
@@ -144,10 +143,10 @@ def parsed(request, data):
 def _guarded(method, request, kind, task):
     """Bytes become requests, exceptions statuses."""
     def read(given):
-        if kind == "to":
+        if not request:
+            return given
+        if kind in ("to", "both"):
             return (parsed(request, data) for data in given)
-        if kind == "both":
-            return (data if chunks.is_chunk(data) else parsed(request, data) for data in given)
         return parsed(request, given)
 
     if kind in ("from", "both"):
@@ -176,11 +175,5 @@ class Stub:
             make = getattr(channel, _KINDS[kind])
             setattr(self, call, make(
                 f"/pyflow.{service}/{call}",
-                request_serializer=chunks.to_bytes if kind == "both" else
-                getattr(messages, request).SerializeToString,
-                response_deserializer=_or_chunk(getattr(messages, reply)) if kind == "both" else
-                getattr(messages, reply).FromString))
-
-
-def _or_chunk(reply):
-    return lambda data: data if chunks.is_chunk(data) else reply.FromString(data)
+                request_serializer=request and getattr(messages, request).SerializeToString or None,
+                response_deserializer=reply and getattr(messages, reply).FromString or None))

@@ -81,7 +81,6 @@ class Server:
         tasks.channels = self._channels
         self._place = self._worker.place = master.Place(tasks)
         self._tasks, self._over, self._started = tasks, threading.Event(), False
-        self._worker.tell = self._tell
         self._worker.on_ready, self._worker.on_bye = self._ready, self._bye
         self._lock, self._stopped = threading.Lock(), threading.Event()
         self._renamed = {}              # (renames, hidden, patience): target, of target_where
@@ -240,11 +239,6 @@ class Server:
             threading.Thread(target=self._worker.routes.lost, args=(task, incarnation),
                              name="pyflow-lost", daemon=True).start()
 
-    def _tell(self, task, session, step, failure):
-        """The session's master hears that a step failed here."""
-        if task in self._tasks.addresses and task != self._worker.name:
-            self._tasks.get(task).fail(session, step, failure)
-
     def _beat(self):
         """Signs of life to other tasks, and the ends of steps and sessions that nobody ends."""
         every = min(BEAT, self._worker.lease / 4)
@@ -268,8 +262,7 @@ class Server:
             return here
         return remote_worker.RemoteWorker(task, address, self._channels,
                                           (self._worker.name, self._worker.incarnation,
-                                           self._worker.epoch), self._worker.links,
-                                          self._worker)
+                                           self._worker.epoch), self._worker.links)
 
     # ------------------------------------------------------------ what it is
 

@@ -35,4 +35,5 @@ WORKER = {
     "Ready": ("ReadyRequest", "Empty", "unary"),
     "Bye": ("ByeRequest", "Empty", "unary"),
     "Connect": ("ConnectMessage", "ConnectMessage", "both"),
+    "Link": ("", "", "both"),
 }

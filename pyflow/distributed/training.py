@@ -403,10 +403,12 @@ class _Keeps(SessionRunHook):
 
 
 def _remove_unfinished(store):
-    """Folders of shards whose checkpoint was not finished, because somebody died."""
-    pattern = re.compile(re.escape(store.name) + r"-[0-9]+\.e[0-9]+_temp_[0-9a-f]+")
+    """Folders of shards whose checkpoint was not finished, because somebody died; none of a later
+    epoch: who was frozen meanwhile has a successor, which may be at it."""
+    pattern = re.compile(re.escape(store.name) + r"-[0-9]+\.e([0-9]+)_temp_[0-9a-f]+")
     for name in os.listdir(store.folder):
-        if pattern.fullmatch(name):
+        found = pattern.fullmatch(name)
+        if found and int(found[1]) <= store.epoch:
             shutil.rmtree(os.path.join(store.folder, name), ignore_errors=True)
 
 

@@ -55,8 +55,8 @@ class Session:
     __slots__ = ("number", "state", "graphs", "master", "lease", "seen", "steps",
                  "fence", "once")
 
-    def __init__(self, number, state, master, lease, fence):
-        self.number, self.state, self.fence, self.once = number, state, fence, once.Once()
+    def __init__(self, number, state, master, lease, fence, task):
+        self.number, self.state, self.fence, self.once = number, state, fence, once.Once(task=task)
         self.graphs, self.steps = {}, {}
         self.master, self.lease, self.seen = master, lease, time.monotonic()
 
@@ -79,8 +79,6 @@ class Worker:
         self.pool = devices_lib.Pools(config, self.threads, private=True).get(0)
         self.address, self.lease, self.routes, self.links = "", 10.0, None, None
         self.cluster_def, self.timeouts, self.place = b"", (), None     # the server's to set
-        self.tell = lambda master, number, step, failure: None
-        self.streams = {}               # (task, incarnation): the Outgoing on which that one listens
         self.on_ready, self.on_bye = None, lambda why: None
         self.on_reshard = None          # function(ReshardRequest), of who moves parameters
         self.layout = None              # a LayoutMessage, of who says where parameters are
@@ -137,6 +135,8 @@ class Worker:
         with self._lock:
             sessions, graphs = len(self._sessions), len(self._graphs)
             running = sum(len(session.steps) for session in self._sessions.values())
+        if self.links is not None:
+            running += sum(peer["serving"] for peer in self.links.net.peers())
         found = messages.GetStatusResponse(
             task=self.name, incarnation=self.incarnation, kernels_digest=self.kernels_digest(),
             process=PROCESS, epoch=self.epoch, steps_open=counts["open"],
@@ -198,8 +198,8 @@ class Worker:
             if found is None:
                 state = self._executor.State(f"session_{number:x}", self.task,
                                              None if isolate else self.state)
-                found = self._sessions[number] = Session(number, state, master,
-                                                         min(lease or self.lease, MAX_LEASE), fence)
+                found = self._sessions[number] = Session(
+                    number, state, master, min(lease or self.lease, MAX_LEASE), fence, self.name)
             found.seen = time.monotonic()
 
     def close_session(self, number, why="the session was closed", code=errors.CANCELLED):
@@ -324,7 +324,7 @@ class Worker:
 
     def adopt(self, number, plan):
         """Serves a plan of a session's to peers over links; its number, 0 without links."""
-        if self.links is None or self.links.net is None:
+        if self.links is None:
             return 0
         session, graph = self._session(number), next(self._numbers)
         with self._lock:
@@ -406,15 +406,6 @@ class Worker:
         before = self._seconds.get(graph, seconds)
         self._seconds[graph] = before + (seconds - before) / 4
 
-    def forget_stream(self, stream):
-        """It has ended, perhaps before what was put on it was sent."""
-        for key in [k for k, found in list(self.streams.items()) if found is stream]:
-            self.streams.pop(key, None)
-        stream.close()
-        for broke in list(stream.users):
-            broke(messages.ErrorMessage(code=errors.UNAVAILABLE, task=self.name,
-                                        message="the receiver closed its connection"))
-
     def calls_of(self, number):
         """The once.Once of a session's calls."""
         return self._session(number).once
@@ -428,13 +419,6 @@ class Worker:
         if self.place is not None:
             self.place.failed(number, step, failure)
 
-    def lose(self, number, step, failure):
-        """What this task sent for a step did not arrive: it fails here, and its master hears so."""
-        self.fail(number, step, failure)
-        session = self._sessions.get(number)
-        if session is not None and session.master:
-            self.tell(session.master, number, step, failure)
-
     def clean(self, number, steps):
         """These steps are over everywhere."""
         for step in steps:
@@ -443,14 +427,6 @@ class Worker:
         if session is not None and steps:
             over = set(steps)
             session.once.forget(lambda key: key[0] in over)
-
-    def put(self, number, step, key, value, type, dead):
-        """A tensor from another task, for this step's receivers."""
-        try:
-            self.task.put(number, step, key, value, type, dead)
-        except self._executor.StepError as failure:
-            if failure.code != errors.NOT_FOUND:    # else the step is over: nobody waits
-                self.fail(number, step, failure)
 
     def reset(self, containers):
         """Forgets named containers; without names all of them, the server's own too, and ends the

@@ -1,7 +1,8 @@
 """WorkerService: a Worker over gRPC, for masters and workers of other processes.
 
-    Connect    one stream per peer, kept open: steps are begun, cancelled and cleaned up on it, and
-               tensors pushed; answers come on it as steps end.  A stream that breaks cancels what
+    Link       one stream per peer without another link: frames of the nets' (grpc_link.py)
+    Connect    one stream per master, kept open: what is seldom said; steps that are traced are
+               begun on it, and answers come on it as they end.  A stream that breaks cancels what
                was begun on it.
     the others one call each: the complete, slow way, and what is rare
 
@@ -9,7 +10,7 @@ Invariants
 1. Every request that names an incarnation is refused (ABORTED) unless it is this worker's.
 2. A call takes no memory that did not arrive; a graph is at most MAX_GRAPH bytes.
 
-Threads: gRPC's; a Connect stream has one that reads and one that writes.
+Threads: gRPC's; a stream has one that reads and one that writes.
 """
 import logging
 import queue
@@ -17,8 +18,8 @@ import threading
 
 import numpy as np
 
-from pyflow.distributed import (chunks, clocks, epochs, messages, once, outgoing, rpc, tensors,
-                                tracing, waits)
+from pyflow.distributed import (clocks, epochs, grpc_link, messages, once, rpc, tensors, tracing,
+                                waits)
 from pyflow.framework import errors
 from pyflow.session import runtime
 
@@ -218,35 +219,30 @@ class WorkerService:
             return messages.RunGraphResponse(error=rpc.error_message(answer, self._worker.name))
         return answer
 
-    # ------------------------------------------------------------ the kept stream
+    # ------------------------------------------------------------ the kept streams
+
+    def Link(self, requests, context):
+        """A stream of the net's."""
+        return grpc_link.serve(self._worker.links.net, self._worker.links.port, requests, context)
 
     def Connect(self, requests, context):
         """Reads on a thread of its own; yields answers."""
-        answers, running = outgoing.Outgoing(), {}
-        if not context.add_callback(answers.close):
+        answers, running = queue.SimpleQueue(), {}
+        if not context.add_callback(lambda: answers.put(None)):
             return                      # its peer is gone already
         reader = threading.Thread(target=self._read, args=(requests, answers, running, context),
                                   name="pyflow-connect", daemon=True)
         reader.start()
         try:
-            yield from answers
+            yield from iter(answers.get, None)
         finally:
-            self._worker.forget_stream(answers)
             for started in list(running.values()):
                 started.cancel()
 
     def _read(self, requests, answers, running, context):
-        incoming = chunks.Incoming()
         try:
             for message in requests:
-                if type(message) is bytes:
-                    incoming.take(message)
-                    continue
-                answers.hold(1)             # what a brief step sends and its answer go as one
-                try:
-                    self._handle(message, answers, running, incoming)
-                finally:
-                    answers.hold(-1)
+                self._handle(message, answers, running)
                 if not context.is_active():         # what was begun meanwhile ends, too
                     for started in list(running.values()):
                         started.cancel()
@@ -258,15 +254,13 @@ class WorkerService:
             if not hasattr(problem, "code"):
                 _log.debug("a peer's stream ended: %s", problem)
         finally:
-            answers.finish()
+            answers.put(None)
 
-    def _handle(self, message, answers, running, incoming):
+    def _handle(self, message, answers, running):
         kind = message.WhichOneof("what")
         number = message.number
         if kind == "run":
             self._begin(message.run, number, answers, running)
-        elif kind == "put":
-            take_put(self._worker, message.put, incoming)
         elif kind == "clean":
             self.CleanupGraph(message.clean, None)
         elif kind == "cancel":
@@ -281,9 +275,6 @@ class WorkerService:
                 answers.put(messages.ConnectMessage(
                     error=rpc.error_message(refusal, self._worker.name)))
                 return
-            if hello.takes and not answers.batches:     # a stream is one task's
-                answers.batches = True
-                self._worker.streams[hello.task, hello.incarnation] = answers
             if hello.expected and hello.expected != self._worker.incarnation:
                 answers.put(messages.ConnectMessage(error=self._another(hello.expected)))
             else:
@@ -317,23 +308,6 @@ class WorkerService:
 
     def _failure(self, message):
         return rpc.of_message(message, runtime.executor().StepError)
-
-
-def take_put(worker, put, incoming):
-    """A TensorPut from a stream, for a Worker; incoming: the stream's chunks.Incoming."""
-    tensor, meant = put.tensor, put.incarnation == worker.incarnation
-    if put.transfer:
-        def arrived(kept):
-            if meant:
-                worker.put(put.session, put.step, put.key, kept, kept.type, False)
-        try:
-            incoming.begin(put.transfer, tensor, arrived)
-        except errors.ResourceExhaustedError as problem:
-            worker.fail(put.session, put.step, runtime.executor().StepError(
-                problem.error_code, problem.message, task=worker.name))
-    elif meant:
-        value = None if tensor.dead else tensors.decode(tensor)
-        worker.put(put.session, put.step, put.key, value, tensor.dtype, tensor.dead)
 
 
 def _reply_of(started, trace, worker):

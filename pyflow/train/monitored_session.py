@@ -163,9 +163,10 @@ class _Coordinated:
                 queue_runners.start_queue_runners(sess=self.sess, coord=self.coord)
             for hook in hooks:
                 hook.after_create_session(self.sess, self.coord)
-        except _LOST:
+        except Exception as error:
             self.coord.request_stop()
             self.sess.close()
+            self._raise_cause(error)
             raise
         self._hooked = _Hooked(self.sess, hooks)
 
@@ -176,16 +177,21 @@ class _Coordinated:
     def run(self, *args, **kwargs):
         try:
             return self._hooked.run(*args, **kwargs)
-        except _LOST:
-            raise
         except Exception as error:
-            try:
-                self.coord.raise_requested_exception()
-            except _LOST:
-                raise
-            except Exception:
-                raise error from None       # the run's own error says more than a thread's
+            self._raise_cause(error)
             raise
+
+    def _raise_cause(self, error):
+        """Raises that the session was lost, if a thread has said so: what this thread fails with
+        afterwards, in a session that is closed, says less. A thread's other errors say less than
+        this one's own."""
+        try:
+            if not isinstance(error, _LOST):
+                self.coord.raise_requested_exception()
+        except _LOST as lost:
+            raise lost from None
+        except Exception:
+            pass
 
     def close(self):
         self.coord.request_stop()

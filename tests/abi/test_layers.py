@@ -1,6 +1,7 @@
 """Dependencies run one way: parses every import, cimport and #include of the tree."""
 
 import ast
+import functools
 import pathlib
 import re
 
@@ -55,11 +56,27 @@ def python_files():
     return sorted(p for p in (ROOT / "pyflow").rglob("*.py"))
 
 
+@functools.cache
+def said(path):
+    """(imports, those of them that loading the module runs, strings) of a file: their nodes."""
+    imports, top, strings, inside = [], [], [], (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    todo = [(ast.parse(path.read_text(encoding="utf-8")), True)]
+    for node, loaded in todo:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            imports.append(node)
+            top += [node] * loaded
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            strings.append(node)
+        loaded = loaded and not isinstance(node, inside)
+        todo += [(child, loaded) for child in ast.iter_child_nodes(node)]
+    return imports, top, strings
+
+
 def imported(path):
     """-> {(dotted module, line)} of absolute and relative imports, inside functions too."""
     package = path.relative_to(ROOT).with_suffix("").parts
     package = package[:-1]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in said(path)[0]:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, node.lineno
@@ -114,17 +131,12 @@ def test_the_table_has_no_circle():
 
 def imported_at_the_top(path):
     """Modules of pyflow that a module imports while it is loaded itself."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    todo, inside = list(tree.body), (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-    while todo:
-        node = todo.pop()
+    for node in said(path)[1]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
             yield node.module
-        elif not isinstance(node, inside):
-            todo.extend(ast.iter_child_nodes(node))
 
 
 def test_modules_import_each_other_without_circles():
@@ -146,9 +158,8 @@ def named(path):
     found = {}
     for module, line in imported(path):
         found.setdefault(module, line)
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) \
-                and re.fullmatch(r"pyflow(\.\w+){2,}", node.value):
+    for node in said(path)[2]:
+        if re.fullmatch(r"pyflow(\.\w+){2,}", node.value):
             found.setdefault(node.value, node.lineno)
             found.setdefault(node.value.rpartition(".")[0], node.lineno)
     return found
@@ -275,6 +286,12 @@ def includes(path):
     return [(mark == '"', name) for mark, name in found]
 
 
+@functools.cache
+def own_sources(plugin):
+    """Names of a plugin's headers and C files, as they are included."""
+    return {p.name.removesuffix(".in") for kind in ("*.h*", "*.c*") for p in plugin.rglob(kind)}
+
+
 def plugin_sources():
     plugins = [*(ROOT / "plugins").iterdir(), ROOT / "examples" / "plugin_accelerator",
                ROOT / "examples" / "plugin_hello"]
@@ -289,7 +306,7 @@ def test_plugins_use_nothing_but_the_header():
     internal = {p.name for p in (ROOT / "_executor" / "core").rglob("*.h")}
     seen = 0
     for plugin, path in plugin_sources():
-        own = {p.name.removesuffix(".in") for kind in ("*.h*", "*.c*") for p in plugin.rglob(kind)}
+        own = own_sources(plugin)
         for quoted, name in includes(path):
             seen += 1
             base = name.rpartition("/")[2]

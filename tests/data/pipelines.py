@@ -1,9 +1,10 @@
 """Pipelines drawn from a seed, and how their elements are hashed.
 
-Run as a program it reads one, saving its state into a file after each element, until it is killed:
-    python pipelines.py SEED PARALLEL CHECKPOINT LOG
+Run as a program it starts processes that read one, saving its state into a file after each element,
+until they are killed.
 """
 import hashlib
+import json
 import os
 import random
 import sys
@@ -89,8 +90,9 @@ class Reading:
         return found
 
 
-def main():
-    seed, parallel, checkpoint, log = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+def read_on(seed, parallel, checkpoint, log):
+    """Reads pipeline `seed` from its checkpoint on, if there is one, to its end: a line of the file
+    `log` and a checkpoint after each element."""
     reading = Reading(seed, parallel)
     if os.path.exists(checkpoint + ".n"):
         with open(checkpoint + ".n") as f:
@@ -110,6 +112,23 @@ def main():
                 f.write(str(done))
             os.replace(checkpoint + ".tmp", checkpoint + ".n")
         print("end", done, file=out, flush=True)
+
+
+def main():
+    """A process for each line of stdin, the arguments of read_on: its number, and when it has ended
+    its status.  It is forked off one that has built a graph and opened a session, but run nothing:
+    what is loaded for that would take most of the time of a process that is soon killed."""
+    with tf.Graph().as_default():
+        iterator = pipeline(0, 2).make_initializable_iterator()
+        tf.train.Saver([tf.data.experimental.make_saveable_from_iterator(iterator)])
+        tf.Session().close()
+    for line in sys.stdin:
+        pid = os.fork()
+        if not pid:
+            read_on(*json.loads(line))
+            os._exit(0)
+        print(pid, flush=True)
+        print(os.waitpid(pid, 0)[1], flush=True)
 
 
 if __name__ == "__main__":

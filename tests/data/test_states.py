@@ -1,6 +1,8 @@
 """Saved and restored iterators: exact continuations, refused states."""
+import json
 import os
 import random
+import select
 import signal
 import subprocess
 import sys
@@ -116,24 +118,47 @@ def test_mutated_states_end_in_typed_errors(seed):
     assert reading.read() == fresh.read()
 
 
-def killed_and_gone_on(seed, kills, folder, rng):
+class Processes:
+    """Starts processes of pipelines.py, one at a time."""
+
+    def __init__(self):
+        script = os.path.join(os.path.dirname(__file__), "pipelines.py")
+        self._parent = subprocess.Popen([sys.executable, "-P", script], bufsize=0,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def start(self, *arguments):
+        self._parent.stdin.write(json.dumps(arguments).encode() + b"\n")
+        self.pid = int(self._parent.stdout.readline())
+
+    def runs(self):
+        return not select.select([self._parent.stdout], [], [], 0)[0]
+
+    def status(self):
+        """As os.waitpid has it."""
+        return int(self._parent.stdout.readline())
+
+    def close(self):
+        self._parent.stdin.close()
+        self._parent.wait()
+        self._parent.stdout.close()
+
+
+def killed_and_gone_on(processes, seed, kills, folder, rng):
     """Reads pipeline `seed` in processes that are killed; the digests, and how many were killed."""
-    script = os.path.join(os.path.dirname(__file__), "pipelines.py")
     log, checkpoint = str(folder / f"log{seed}"), str(folder / f"ckpt{seed}")
     killed, digests = 0, {}
     while True:
-        process = subprocess.Popen([sys.executable, "-P", script, str(seed),
-                                    str(rng.choice([1, 2, 8])), checkpoint, log])
+        processes.start(seed, rng.choice([1, 2, 8]), checkpoint, log)
         if killed < kills:
             size = os.path.getsize(log) if os.path.exists(log) else 0
-            while process.poll() is None and (
-                    not os.path.exists(log) or os.path.getsize(log) <= size):
+            while processes.runs() and (not os.path.exists(log) or os.path.getsize(log) <= size):
                 time.sleep(0.002)
             time.sleep(rng.random() * 0.03)
-            if process.poll() is None:
-                process.send_signal(signal.SIGKILL)
-                killed += 1
-        process.wait()
+            if processes.runs():
+                os.kill(processes.pid, signal.SIGKILL)
+        status = processes.status()
+        assert status in (0, signal.SIGKILL)
+        killed += status == signal.SIGKILL
         with open(log) as f:
             lines = f.read().split("\n")
         for line in lines[:-1]:
@@ -146,15 +171,16 @@ def killed_and_gone_on(seed, kills, folder, rng):
 @pytest.mark.long
 def test_pipelines_go_on_after_kill_9_at_200_points(tmp_path):
     """How often one reading can be killed depends on the machine: it is read again until ten."""
-    rng = random.Random(1)
+    rng, processes = random.Random(1), Processes()
     for seed in range(20):
         expected, total = Reading(seed, 1).read(), 0
         for again in range(10):
             folder = tmp_path / f"{seed}-{again}"
             folder.mkdir()
-            got, killed = killed_and_gone_on(seed, 10 - total, folder, rng)
+            got, killed = killed_and_gone_on(processes, seed, 10 - total, folder, rng)
             assert got == expected
             total += killed
             if total >= 10:
                 break
         assert total == 10
+    processes.close()

@@ -3,7 +3,7 @@ variables at every step with an undisturbed run's.
 
     make chaos                                              # 100 of each kind and 20 pairs
     python -P tests/distributed/chaos.py --kills 5          # 5 each of worker, ps and chief
-    python -P tests/distributed/chaos.py --kills 100 --of worker --workers 3 --shards 4
+    python -P tests/distributed/chaos.py --kills 100 --of worker --workers 3 --shards 4 --begun
     python -P tests/distributed/chaos.py --how freeze --kills 30 --json report.json
 
 How: kill    kill -9; the launcher starts the next epoch
@@ -45,10 +45,12 @@ REFUSED = re.compile(r"epoch (\d+)(?: of job '[^']*')? was replaced by (?:epoch 
 class Training:
     """A training under way.  folder: what chaos_task.py writes."""
 
+    _read, _steps = 0, ()           # of its steps: bytes read so far, and what they say
+
     def __init__(self, folder, steps, workers=2, ps=1, shards=0, save_steps=5, kernels=None,
                  standby=False):
         self.folder, self.workers, self.ps = pathlib.Path(folder), workers, ps
-        self.output = []
+        self.output, self.log = [], []  # lines; (seconds, line)
         words = ["--softmax", "--steps", str(steps), "--save-steps", str(save_steps),
                  "--folder", os.path.join(folder, "run"), "--shards", str(shards)]
         jobs = {"ps": ps, "worker": workers, **({"ps_standby": ps} if standby else {})}
@@ -56,12 +58,32 @@ class Training:
             [sys.executable, "-P", str(TASK), *words, *(["--standby"] if standby else [])], jobs,
             restarts=1_000_000, backoff=(0.05, 0.05),
             environment={"PYFLOW_CHAOS": str(folder), "PYFLOW_CHAOS_KERNELS": kernels or ""},
-            output=lambda label, line: self.output.append(f"[{label}] {line}"))
+            output=self._keep)
+
+    def _keep(self, label, line):
+        self.output.append(f"[{label}] {line}")
+        self.log.append((time.monotonic(), self.output[-1]))
+
+    def write_log(self, path):
+        """All that the processes printed, each line with its second; a process's errors are
+        there, too."""
+        text = "".join(f"{at:.3f} {line}\n" for at, line in self.log)
+        pathlib.Path(path).write_text(text, encoding="utf-8")
 
     def steps(self):
         """[(seconds, step, sha256)] so far."""
-        lines = self._lines("steps")
-        return [(float(at), int(step), sha) for at, step, sha in map(str.split, lines)]
+        try:
+            with open(self.folder / "steps", "rb") as f:
+                f.seek(self._read)
+                text = f.read()
+        except FileNotFoundError:
+            return []
+        text = text[:text.rfind(b"\n") + 1]         # the last may be half written
+        self._read += len(text)
+        self._steps = self._steps + tuple(
+            (float(at), int(step), sha) for at, step, sha in
+            map(str.split, text.decode("ascii").splitlines()))
+        return list(self._steps)
 
     def _lines(self, name):
         try:
@@ -83,6 +105,15 @@ class Training:
         made = self._lines("{}-{}.session".format(*task))
         pid = self.cluster.pid(*task)
         return pid is not None and (task[0] == "ps" or made and int(made[-1].split()[1]) == pid)
+
+    def wait_for_sessions(self, tasks):
+        """Until all of them have begun, and each had a moment to take part in a step."""
+        until = time.monotonic() + PATIENCE
+        while not all(self.has_begun(task) for task in tasks):
+            if time.monotonic() > until:
+                raise RuntimeError(f"{tasks} do not begin:\n" + "\n".join(self.output[-40:]))
+            time.sleep(0.002)
+        time.sleep(0.1)
 
     def plans(self):
         """{(task, master, session, sha256): how often that plan was registered}."""
@@ -194,6 +225,8 @@ def hit(training, kinds, rng, asked):
     """Does it to one process of each kind at once; what happened, a dict."""
     time.sleep(rng.random() * 0.5)
     victims = sorted({victim(kind, training, rng) for kind in kinds})
+    if asked.begun:
+        training.wait_for_sessions(victims)
     pids = [training.alive(task, asked.how != "kill") for task in victims]
     phases = [training.phase(task) for task in victims]
     usual, before = training.step_seconds(), {t: training.marks(t) for t in training.tasks()}
@@ -235,11 +268,16 @@ def run(plan, asked, say=lambda line: None):
                     break
                 say(f"{number + 1:4d}  {'+'.join(kinds):12s} {'+'.join(hits[-1]['phases']):16s} "
                     f"next step after {hits[-1]['seconds']:.2f} s")
-            seen = training.steps()
+            seen, told = training.steps(), raised(training.output)
+        if asked.logs is not None and (told or hits[-1]["seconds"] is None):
+            path = os.path.join(asked.logs, f"chaos-{os.getpid()}-{asked.seed}.log")
+            training.write_log(path)
+            say(f"what all processes printed is in {path}")
         return {"hits": hits, "seen": [(step, sha) for _, step, sha in seen],
+                "times": [at for at, _, _ in seen],
                 "refusals": training.refusals(),
                 "ends": [line for line in training.output if re.match(r"\[launch\] .*epoch", line)],
-                "raised": raised(training.output),
+                "raised": told,
                 "output": training.output}
 
 
@@ -277,6 +315,7 @@ def several(plan, asked, say=lambda line: None):
             "wrong_steps": wrong, "refusals": [r for f in found for r in f["refusals"]],
             "ends": [line for f in found for line in f["ends"]],
             "raised": [text for f in found for text in f["raised"]],
+            "times": [f["times"] for f in found],
             **({"output": [line for f in found for line in f["output"]]} if asked.verbose else {}),
             **{k: v for k, v in vars(asked).items() if k in ("seed", "workers", "ps", "shards",
                                                               "jobs", "seconds")}}
@@ -353,8 +392,12 @@ def arguments(words=None):
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--ps", type=int, default=1)
     parser.add_argument("--shards", type=int, default=0)
+    parser.add_argument("--begun", action="store_true", help="hit workers that have a session, "
+                        "not those that are still starting")
     parser.set_defaults(kernels=None)
     parser.add_argument("--verbose", action="store_true", help="what the processes printed, too")
+    parser.add_argument("--logs", default=tempfile.gettempdir(), help="the folder for what the "
+                        "processes of a training printed that goes wrong")
     parser.add_argument("--json", help="a file for the report")
     return parser.parse_args(words)
 

@@ -396,7 +396,7 @@ class Case:
                                              incarnation=self.bed.worker.incarnation)
 
         def put():
-            self.bed.worker.put(session, step, b"k", value, 1, False)
+            self.bed.worker.task.put(session, step, b"k", value, 1, False)
 
         def clean():
             self.bed.worker.clean(session, [step])
@@ -436,25 +436,21 @@ class Case:
         assert self.bed.now() == self.bed.value
 
     def Connect(self, fault):
-        """run, clean, cancel, touch and put on a stream, with a fault in one of them."""
+        """run, clean, cancel and touch on a stream, with a fault in one of them."""
         session, graph = self.bed.open(self.rng)
         step = self.rng.randrange(1, 1 << 40)
         wire_ = self.bed.wire_other if fault == "restarted" else self.bed.wire
         stream = Stream(wire_)
         run = messages.ConnectMessage(number=1, run=self.bed.running(session, graph, step))
-        put = messages.ConnectMessage(put=messages.TensorPut(
-            session=session, step=step, key=b"nobody", tensor=tensors.encode(np.float32(1), 1),
-            incarnation=self.bed.worker.incarnation))
         touch = messages.ConnectMessage(touch=messages.TouchMessage(session=[session]))
         clean = messages.ConnectMessage(clean=messages.CleanupGraphRequest(session=session,
                                                                            step=[step]))
-        said = [put, run, touch]
+        said = [run, touch]
         if fault == "early":
-            said = [touch, clean, run, put]
+            said = [touch, clean, run]
         elif fault in ("twice", "together"):
-            said = [put, run, run, touch]
-            said[2] = messages.ConnectMessage.FromString(run.SerializeToString())
-            said[2].number = 2
+            said = [run, messages.ConnectMessage.FromString(run.SerializeToString()), touch]
+            said[1].number = 2
         elif fault == "lost":
             said = [touch]
         for message in said:

@@ -1,7 +1,7 @@
 """Random graphs placed at random on the tasks of a cluster: what the naive interpreter says.
 
     python tests/distributed/fuzz_graphs.py --tasks 3 --count 20000     # make fuzz-graphs TASKS=3
-    python tests/distributed/fuzz_graphs.py --processes --count 2000
+    python tests/distributed/fuzz_graphs.py --processes --link tcp --count 2000
     python tests/distributed/fuzz_graphs.py --processes --delay 0 0.2 --jobs 8 --count 200
     python tests/distributed/fuzz_graphs.py --replay 4711
 
@@ -130,13 +130,15 @@ def here(folder, n):
     return Fuzz(folder, tasks, target), end, servers
 
 
-def apart(folder, n, delay):
-    """The same with a process per server but the first, and proxies between them if they delay."""
+def apart(folder, n, delay, link):
+    """The same with a process per server but the first, and proxies between them if they delay:
+    what goes over gRPC goes through them."""
     import plugins_of_fuzz
     plugins_of_fuzz.build(folder, "libfuzz_kernels.so")
     setup = f"tf.load_op_library({str(folder)!r} + '/libfuzz_kernels.so')"
+    links = {"grpc": []}.get(link, [link]) if link else [] if delay else None
     cluster = processes.Cluster({"worker": n - 1, "ps": 1}, ("worker", 0), delay is not None,
-                                delay or (0, 0), setup)
+                                delay or (0, 0), setup, links=links)
     tasks = [f"/job:{job}/replica:0/task:{k}" for job, k in cluster.tasks]
 
     def target(way):
@@ -200,8 +202,14 @@ def left(servers):
         time.sleep(0.05)
 
 
-def main(folder, tasks, count, minutes, seed, one, apart_, delay, jobs):
-    fuzz, end, servers = apart(folder, tasks, delay) if apart_ else here(folder, tasks)
+def ways(servers):
+    """Which kinds of way lead from the servers of this process to others."""
+    return sorted({kind for s in servers for _, kind, _ in s._worker.routes.table()})
+
+
+def main(folder, tasks, count, minutes, seed, one, apart_, delay, jobs, link):
+    apart_ = apart_ or link is not None
+    fuzz, end, servers = apart(folder, tasks, delay, link) if apart_ else here(folder, tasks)
     try:
         if one is not None:
             print(Way(random.Random(~one), fuzz.tasks))
@@ -210,7 +218,7 @@ def main(folder, tasks, count, minutes, seed, one, apart_, delay, jobs):
             return 0
         runs = Runs(fuzz, count, minutes, seed)
         runs.run(jobs)
-        print(runs)
+        print(f"{runs}; ways: {', '.join(ways(servers))}")
         open_ = left(servers)
         if open_:
             print(f"LEFT OPEN: {open_}")
@@ -227,6 +235,8 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=0, help="of the first graph")
     parser.add_argument("--replay", dest="one", type=int, metavar="SEED")
     parser.add_argument("--processes", dest="apart_", action="store_true")
+    parser.add_argument("--link", help="between the processes: unix, tcp or grpc; the best there is "
+                        "by default, grpc where they delay")
     parser.add_argument("--delay", nargs=2, type=float, metavar="SECONDS",
                         help="of proxies between the processes")
     parser.add_argument("--jobs", type=int, default=1, help="graphs at once")

@@ -18,6 +18,7 @@ import os
 import pathlib
 import queue
 import random
+import struct
 import sys
 import tempfile
 import threading
@@ -34,7 +35,7 @@ from pyflow.distributed import (epochs, messages, remote_worker, rpc, services, 
 
 LEFT_OUT = {"Bye"}
 SECONDS, PATIENCE, BYTES = 1.0, 5.0, 1 << 30
-WAITS = {"RecvTensor": 0.002, "Connect": 0.002}     # seconds: these may wait for what nobody sends
+WAITS = {"RecvTensor": 0.002, "Connect": 0.002, "Link": 0.002}     # seconds: these may wait for what nobody sends
 CALLS = {**services.MASTER, **services.WORKER}
 CODES = {code.value[0]: code.name for code in rpc.grpc().StatusCode}
 
@@ -72,10 +73,10 @@ class Valid:
         run = messages.RunGraphRequest(session=9, graph=registered, step=1, arg=[array],
                                        incarnation=n)
         clean = messages.CleanupGraphRequest(session=9, step=[1])
-        put = messages.TensorPut(session=9, step=2, key=b"a;b;c;d;0:0", tensor=array, incarnation=n)
         M = messages
         feed = tensors.encode(np.array(b"text", object), 7)
         self.of = {
+            "Link": [Frames(hello(status)), Frames(frame(10, b"\0" * 16))],
             "GetStatus": [M.GetStatusRequest(kernels=False)], "Clock": [M.Empty()],
             "CreateWorkerSession": [opening],
             "DeleteWorkerSession": [M.SessionRequest(session=10)],
@@ -92,7 +93,7 @@ class Valid:
             "Ready": [M.ReadyRequest(task="/job:w/replica:0/task:0", incarnation=n,
                                      address="localhost:1")],
             "Connect": [M.ConnectMessage(hello=M.HelloMessage(task="m", incarnation=1)),
-                        M.ConnectMessage(number=1, run=run), M.ConnectMessage(put=put),
+                        M.ConnectMessage(number=1, run=run),
                         M.ConnectMessage(clean=clean),
                         M.ConnectMessage(touch=M.TouchMessage(session=[9]))],
             "CreateSession": [M.CreateSessionRequest(graph_def=definition, lease=0.1)],
@@ -135,6 +136,26 @@ def damaged(rng, data):
             other = rng.randrange(n + 1)
             data[at:at + 4], data[other:other + 4] = data[other:other + 4], data[at:at + 4]
     return bytes(data)
+
+
+class Frames(bytes):
+    """Bytes of a Link stream, as a message of the others."""
+
+    def SerializeToString(self):
+        return bytes(self)
+
+
+def frame(kind, body):
+    """A frame of _executor/core/net/frames.h."""
+    return struct.pack("<IHHQQQ", len(body), kind, 0, 0, 0, 0) + body
+
+
+def hello(status):
+    """Who connects says so; status: of whom it connects with."""
+    body = struct.pack("<IIQQ", 0x316E6670, 2, 7, status.incarnation)
+    for name in (b"/job:m/replica:0/task:0", status.task.encode()):
+        body += struct.pack("<I", len(name)) + name
+    return frame(1, body + struct.pack("<Q", 1 << 26))
 
 
 NUMBERS = (0, 1, 2, 7, 19, 20, 21, 100, 255, 1 << 31, (1 << 31) - 1, 1 << 32, (1 << 63) - 1, 1 << 62)
@@ -198,7 +219,8 @@ class Fuzz:
             return [rng.randbytes(rng.randrange(0, 200)) for _ in range(rng.randrange(1, 3))]
         found = [m.SerializeToString() for m in wanted]
         k = rng.randrange(len(found))
-        found[k] = varied(rng, wanted[k]) if rng.random() < 0.6 else damaged(rng, found[k])
+        vary_it = rng.random() < 0.6 and not isinstance(wanted[k], Frames)
+        found[k] = varied(rng, wanted[k]) if vary_it else damaged(rng, found[k])
         return found
 
     def one(self, call, seed):
@@ -311,7 +333,8 @@ class Within(Fuzz):
         self.address = self.server.address
         worker_calls = worker_service.WorkerService(self.server._worker)
         self.handlers = {
-            call: rpc._guarded(getattr(of, call), getattr(messages, request), kind, "task")
+            call: rpc._guarded(getattr(of, call), request and getattr(messages, request), kind,
+                               "task")
             for of, calls in ((self.server._master, services.MASTER),
                               (worker_calls, services.WORKER))
             for call, (request, _, kind) in calls.items()}
@@ -328,14 +351,14 @@ class Within(Fuzz):
 
     def send(self, call, requests):
         """The status code's name."""
-        kind, reply = CALLS[call][2], getattr(messages, CALLS[call][1])
+        kind, reply = CALLS[call][2], CALLS[call][1] and getattr(messages, CALLS[call][1])
         context = Context(self.ends, WAITS.get(call))
         given = iter(requests) if kind in ("to", "both") else requests[0]
         try:
             self.details = ""
             answers = self.handlers[call](given, context)
             for answer in answers if kind in ("from", "both") else [answers]:
-                answer = reply.FromString(answer.SerializeToString())
+                answer = reply and reply.FromString(answer.SerializeToString())
                 if call == "Connect" and answer.HasField("error"):
                     return CODES[answer.error.code]
         except Aborted as aborted:

@@ -4,37 +4,21 @@ Faults: lose-put, its first tensor to another task; lose-answer, its first answe
 one, or with "grpc", it speaks over gRPC alone.
 """
 import json
+import os
 import sys
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import lossy
 import pyflow as tf
-from pyflow.distributed import routes, worker_service
+from pyflow.distributed import grpc_link
 
-
-def lose_put():
-    real, lost = routes._Pushed._push, []
-
-    def push(self, *put):
-        if lost:
-            return real(self, *put)
-        lost.append(put)
-    routes._Pushed._push = push
-
-
-def lose_answer():
-    real, lost = worker_service.WorkerService._start, []
-
-    def start(self, request, ran):
-        def lose(reply):
-            lost.append(reply)
-        return real(self, request, ran if lost else lose)
-    worker_service.WorkerService._start = start
-
-
-FAULTS = {"lose-put": lose_put, "lose-answer": lose_answer, "grpc": lambda: None}
+FAULTS = {"lose-put": ["TENSOR"], "lose-answer": ["DONE"], "grpc": []}
 
 if __name__ == "__main__":
     for fault in sys.argv[4:]:
-        FAULTS[fault]()
+        for frame in FAULTS[fault]:
+            grpc_link.sent = lossy.Lossy(frame).of(grpc_link.sent)
     server = tf.train.Server(json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3]),
                              links=() if sys.argv[4:] else None)
     print("up", flush=True)

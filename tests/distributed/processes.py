@@ -82,6 +82,9 @@ class Cluster:
                 self.start(*task, wait=False)
         if here is not None:
             self.server = tf.train.Server(self.spec(here), *here, **options)
+            if proxies:                 # what it tells the others of itself
+                name = "/job:{}/replica:0/task:{}".format(*here)
+                self.server._tasks.addresses[name] = self.proxies[here].address
         for process in self.processes.values():
             assert process.stdout.readline() == b"up\n"
 

@@ -1,17 +1,20 @@
 """Very many steps over two workers and a parameter server, whose processes must not grow.
 
     python tests/distributed/soak.py                        # 10^6 steps; make soak-dist
-    python tests/distributed/soak.py --steps 20000 --grpc   # over gRPC alone
+    python tests/distributed/soak.py --steps 100000 --grpc  # over gRPC alone
+    python tests/distributed/soak.py --steps 100000 --leak 16       # has to fail
 
 Three processes: this one is worker 0, and master of most sessions.  Steps mix what training and
 serving do: pushes and pulls of dense and sparse parameters, loops and branches over tasks, queues,
 strings, errors, deadlines, partial runs, sessions made and closed, clients of other servers.
 
-Passes if from step --from to the last no process has more threads, descriptors, memory files,
-open steps, sessions or plans, and RSS grows less than --growth bytes.
+First everything that fills once is filled: the tables of what is over (the core remembers 8,192
+steps of each task, a server 4,096 calls of each session), and connections between all tasks, which
+come when a sign of life goes their way.  From step --from on, at each of ten looks at what is left
+once every process has cleaned up, threads, descriptors, memory files, tensors' bytes, steps,
+sessions and plans have to be what they were, and memory may rise by no more per step than
+growth.SLOPES says.
 """
-import ctypes
-import gc
 import os
 import pathlib
 import sys
@@ -23,16 +26,17 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "fuzz")]
 import numpy as np
 
 import pyflow as tf
+import alive
+import growth
 import processes
 import soaking
-from pyflow import _executor
 from pyflow.distributed import remote_worker
 from soaking import expect
 
 ROWS = 1000
-# What may differ between two counts: idle threads of a pool end after a while; routes' sockets to
-# peers come when they are first needed.
-SLACK = {"threads": 8, "descriptors": 4, "memory files": 2}
+LOOKS = 10
+FIRST = 100000                  # until then pools begin threads, and malloc finds its chunks
+FILLING = {"steps": 9000, "calls": 4200}    # more than is remembered
 
 
 class Program:
@@ -81,6 +85,18 @@ class Program:
         self.session = tf.Session(target, graph=self.graph)
         self.session.run(init)
         self.adds = 0
+        self.elsewhere = tf.Session(others[0], graph=self.graph)
+
+    def fill(self):
+        """What is filled once: see the module."""
+        for target in (self.target, *self.others):
+            with tf.Session(target, graph=self.graph) as session:
+                session.run([self.sum, self.added], {self.x: [1.0]})
+                time.sleep(1.2)                         # two signs of life
+        for _ in range(FILLING["steps"]):
+            self.session.run([self.sum, self.added], {self.x: [1.0]})
+        for _ in range(FILLING["calls"]):
+            self.elsewhere.run(self.sum, {self.x: [1.0]})
 
     def run_scalar(self, rng):
         n = rng.randrange(1, 5)
@@ -135,16 +151,27 @@ class Program:
         with tf.Session(rng.choice([self.target, *self.others]), graph=self.graph) as session:
             assert session.run(self.sum, {self.x: [1.0]}) == 4
 
+    def run_elsewhere(self, rng):
+        n = rng.choice([1, 100, 10000])
+        assert self.elsewhere.run(self.row, {self.x: [1.0], self.ids: [0] * n}).shape == (n,)
+
+    def run_bad_elsewhere(self, rng):
+        expect(tf.errors.InvalidArgumentError, lambda: self.elsewhere.run(
+            [self.row, self.sum], {self.x: [1.0], self.ids: [7]}))
+
     steps = [("run_scalar", 15), ("run_there", 15), ("run_push", 6), ("run_sparse", 5),
              ("run_strings", 3), ("run_loop", 4), ("run_branch", 4), ("run_queue", 4),
              ("run_large", 2), ("run_bad", 1), ("run_deadline", 0.4), ("run_partially", 0.5),
-             ("run_new_session", 0.1)]
+             ("run_new_session", 0.1), ("run_elsewhere", 0.5), ("run_bad_elsewhere", 0.3)]
 
 
 class Soak(soaking.Soak):
-    def __init__(self, links, seed):
-        setup = "import gc, ctypes"
-        self.cluster = processes.Cluster({"ps": 1, "worker": 2}, ("worker", 0), setup=setup,
+    """leak: bytes that this process loses per step."""
+
+    def __init__(self, links, seed, leak):
+        self._leak = leak
+        alive.end_idle_threads_soon()
+        self.cluster = processes.Cluster({"ps": 1, "worker": 2}, ("worker", 0), setup=alive.SETUP,
                                          links=links)
         others = [self.cluster.target("worker", 1), self.cluster.target("ps", 0)]
         self.program = Program(self.cluster.server.target, others)
@@ -154,63 +181,56 @@ class Soak(soaking.Soak):
         self.remote = {t: remote_worker.RemoteWorker(
             f"/job:{t[0]}/replica:0/task:{t[1]}", a, self.channels, ("soak", 0, 0))
             for t, a in self.cluster.addresses.items() if t != ("worker", 0)}
+        for one in self.remote.values():
+            one.status()                                # who looks has connections, too
+        self.program.fill()
+
+    def round(self):
+        super().round()
+        alive.lose(self._leak, soaking.ROUND)
 
     def alive(self):
         """{process: what exists now that nothing runs}."""
-        for _ in range(3):
-            gc.collect()
-        time.sleep(1.2)                             # two beats: what is over is cleaned up
-        _executor.release_memory()
-        ctypes.CDLL(None).malloc_trim(0)
-        found = {"worker 0": count(os.getpid(), self.cluster.server.status())}
-        for task, one in self.remote.items():
-            found[f"{task[0]} {task[1]}"] = count(self.cluster.processes[task].pid,
-                                                  one.status(fresh=True))
+        time.sleep(alive.REST)
+        found = {"worker 0": counted(alive.counts(), self.cluster.server.status())}
+        for (job, number), one in self.remote.items():
+            counts = alive.counts_of(self.cluster.processes[job, number])
+            found[f"{job} {number}"] = counted(counts, one.status(fresh=True))
         return found
 
     def close(self):
         self.program.session.close()
+        self.program.elsewhere.close()
         self.channels.close()
         self.cluster.__exit__()
 
 
-def count(pid, status):
-    files = []
-    for name in os.listdir(f"/proc/{pid}/fd"):
-        try:
-            files.append(os.readlink(f"/proc/{pid}/fd/{name}"))
-        except OSError:
-            pass
-    with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-        rss = int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
-    return {"threads": len(os.listdir(f"/proc/{pid}/task")), "descriptors": len(files),
-            "memory files": sum("memfd:" in f for f in files), "open": status.steps_open,
-            "early": status.steps_early, "running": status.steps_running,
-            "sessions": status.sessions, "graphs": status.graphs, "rss": rss}
+def counted(counts, status):
+    return {**counts, "open": status.steps_open, "early": status.steps_early,
+            "running": status.steps_running, "sessions": status.sessions, "graphs": status.graphs}
 
 
-def grown(before, after, growth):
-    """[what grew]."""
-    return [f"{process}'s {name}: {before[process][name]} -> {value}"
-            for process, counts in after.items() for name, value in counts.items()
-            if value - before[process][name] > (growth if name == "rss" else SLACK.get(name, 0))]
-
-
-def main(steps, first, growth, seed, grpc):
-    soak = Soak([] if grpc else None, seed)
+def main(steps, first, seed, grpc, leak):
+    soak = Soak([] if grpc else None, seed, leak)
     try:
-        before, after = soaking.soak(soak, steps, first)
+        samples = soaking.soak(soak, steps, first or min(FIRST, steps // 2), looks=LOOKS)
         soak.program.session.run(soak.program.count)
     finally:
         soak.close()
-    wrong = grown(before, after, growth)
-    print(f"rss grew { {p: after[p]['rss'] - before[p]['rss'] for p in after} } bytes since step "
-          f"{first}; " + (f"GREW: {wrong}" if wrong else "everything else is where it was"))
+    wrong = growth.grown(samples)
+    for process in samples[0][1]:
+        print(f"{process}: " + ", ".join(
+            f"{name} {growth.rise(samples, process, name):+.3g} per step" for name in growth.SLOPES)
+            + f"; rss grew {samples[-1][1][process]['rss'] - samples[0][1][process]['rss']} bytes")
+    print(f"from step {samples[0][0]} to {steps}: " + (
+        f"GREW: {wrong}" if wrong else f"{', '.join(growth.FLAT)} are where they were"))
     return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    parser = soaking.arguments(__doc__, first=10000, growth=4 << 20)
+    parser = soaking.arguments(
+        __doc__, first=(0, "the step from which on nothing grows; 0: 100,000, or half of all"),
+        leak=(0, "bytes that this process loses per step, to see that it is found"))
     parser.add_argument("--grpc", action="store_true", help="no links of our own")
     options = vars(parser.parse_args())
     soaking.with_plain_allocators()

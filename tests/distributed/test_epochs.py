@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import pyflow as tf
-from pyflow.distributed import commits, epochs, launch
+from pyflow.distributed import commits, epochs, launch, training
 from pyflow.distributed.launch import members
 from pyflow.framework import errors
 
@@ -281,6 +281,21 @@ def test_what_is_old_is_removed(tmp_path):
     assert sorted(os.listdir(tmp_path)) == sorted(
         ["unrelated", "model.ckpt.e2.fence"] +
         [f"model.ckpt-{c}.{end}" for c in ("6.e1", "8.e2") for end in ("commit", "data", "index")])
+
+
+def test_one_that_was_replaced_leaves_what_its_successor_is_writing(tmp_path):
+    """A chief frozen after a commit, before it looks for what others left unfinished."""
+    stores = [commits.CheckpointFolder(str(tmp_path), epoch=k, job="j") for k in (1, 2)]
+    for store in stores:
+        store.begin()
+    for name in ("model.ckpt-5.e1_temp_0a", "model.ckpt-7.e2_temp_0b", "model.ckpt-7_temp_0c"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "part-00000-of-00001.data").write_bytes(b"x")
+    training._remove_unfinished(stores[0])
+    assert {p.name for p in tmp_path.iterdir() if p.is_dir()} == {
+        "model.ckpt-7.e2_temp_0b", "model.ckpt-7_temp_0c"}
+    training._remove_unfinished(stores[1])
+    assert [p.name for p in tmp_path.iterdir() if p.is_dir()] == ["model.ckpt-7_temp_0c"]
 
 
 def test_wrong_use(tmp_path):

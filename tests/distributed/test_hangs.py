@@ -15,12 +15,13 @@ import time
 
 import pytest
 
+import lossy
 import processes
 from chrome_flows import check_flows
 
 import pyflow as tf
 from pyflow import timeline
-from pyflow.distributed import look, probe, why
+from pyflow.distributed import grpc_link, look, probe, why
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DEADLINE = 900                          # milliseconds
@@ -108,6 +109,12 @@ class Play:
     @staticmethod
     def name(task):
         return f"/job:{task[0]}/replica:0/task:{task[1]}"
+
+    def losing(self, kind):
+        """A Lossy for what this process sends over gRPC to tasks that are restarted from now on."""
+        frames = lossy.Lossy(kind, left=1000, armed=False)
+        self.patch.setattr(grpc_link, "sent", frames.of(grpc_link.sent))
+        return frames
 
     def on(self, task):
         """A device scope; None: this process."""
@@ -246,34 +253,27 @@ def lost_frame(play):
 
 def lost_frame_of_this_task(play):
     """The same from here."""
-    from pyflow.distributed import routes
+    frames = play.losing("TENSOR")
     sink = play.away[0]
     play.restart(sink, "grpc")
     with play.on(None):
         x = tf.random_uniform([], name="mine")
     with play.on(sink):
         y = x * 2
-    play.before = lambda sess: play.patch.setattr(routes._Pushed, "_push", lambda self, *put: None)
+    play.before = lambda sess: frames.begin()
     return y, f"tensor mine.*:0 was sent by .*task:0 and did not arrive at {play.name(sink)}"
 
 
 def lost_run(play):
     """A task never hears that a step begins."""
-    from pyflow.distributed import remote_worker
+    frames = play.losing("RUN")
     source = play.away[0]
     play.restart(source, "grpc")
     with play.on(source):
         x = tf.random_uniform([])
     with play.on(None):
         y = x * 2
-    real = remote_worker.Stream.send
-
-    def send(self, message, ran=None):
-        if message.WhichOneof("what") == "run":
-            message.run.Clear()
-            message.cancel = True
-        return real(self, message, ran)
-    play.before = lambda sess: (sess.run(y), play.patch.setattr(remote_worker.Stream, "send", send))
+    play.before = lambda sess: (sess.run(y), frames.begin())
     return y, f"{play.name(source)} never began step"
 
 

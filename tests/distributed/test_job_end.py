@@ -6,7 +6,7 @@ import pytest
 
 import pyflow as tf
 import processes
-from pyflow.distributed import job_end, launch
+from pyflow.distributed import job_end, launch, remote_worker
 
 
 @pytest.fixture
@@ -58,6 +58,14 @@ def test_who_never_says_so_is_waited_for_as_long_as_there_is_patience(always, jo
     assert ps.stopped == always
 
 
+def test_a_parameter_server_that_is_gone_costs_no_more_than_the_patience(job):
+    (ps, _), (chief, task) = job(ps=1, worker=1)
+    ps.stop()
+    began = time.monotonic()
+    assert job_end.end_job(chief, task, patience=0.5)
+    assert time.monotonic() - began < 5
+
+
 def test_one_that_has_left_is_not_waited_for(job):
     (ps, _), (chief, task), (gone, _) = job(ps=1, worker=2)
     gone.stop()
@@ -65,3 +73,20 @@ def test_one_that_has_left_is_not_waited_for(job):
     chief.update_cluster({**jobs, "worker": jobs["worker"][:1]})
     assert job_end.end_job(chief, task, patience=30)
     ps.join()
+
+
+def test_a_chief_that_was_replaced_ends_nothing():
+    """Frozen at the end, thawed while its successor is at it."""
+    with processes.Cluster({"ps": 1, "worker": 1}) as cluster:
+        spec = tf.train.ClusterSpec({**cluster.spec(), "worker": ["localhost:0"]})
+        successor = remote_worker.RemoteWorker(
+            "/job:ps/replica:0/task:0", cluster.addresses["ps", 0], remote_worker.Channels(),
+            ("/job:worker/replica:0/task:0", 0xa7, 2))
+        successor.open_session(7)
+        task = launch.Task(spec, "worker", 0, epoch=1)
+        with task.server() as chief, pytest.raises(tf.errors.FailedPreconditionError,
+                                                   match="epoch 1 was replaced by epoch 2"):
+            job_end.end_job(chief, task)
+        assert chief.stopped
+        assert successor.status(fresh=True).sessions == 1
+        successor.close()

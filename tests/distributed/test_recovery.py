@@ -48,6 +48,13 @@ def test_processes_are_frozen_replaced_and_thawed():
 
 
 @pytest.mark.long
+def test_parameter_servers_are_frozen_and_replaced_where_there_are_no_links(monkeypatch):
+    """All that spoke to one over gRPC goes on with its successor, at another address."""
+    monkeypatch.setenv("PYFLOW_LINKS", "none")
+    assert_holds([("ps",)] * 2, "--how", "freeze")
+
+
+@pytest.mark.long
 def test_the_gil_is_held_for_longer_than_any_lease():
     assert_holds([(kind,) for kind in chaos.KINDS], "--how", "hold", "--seconds", "12", "--jobs", "3")
 
@@ -142,7 +149,7 @@ def test_a_worker_waits_until_all_variables_are_whole():
                     sess.run(train)
     threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(2)]
     threads[1].start()
-    assert not began[1].wait(1)
+    assert not began[1].wait(0.5)
     threads[0].start()
     assert began[1].wait(20)
     for thread in threads:

@@ -1,5 +1,5 @@
 /* net_storm.c - tasks of one process that send each other tensors, take them, clean up, leave and come again, from THREADS threads,
- * over the links of plugins/net.  Built with a sanitizer: sanitize.py thread --script net_storm.c
+ * over the links of plugins/net, and that of plugins/grpc with threads that carry its bytes in gRPC's place.  Built with a sanitizer: sanitize.py thread --script net_storm.c
  *
  *     net_storm COUNT SEED
  *
@@ -9,16 +9,17 @@
 #include <stdatomic.h>
 #include <unistd.h>
 #include "net/peer.h"
+#include "../../plugins/grpc/links/streams.h"
 #include "../../plugins/net/links/links.h"
 
-enum { TASKS = 3, THREADS = 4 };
+enum { TASKS = 3, THREADS = 4, KINDS = 3, BLOCK = 1 << 16 };
 static pf_task *tasks[TASKS];
 static pf_net *nets[TASKS];
-static char addresses[TASKS][2][256];
-static const char *const kinds[2] = {"unix", "tcp"};
+static char addresses[TASKS][KINDS][256];
+static const char *const kinds[KINDS] = {"unix", "tcp", "grpc"};
 static pthread_rwlock_t changing = PTHREAD_RWLOCK_INITIALIZER;
 static atomic_llong asked, told, right, wrong, failed;
-static atomic_int over;
+static atomic_int over, pumps;
 
 static uint64_t next_random(uint64_t *s) {
   *s += 0x9E3779B97F4A7C15u;
@@ -38,7 +39,7 @@ static void open_net(int k) {
   tasks[k] = pf_task_new(name);
   nets[k] = pf_net_new(tasks[k], &o, &err);
   if (!nets[k]) abort();
-  for (int j = 0; j < 2; j++)
+  for (int j = 0; j < KINDS; j++)
     if (pf_net_listen(nets[k], kinds[j], "", 0, addresses[k][j], 256, &err)) abort();
 }
 static void close_net(int k) {
@@ -46,6 +47,68 @@ static void close_net(int k) {
   pf_task_sweep(tasks[k], -1);
   pf_net_unref(nets[k]);
   pf_task_unref(tasks[k]);
+}
+
+/* ---------------------------------------------------------------- bytes between two streams, as gRPC brings them */
+typedef struct { pf_stream *ends[2]; pf_net *nets[2]; atomic_int left; } wire;
+typedef struct { wire *w; int from; } pump;
+
+static void free_spent(pf_stream *s) {
+  for (void *owner; (owner = pf_stream_spent(s));) free(owner);
+}
+static void leave(wire *w) {
+  if (atomic_fetch_sub(&w->left, 1) != 1) return;
+  for (int k = 0; k < 2; k++) {
+    free_spent(w->ends[k]);
+    pf_stream_unref(w->ends[k]);
+    pf_net_unref(w->nets[k]);
+  }
+  free(w);
+}
+static void *carry(void *arg) {
+  pump p = *(pump *)arg;
+  pf_stream *from = p.w->ends[p.from], *to = p.w->ends[!p.from];
+  char *block = malloc(BLOCK), *next = malloc(BLOCK);
+  int64_t n;
+  free(arg);
+  pf_stream_give(from, block, BLOCK);
+  while ((n = pf_stream_take(from, next, BLOCK)) > 0) {
+    char *bytes = malloc((size_t)n), *was = block;
+    memcpy(bytes, block, (size_t)n);
+    block = next, next = was;
+    if (!pf_stream_put(to, bytes, n, bytes)) {
+      free(bytes);
+      break;
+    }
+    pf_net_receive(p.w->nets[!p.from], to);
+    pf_stream_mark(to);
+  }
+  pf_stream_end(to, "the other end is over");
+  pf_stream_end(from, "nobody reads");
+  free(block), free(next);
+  leave(p.w);
+  atomic_fetch_sub(&pumps, 1);
+  return NULL;
+}
+static wire *dial(int a, int b, char *address) {
+  wire *w = calloc(1, sizeof *w);
+  pthread_t thread;
+  w->nets[0] = nets[a], w->nets[1] = nets[b];
+  w->left = 3;                          /* the pumps, and who dials */
+  for (int k = 0; k < 2; k++) {
+    if (!(w->ends[k] = pf_stream_new())) abort();
+    pf_net_ref(w->nets[k]);
+  }
+  snprintf(address, 256, "%llu", (unsigned long long)pf_stream_dial(w->ends[0]));
+  pf_stream_offer(strtoull(addresses[b][2], NULL, 10), w->ends[1]);
+  for (int k = 0; k < 2; k++) {
+    pump *p = malloc(sizeof *p);
+    *p = (pump){w, k};
+    atomic_fetch_add(&pumps, 1);
+    if (pthread_create(&thread, NULL, carry, p)) abort();
+    pthread_detach(thread);
+  }
+  return w;
 }
 
 typedef struct { uint64_t number; int64_t n; } taking;
@@ -77,7 +140,12 @@ static void send_one(int a, int b, uint64_t number, uint64_t *s) {
   if (first && pf_task_take(tasks[b], key, name, NULL, taken, t, &err)) abort();
   pf_peer *p = pf_net_peer(nets[a], tasks[b]->name);
   if (!p) {
-    pf_net_connect(nets[a], tasks[b]->name, pf_task_incarnation(tasks[b]), kinds[number % 2], addresses[b][number % 2], 0, (int64_t)5 * 1000000000, &err);
+    char address[256];
+    wire *w = NULL;
+    if (number % KINDS == 2) w = dial(a, b, address);
+    else memcpy(address, addresses[b][number % KINDS], sizeof address);
+    pf_net_connect(nets[a], tasks[b]->name, pf_task_incarnation(tasks[b]), kinds[number % KINDS], address, 0, (int64_t)5 * 1000000000, &err);
+    if (w) pf_stream_undial(w->ends[0]), leave(w);
     p = pf_net_peer(nets[a], tasks[b]->name);
   }
   if (p) {
@@ -126,7 +194,7 @@ int main(int argc, char **argv) {
   uint64_t seed = argc > 2 ? (uint64_t)atoll(argv[2]) : 0;
   pthread_t threads[THREADS], renewer;
   job jobs[THREADS];
-  pf_net_add_link(&pf_link_unix), pf_net_add_link(&pf_link_tcp);
+  pf_net_add_link(&pf_link_unix), pf_net_add_link(&pf_link_tcp), pf_net_add_link(&pf_link_grpc);
   for (int k = 0; k < TASKS; k++) open_net(k);
   pthread_create(&renewer, NULL, renew, &seed);
   for (int k = 0; k < THREADS; k++) {
@@ -139,7 +207,8 @@ int main(int argc, char **argv) {
   int64_t left = 0;
   for (int k = 0; k < TASKS; k++) left += tasks[k]->n_open;
   for (int k = 0; k < TASKS; k++) close_net(k);
+  for (int k = 0; k < 1000 && atomic_load(&pumps); k++) usleep(10000);
   printf("%lld takes, %lld told: %lld right, %lld wrong, %lld cleaned up first\n", (long long)asked, (long long)told, (long long)right,
          (long long)wrong, (long long)failed);
-  return wrong || told != asked || left || right * 8 < asked ? 1 : 0;
+  return atomic_load(&pumps) || wrong || told != asked || left || right * 8 < asked ? 1 : 0;
 }

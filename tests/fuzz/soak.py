@@ -342,7 +342,7 @@ def compare(before, after, growth):
 
 def main(steps, first, growth, seed, folder):
     soak = Soak(folder, seed)
-    before, after = soaking.soak(soak, steps, first, lambda made: f", {made.alive()}")
+    (_, before), (_, after) = soaking.soak(soak, steps, first, lambda made: f", {made.alive()}")
     grown = compare(before, after, growth)
     print(f"rss grew {after['rss'] - before['rss']} bytes since step {first}; "
           + (f"GREW: {grown}" if grown else "everything else is where it was"))
@@ -350,7 +350,9 @@ def main(steps, first, growth, seed, folder):
 
 
 if __name__ == "__main__":
-    options = vars(soaking.arguments(__doc__, first=10**5, growth=2**20).parse_args())
+    options = vars(soaking.arguments(
+        __doc__, first=(10**5, "the step from which on nothing grows"),
+        growth=(2**20, "bytes RSS may grow")).parse_args())
     soaking.with_plain_allocators()
     with tempfile.TemporaryDirectory() as made:
         sys.exit(main(folder=made, **options))

@@ -3,7 +3,7 @@ rests and what is alive is counted.
 
     class Mine(soaking.Soak):
         def alive(self): return {"rss": ...}
-    before, after = soaking.soak(Mine([("name", function, weight), ...], seed), steps, first, say)
+    samples = soaking.soak(Mine([("name", function, weight), ...], seed), steps, first, say)
 
 Callers: soak.py here and in tests/distributed.
 """
@@ -56,31 +56,40 @@ class Soak:
             raise AssertionError(f"step {self._failure[0]} failed") from self._failure[1]
 
 
-def soak(made, steps, first, shown=lambda alive: ""):
-    """What was alive at step `first` and is at the end; prints a line now and then, with what
-    shown() says."""
-    done, start, before, every = 0, time.perf_counter(), None, max(ROUND, steps // 20)
+def soak(made, steps, first, shown=lambda alive: "", looks=2):
+    """[(step, what was alive then)], `looks` of them at equal distances from step `first` to the
+    last; prints a line now and then, with what shown() says."""
+    done, start, found, every = 0, time.perf_counter(), [], max(ROUND, steps // 20)
+    wanted = [first + (steps - first) * k // (looks - 1) for k in range(looks)]
     while done < steps:
         made.round()
         done += ROUND
-        if before is None and done >= first:
-            before = made.alive()
-            print(f"step {done}: {before}", flush=True)
+        if done >= wanted[len(found)] or done >= steps:
+            found.append((done, made.alive()))
+            print(f"step {done}, {time.perf_counter() - start:.0f} s: {found[-1][1]}", flush=True)
         elif done % every == 0:
             print(f"step {done}: {time.perf_counter() - start:.0f} s{shown(made)}", flush=True)
-    after = made.alive()
-    print(f"step {done}, {time.perf_counter() - start:.0f} s: {after}\n"
-          f"steps by kind: {dict(sorted(made.counts.items()))}")
-    return before, after
+    print(f"steps by kind: {dict(sorted(made.counts.items()))}")
+    return found
 
 
-def arguments(description, first, growth):
-    """The parser of a soak's command line."""
+def slope(samples):
+    """Of the straight line through [(x, y)] with the least squares."""
+    x = sum(s[0] for s in samples) / len(samples)
+    y = sum(s[1] for s in samples) / len(samples)
+    return (sum((s[0] - x) * (s[1] - y) for s in samples)
+            / max(1e-9, sum((s[0] - x) ** 2 for s in samples)))
+
+
+def arguments(description, **options):
+    """The parser of a soak's command line; options: further ones and their defaults, {name:
+    (default, help)}."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--steps", type=int, default=10**6)
-    parser.add_argument("--from", dest="first", type=int, default=first)
-    parser.add_argument("--growth", type=int, default=growth, help="bytes RSS may grow")
     parser.add_argument("--seed", type=int, default=0)
+    for name, (default, text) in options.items():
+        parser.add_argument("--from" if name == "first" else f"--{name}", dest=name,
+                            type=type(default), default=default, help=text)
     return parser
 
 

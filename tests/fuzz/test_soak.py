@@ -4,9 +4,11 @@ import subprocess
 import sys
 
 import pytest
-import soak
 
 SCRIPT = pathlib.Path(__file__).resolve().with_name("soak.py")
+sys.path.insert(0, str(SCRIPT.parent))          # before tests/distributed, which has a soak.py, too
+
+import soak  # noqa: E402
 
 
 @pytest.mark.long

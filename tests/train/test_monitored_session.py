@@ -161,6 +161,37 @@ def test_a_lost_session_is_made_again_and_restored(tmp_path):
     assert not lose and runs == 6
 
 
+def test_a_session_that_a_thread_loses_while_it_is_made_is_made_again():
+    """As a chief's thread of steps does when a parameter server dies at once."""
+    step, train, _ = counting()
+    lose = [True]
+
+    class Loser(tf.train.SessionRunHook):
+        def after_create_session(self, session, coord):
+            def fail():
+                coord.request_stop(tf.errors.UnavailableError(None, None, "it is gone"))
+                session.close()
+            if lose:
+                lose.clear()
+                thread = threading.Thread(target=fail)
+                thread.start()
+                thread.join()
+
+    class Later(tf.train.SessionRunHook):
+        def after_create_session(self, session, coord):
+            session.run(step)                   # in a session that is closed
+
+    with tf.train.MonitoredSession(hooks=[Loser(), Later()]) as sess:
+        sess.run(train)
+        assert not lose and sess.run(step) == 1
+
+    class Wrong(tf.train.SessionRunHook):
+        def after_create_session(self, session, coord):
+            raise KeyError("a hook's own")
+    with pytest.raises(KeyError, match="a hook's own"):
+        tf.train.MonitoredSession(hooks=[Wrong()])
+
+
 def test_singular_sessions_do_not_recover():
     _, train, _ = counting()
 

@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include "net/peer.h"
 
-enum { EVENTS = 32, MAX_GREETING = 64, MAX_LINKS = 16, SIGNS_A_LEASE = 5 };
+enum { EVENTS = 32, MAX_GREETING = 64, MAX_LINKS = 16, SIGNS_A_LEASE = 5, WATCHED_GREETING = 4 };
 static const int64_t STUCK_NS = 50000000;
 static const uint64_t WAKE = ~(uint64_t)0;
 static __thread int32_t own_thread;
@@ -155,9 +155,11 @@ static pf_peer **all_peers(pf_net *n, int32_t *count) {       /* each with a ref
 
 static void look_after(pf_peer *p, int64_t now, int32_t late) {
   int64_t lease = p->net->o.lease_ns, silent = now - pf_a64_load_rlx(&p->last_in);
+  int32_t watches = (p->link->flags & PF_LINK_WATCHES) != 0;
   if (late) pf_a64_store_rlx(&p->last_in, now);         /* it was us who slept */
-  else if (pf_peer_is(p, PF_PEER_GREETING) && now - p->since_ns > lease) pf_peer_losef(p, PF_DEADLINE_EXCEEDED, "it said nothing");
-  else if (pf_peer_is(p, PF_PEER_OPEN) && silent > lease) pf_peer_losef(p, PF_UNAVAILABLE, "no sign of life for %.1f s", silent / 1e9);
+  else if (pf_peer_is(p, PF_PEER_GREETING) && now - p->since_ns > (watches ? WATCHED_GREETING : 1) * lease)
+    pf_peer_losef(p, PF_DEADLINE_EXCEEDED, "it said nothing");
+  else if (pf_peer_is(p, PF_PEER_OPEN) && silent > lease && !watches) pf_peer_losef(p, PF_UNAVAILABLE, "no sign of life for %.1f s", silent / 1e9);
   else if (pf_peer_is(p, PF_PEER_OPEN)) pf_peer_ping(p, 0, 0);
 }
 
@@ -400,6 +402,16 @@ pf_peer *pf_net_peer(pf_net *n, const char *name) {
   if (p) pf_peer_ref(p);
   pthread_mutex_unlock(&n->lock);
   return p;
+}
+
+void pf_net_receive(pf_net *n, pf_link_conn *conn) {
+  pthread_mutex_lock(&n->lock);
+  pf_peer *p = n->peers;
+  while (p && p->conn != conn) p = p->next;
+  if (p) pf_peer_ref(p);
+  pthread_mutex_unlock(&n->lock);
+  if (p) pf_peer_receive(p);
+  pf_peer_unref(p);
 }
 
 /* Until p is open, or in its place another connection with the same task (both connected at once). */

@@ -39,6 +39,9 @@ pf_status pf_net_connect(pf_net *n, const char *name, uint64_t incarnation, cons
 pf_status pf_net_disconnect(pf_net *n, const char *name, const char *why);
 void pf_net_tell(pf_net *n, void (*fn)(void *), void *arg);                 /* fn(arg) on a thread that may wait for the GIL */
 
+/* For links whose bytes another thread brings: receives on this thread what has come by a connection, unless another one does. */
+void pf_net_receive(pf_net *n, pf_link_conn *conn);
+
 pf_peer *pf_net_peer(pf_net *n, const char *name);                          /* new reference to the connected one; NULL */
 void pf_peer_unref(pf_peer *p);
 

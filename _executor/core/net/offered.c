@@ -10,7 +10,7 @@
  */
 #include "net/peer.h"
 
-enum { MAX_KIND = 15, KNOWN_FLAGS = PF_LINK_FAR | PF_LINK_SECURE };
+enum { MAX_KIND = 15, KNOWN_FLAGS = PF_LINK_FAR | PF_LINK_SECURE | PF_LINK_WATCHES };
 
 static int32_t good_kind(const char *kind) {
   int32_t n = 0;

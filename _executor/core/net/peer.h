@@ -109,7 +109,8 @@ struct pf_peer {
   int64_t tensor_bytes, announced;      /* in the queue; behind announcements */
   int64_t n_transfers, unread, window;  /* unread: pushed, and not known to be read; window: what the peer says may be */
   uint64_t transfer_ids;
-  int32_t want_out, direct, armed, post_failed, n_riding, n_arenas;
+  int32_t want_out, direct, armed, post_failed, n_riding, n_arenas, corked, pad;
+  int64_t corked_bytes;                 /* that were queued while nothing was to be posted */
   uint8_t riding[16 * PF_NET_HEAD];     /* frames without a body that go with the next one */
   pf_own_arena *arenas;
   int64_t arena_bytes, arena_used;
@@ -178,7 +179,8 @@ __attribute__((format(printf, 3, 4))) void pf_peer_losef(pf_peer *p, pf_status c
 void pf_peer_send(pf_peer *p, pf_net_out *take);        /* a frame; its heap memory is the peer's from now on */
 void pf_peer_send_as(pf_peer *p, pf_net_out *take, int32_t counted);    /* counted: among the tensors that wait */
 void pf_peer_send_soon(pf_peer *p, const pf_net_head *h);       /* with the next frame, or after a fifth of the lease */
-void pf_peer_readable(pf_peer *p);                      /* receives what is there, and acts on it */
+int32_t pf_peer_receive(pf_peer *p);                    /* receives what is there, and acts on it; 0: another thread does */
+void pf_peer_readable(pf_peer *p);                      /* the same for the net's thread */
 void pf_peer_writable(pf_peer *p);
 int32_t pf_peer_lull(pf_peer *p, const pf_lull *lull);  /* the same for a helper of a step */
 int32_t pf_peer_poll(pf_peer *p, pf_a32 *until_set, int64_t until_ns);  /* receives on this thread; 0: another one does */

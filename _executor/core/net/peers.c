@@ -6,7 +6,8 @@
  * Invariants
  * 1. A frame goes out whole, frames in the order in which they were queued; the chunks of a large tensor come between others', one at a
  *    time, when nothing else waits.
- * 2. Who sends posts what the link takes at once, on its own thread; the rest waits for the net's thread.
+ * 2. Who sends posts what the link takes at once, on its own thread; the rest waits for the net's thread.  What the peer's own steps
+ *    send while they begin is queued, and posted as one (`cork`), or as soon as it is more than CORK_BYTES.
  * 3. Whoever has `reading` receives: the net's thread, or a thread that waits for an answer (pf_peer_poll; the net's thread is not woken
  *    for that connection then).  Steps begin after `reading` is released, so one that takes long stops nobody.
  * 4. Nothing is believed: before HELLO a peer may say nothing else and not more than HELLO_BYTES, afterwards frames of the epoch that it
@@ -21,7 +22,7 @@
 #include "net/peer.h"
 
 enum { HELLO_BYTES = 1024, SPANS = 32, READS = 16, SMALL_BODY = PF_NET_BUFFER - PF_NET_HEAD };
-static const int64_t POST_BYTES = 1 << 20;
+static const int64_t POST_BYTES = 1 << 20, CORK_BYTES = 1 << 16;
 
 /* ---------------------------------------------------------------- begin and end */
 pf_peer *pf_peer_new(pf_net *n, const pf_link *link, pf_link_conn *conn, int32_t initiated) {
@@ -203,6 +204,7 @@ static void queue_rest(pf_peer *p, const uint8_t *bytes, int64_t n, uint8_t *own
     return;
   }
   node->own = own, node->p = bytes, node->n = n, node->counted = counted;
+  if (p->corked) p->corked_bytes += n;
   if (counted) p->tensor_bytes += n;
   append(p, node);
 }
@@ -210,7 +212,7 @@ static void queue_rest(pf_peer *p, const uint8_t *bytes, int64_t n, uint8_t *own
 /* Behind what waits, or at once; what rides goes ahead. */
 static void send_held(pf_peer *p, pf_net_out *o, int32_t counted) {    /* out held */
   int64_t taken = 0, riding = p->n_riding;
-  if (!p->first) {
+  if (!p->first && !p->corked) {
     pf_span spans[2] = {{p->riding, (size_t)riding}, {o->p, (size_t)o->n}};
     taken = p->link->post(p->conn, riding ? spans : spans + 1, riding ? 2 : 1);
     if (taken < 0) {
@@ -226,7 +228,7 @@ static void send_held(pf_peer *p, pf_net_out *o, int32_t counted) {    /* out he
     queue_rest(p, o->p + taken, o->n - taken, o->own, counted);
     o->own = NULL;
   }
-  p->want_out = p->first != NULL && !p->post_failed;
+  p->want_out = p->first != NULL && !p->post_failed && (p->want_out || !p->corked);
   rearm(p);
 }
 
@@ -264,10 +266,27 @@ void pf_peer_send_as(pf_peer *p, pf_net_out *o, int32_t counted) {
     pump(p, &finished);
   } else if (!o->failed && !p->post_failed) {
     send_held(p, o, counted);
+    if (p->corked_bytes > CORK_BYTES) {
+      p->corked_bytes = 0;
+      pump(p, &finished);
+    }
   }
   pthread_mutex_unlock(&p->out);
   pf_transfers_finished(finished);
   pf_net_out_free(o);
+}
+
+/* 1: what is sent from now on waits, as long as it is little; -1: it is posted. */
+static void cork(pf_peer *p, int32_t by) {
+  pf_transfer *finished = NULL;
+  pthread_mutex_lock(&p->out);
+  p->corked += by;
+  if (!p->corked && p->corked_bytes && !p->post_failed) {
+    p->corked_bytes = 0;
+    pump(p, &finished);
+  }
+  pthread_mutex_unlock(&p->out);
+  pf_transfers_finished(finished);
 }
 
 void pf_peer_send_soon(pf_peer *p, const pf_net_head *h) {
@@ -604,23 +623,29 @@ static int32_t receive_once(pf_peer *p, pf_serving **todo) {
   return got == asked && !pf_peer_is(p, PF_PEER_LOST);
 }
 
-static void begin_all(pf_serving *todo) {
+/* They are p's. */
+static void begin_all(pf_peer *p, pf_serving *todo) {
+  if (!todo) return;
+  cork(p, 1);
   while (todo) {
     pf_serving *s = todo;
     todo = s->next;
     pf_steps_begin(s);
   }
+  cork(p, -1);
+}
+
+int32_t pf_peer_receive(pf_peer *p) {
+  pf_serving *todo = NULL;
+  if (pthread_mutex_trylock(&p->reading)) return 0;
+  for (int k = 0; k < READS && !pf_peer_is(p, PF_PEER_LOST) && receive_once(p, &todo); k++) continue;
+  pthread_mutex_unlock(&p->reading);
+  begin_all(p, todo);
+  return 1;
 }
 
 void pf_peer_readable(pf_peer *p) {
-  pf_serving *todo = NULL;
-  if (pthread_mutex_trylock(&p->reading)) {
-    if (!p->direct) usleep(200);                /* who has it waits for something itself; the bytes are still there */
-    return;
-  }
-  for (int k = 0; k < READS && !pf_peer_is(p, PF_PEER_LOST) && receive_once(p, &todo); k++) continue;
-  pthread_mutex_unlock(&p->reading);
-  begin_all(todo);
+  if (!pf_peer_receive(p) && !p->direct) usleep(200);   /* who has it waits for something itself; the bytes are still there */
 }
 
 static void set_direct(pf_peer *p, int32_t direct) {
@@ -646,7 +671,7 @@ int32_t pf_peer_lull(pf_peer *p, const pf_lull *lull) {
   set_direct(p, 0);
   pthread_mutex_unlock(&p->reading);
   pf_worker *was = pf_pool_be(NULL);            /* those steps are none of the helper's */
-  begin_all(todo);
+  begin_all(p, todo);
   pf_pool_be(was);
   return 1;
 }
