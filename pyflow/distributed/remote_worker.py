@@ -140,10 +140,10 @@ class Stream:
         for ran in waiting.values():
             ran(messages.RunGraphResponse(error=message))
 
-    def close(self):
+    def close(self, code=errors.CANCELLED):
         """Ends it; what waits fails."""
-        self._break(messages.ErrorMessage(code=errors.CANCELLED, task=self.task,
-                                          message="the connection was closed"))
+        self._break(messages.ErrorMessage(code=code, task=self.task,
+                                          message=f"{self.task} is no longer at {self.address}"))
 
 
 class Running:
@@ -198,7 +198,8 @@ class RemoteWorker:
         self.name, self.address, self._channels, self._me = name, address, channels, me
         self._links, self.link = links, None
         self._lock, self._stream, self._status = threading.Lock(), None, None
-        self._waiting, self._closed = 0, False      # how many wait for it to be there
+        self._closed = False
+        self._waiting, self._calling = 0, 0         # calls that wait for it to be there; others
         self._offset = None                         # (ns, when it was measured)
 
     def __repr__(self):
@@ -224,9 +225,13 @@ class RemoteWorker:
         return self._status
 
     def wake(self):
-        """It has just begun to listen: a channel that waits to try again would do so late."""
-        if self._waiting:
-            self._channels.forget(self.address)
+        """It has just begun to listen: a channel that waits to try again would do so late. One that
+        calls are under way on, or a link, has found it, and stays."""
+        with self._lock:
+            linked = self._status is not None and self._links is not None \
+                and self._links.connected(self.name, self._status.incarnation)
+            if self._waiting and not self._calling and not linked:
+                self._channels.forget(self.address)
 
     def _wait_for(self, call, request, timeout):
         """The reply to a call, which is made again until the server is there, for so many seconds.
@@ -238,8 +243,8 @@ class RemoteWorker:
             while not self._closed:
                 left = until - time.monotonic()
                 try:
-                    return self._call(call, request, max(0.01, min(LOOK_SECONDS, left)),
-                                      wait_for_ready=True)
+                    return self._ask(self._stub(call), call, request,
+                                     max(0.01, min(LOOK_SECONDS, left)), wait_for_ready=True)
                 except ValueError:              # `wake` closed the channel before the call began
                     pass
                 except runtime.executor().StepError as failure:
@@ -404,11 +409,23 @@ class RemoteWorker:
         with self._lock:
             stream, self._stream = self._stream, None
         if stream is not None:
-            stream.close()
+            stream.close(errors.UNAVAILABLE)
 
     def _call(self, call, request, timeout=60.0, **how):
-        stub = rpc.Stub(self._channels.get(self.address), "WorkerService",
+        with self._lock:                # `wake` closes the channel before, or not while it is used
+            self._calling += 1
+            stub = self._stub(call)
+        try:
+            return self._ask(stub, call, request, timeout, **how)
+        finally:
+            with self._lock:
+                self._calling -= 1
+
+    def _stub(self, call):
+        return rpc.Stub(self._channels.get(self.address), "WorkerService",
                         {call: services.WORKER[call]})
+
+    def _ask(self, stub, call, request, timeout, **how):
         try:
             return getattr(stub, call)(request, timeout=timeout, **how)
         except Exception as problem:

@@ -453,8 +453,11 @@ pf_status pf_net_connect(pf_net *n, const char *name, uint64_t incarnation, cons
   pf_copy_text(p->name, sizeof p->name, name, (int64_t)strlen(name));
   p->incarnation = incarnation;
   st = pf_net_poll_peer(n, p);
+  pf_peer *other = st ? NULL : pf_net_peer(n, name);    /* it has connected meanwhile */
   if (st) pf_peer_losef(p, st, "the net was closed");
+  else if (other && other->incarnation == incarnation) pf_peer_losef(p, PF_ALREADY_EXISTS, "it is connected already");
   else pf_peer_hello(p, 0);
+  pf_peer_unref(other);
   st = wait_for(n, p, incarnation, until, err);
   pf_peer_unref(p);
   return st;
