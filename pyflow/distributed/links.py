@@ -94,6 +94,7 @@ class Links:
         self.kinds, self._insecure, self._machine = tuple(kinds), insecure, machine()
         self._there = available() if self.kinds else {}
         self.offers, self._lock, self._failed = [], threading.Lock(), set()
+        self._turns = {}                # name of a task: the Lock of who connects with it
         self.net = runtime.executor().Net(worker.task, lease=lease, epoch=epoch, lost=lost,
                                             incoming_bytes=LARGEST)
         for kind in self.kinds if listen else ():
@@ -111,10 +112,16 @@ class Links:
 
         channel: function without arguments, a grpc channel to it.  Raises StepError, ABORTED,
         where it is of another incarnation."""
-        if self.net.closed:
-            return None
-        if self.connected(name, incarnation):
-            return self._kind_of(name)
+        with self._lock:
+            turn = self._turns.setdefault(name, threading.Lock())
+        with turn:                      # who connects twice loses what the first one carries
+            if self.net.closed:
+                return None
+            if self.connected(name, incarnation):
+                return self._kind_of(name)
+            return self._connect(name, incarnation, offers, channel, timeout)
+
+    def _connect(self, name, incarnation, offers, channel, timeout):
         for kind, address in self._fitting(offers):
             try:
                 return self._connected_by(kind, name, incarnation, address, timeout)

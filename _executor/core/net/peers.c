@@ -348,8 +348,9 @@ static int32_t opened(pf_peer *p) {
     if (q == p || strcmp(q->name, p->name) || pf_peer_is(q, PF_PEER_LOST)) continue;
     int32_t ours_first = q->initiated && !p->initiated && strcmp(n->task->name, p->name) < 0 && q->incarnation == p->incarnation;
     if (pf_peer_is(q, PF_PEER_OPEN)) {
-      int64_t now = pf_now_ns(), heard = pf_a64_load_rlx(&q->last_in);      /* both connected at once: the other one was late */
-      if (ours_first && (now - q->since_ns < n->o.lease_ns || now - heard < n->o.lease_ns / 2)) stays = 1;
+      int64_t now = pf_now_ns(), heard = pf_a64_load_rlx(&q->last_in);
+      int32_t alive = now - heard < n->o.lease_ns / 2 || q->link->flags & PF_LINK_WATCHES;
+      if (ours_first && (alive || now - q->since_ns < n->o.lease_ns)) stays = 1;       /* both connected at once: the other one was late */
       else old = q;
     } else if (ours_first) {
       stays = 1;
