@@ -85,9 +85,10 @@ def _text(path):
 class Links:
     """The links of a worker.
 
-    kinds: those it offers and uses, as `chosen` returns them.  host: where tcp listens; insecure: beyond this
-    machine, too.  lease: seconds of silence after which a peer is lost.  lost(name, incarnation,
-    code, message): called when a connection is lost.  listen: False for one that only connects."""
+    kinds: those it offers and uses, as `chosen` returns them.  host: where tcp listens; insecure:
+    beyond this machine, too.  lease: seconds of silence after which a peer is lost.  lost(name,
+    incarnation, code, message): called when a connection is lost.  listen: False for one that only
+    connects.  Raises UnimplementedError where there is no epoll."""
 
     def __init__(self, worker, kinds, host="127.0.0.1", insecure=False, lease=2.2, epoch=0,
                  lost=None, listen=True):
@@ -95,8 +96,10 @@ class Links:
         self._there = available() if self.kinds else {}
         self.offers, self._lock, self._failed = [], threading.Lock(), set()
         self._turns = {}                # name of a task: the Lock of who connects with it
+        if not hasattr(runtime.executor(), "Net"):
+            raise errors.UnimplementedError(None, None, "tasks speak to each other on Linux alone")
         self.net = runtime.executor().Net(worker.task, lease=lease, epoch=epoch, lost=lost,
-                                            incoming_bytes=LARGEST)
+                                          incoming_bytes=LARGEST)
         for kind in self.kinds if listen else ():
             try:
                 address = self.net.listen(kind, f"{host}:0" if self._there[kind][0] else "",
@@ -118,7 +121,7 @@ class Links:
             if self.net.closed:
                 return None
             if self.connected(name, incarnation):
-                return self._kind_of(name)
+                return self.kind_of(name)
             return self._connect(name, incarnation, offers, channel, timeout)
 
     def _connect(self, name, incarnation, offers, channel, timeout):
@@ -141,7 +144,7 @@ class Links:
     def _connected_by(self, kind, name, incarnation, address, timeout):
         self.net.connect(name, incarnation, kind, address, insecure=self._insecure,
                          timeout=timeout)
-        return self._kind_of(name) or kind
+        return self.kind_of(name) or kind
 
     def _note(self, kind, name, problem):
         """A link cannot be made: said once in a log, where another one may serve.  Raises what
@@ -165,7 +168,8 @@ class Links:
                 found.append((kind, address))
         return sorted(found, key=lambda f: self.kinds.index(f[0]))
 
-    def _kind_of(self, name):
+    def kind_of(self, name):
+        """Of the connection with that task; None: there is none."""
         return next((p["kind"] for p in self.net.peers() if p["name"] == name), None)
 
     def connected(self, name, incarnation):

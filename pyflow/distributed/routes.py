@@ -116,7 +116,11 @@ class _Linked:
         self.task, self.incarnation, self.address = route.task, route.incarnation, route.address
         self._offers, self._channel = list(route.link), lambda: channels.get(route.address)
         self._lock, self._tried = threading.Lock(), 0.0
-        self.kind = "none"
+
+    @property
+    def kind(self):
+        """Of the link that there is now."""
+        return self._links.kind_of(self.task) or "none"
 
     def stands(self):
         """It leads there still, and is the task's route."""
@@ -127,9 +131,8 @@ class _Linked:
         """Raises StepError, UNAVAILABLE or ABORTED."""
         with self._lock:
             self._tried = time.monotonic()
-            kind = self._links.connect(self.task, self.incarnation, self._offers, self._channel)
-            if kind is not None and self._links.net.route(self.task):
-                self.kind = kind
+            if self._links.connect(self.task, self.incarnation, self._offers, self._channel) \
+                    and self._links.net.route(self.task):
                 return
             self._worker.task.route(self.task, self._refuse)
         raise self._gone()
