@@ -88,7 +88,7 @@ def test_ctrl_c_ends_a_step_elsewhere(ps, links):
     process = start("interrupted", server.target)
     try:
         assert process.stdout.readline() == "blocked\n"
-        until(lambda: state(server)[0] == 1, 5)
+        until(lambda: server.status().steps_running == 1, 5)
         process.send_signal(signal.SIGINT)
         until(lambda: state(server)[0] == 0, 1)
         assert process.stdout.readline() == "interrupted\n"
