@@ -66,7 +66,7 @@ cdef extern from "net/net.h" nogil:
     pf_status pf_net_offer_link(const pf_link*, const pf_link**, pf_error*) noexcept
     pf_status pf_net_listen(pf_net*, const char*, const char*, int32_t, char*, int32_t, pf_error*) noexcept
     pf_status pf_net_connect(pf_net*, const char*, uint64_t, const char*, const char*, int32_t, int64_t, pf_error*) noexcept
-    pf_status pf_net_disconnect(pf_net*, const char*, const char*) noexcept
+    pf_status pf_net_disconnect(pf_net*, const char*, uint64_t, const char*) noexcept
     pf_peer* pf_net_peer(pf_net*, const char*) noexcept
     void pf_peer_unref(pf_peer*) noexcept
     int32_t pf_net_views(pf_net*, pf_peer_view*, int32_t) noexcept
@@ -337,14 +337,15 @@ cdef class Net:
         if err.code:
             raise_error(&err)
 
-    def disconnect(self, str name, str why="disconnected"):
-        """Whether there was an open connection with that task: it is lost on both sides."""
+    def disconnect(self, str name, str why="disconnected", uint64_t incarnation=0):
+        """Whether there was an open connection with that task, with that incarnation where one is said: it is lost on both
+        sides."""
         cdef bytes nb = name.encode(), w = why.encode()[:500]
         cdef const char* nc = nb
         cdef const char* wc = w
         cdef pf_status st
         with nogil:
-            st = pf_net_disconnect(self.n, nc, wc)
+            st = pf_net_disconnect(self.n, nc, incarnation, wc)
         return st == PF_OK
 
     def route(self, str name):

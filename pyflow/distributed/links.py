@@ -178,6 +178,10 @@ class Links:
             p["name"] == name and p["incarnation"] == incarnation and p["state"] == "open"
             for p in self.net.peers())
 
+    def cut(self, name, incarnation, why):
+        """The connection with that incarnation, if there is one, is lost, for both."""
+        self.net.disconnect(name, why, incarnation)
+
     def serve(self, graph, plan):
         """Peers may run the plan by that number."""
         self.net.serve(graph, plan)

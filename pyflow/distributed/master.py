@@ -55,8 +55,8 @@ class Tasks:
 
     def move(self, addresses):
         """The cluster's tasks and where they listen, from now on, the own one apart. Of those that
-        are gone or elsewhere, sessions that use them hear UNAVAILABLE, over a link once that is
-        lost; new ones ask anew."""
+        are gone or elsewhere, sessions that use them hear UNAVAILABLE: at once where a task is
+        elsewhere, over a link once that is lost where it has gone; new ones ask anew."""
         with self._lock:
             addresses = {**addresses, self.own.name: self.addresses[self.own.name]}
             moved = [t for t in self._found
@@ -64,6 +64,8 @@ class Tasks:
             gone, self.addresses = [self._found.pop(t) for t in moved], addresses
         for worker in gone:
             if not worker.local:
+                if worker.name in addresses:
+                    worker.cut(f"{worker.name} listens at {addresses[worker.name]} now")
                 worker.close()
 
     def woken(self, task):

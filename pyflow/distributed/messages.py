@@ -69,7 +69,7 @@ PlaceMessage: 1 node string; 2 op string; 3 line string
 PartnerMessage: 1 resource string; 2 node string; 3 op string; 4 line string; 5 device string; 6
     session uint64
 ClockResponse: 1 wall_ns int64; 2 monotonic_ns int64; 3 boot string
-ByeRequest: 1 why string; 2 sender string
+ByeRequest: 1 why string; 2 sender string; 3 incarnation uint64; 4 epoch uint64
 ReadyRequest: 1 task string; 2 incarnation uint64; 3 address string
 TracingRequest: 1 steps int64; 2 stop bool
 TracingResponse: 1 step *TracedStep; 2 left_out int64

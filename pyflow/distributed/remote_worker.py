@@ -233,6 +233,11 @@ class RemoteWorker:
             if self._waiting and not self._calling and not linked:
                 self._channels.forget(self.address)
 
+    def cut(self, why):
+        """Its process may hang, with a link that stands: what waits for it hears that it is lost."""
+        if self._status is not None and self._links is not None:
+            self._links.cut(self.name, self._status.incarnation, why)
+
     def _wait_for(self, call, request, timeout):
         """The reply to a call, which is made again until the server is there, for so many seconds.
         StepError, UNAVAILABLE, once this worker was closed: the task is elsewhere now."""

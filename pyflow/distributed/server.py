@@ -155,7 +155,9 @@ class Server:
         answer are left out."""
         others = {t: a for t, a in self._tasks.addresses.items() if t != self._worker.name}
         asker = look.Asker(others, self._channels)
-        asker.ask_all("Bye", messages.ByeRequest(why=why, sender=self._worker.name))
+        asker.ask_all("Bye", messages.ByeRequest(
+            why=why, sender=self._worker.name, incarnation=self._worker.incarnation,
+            epoch=self._epoch))
         self.stop()
 
     def replaced(self, epoch):

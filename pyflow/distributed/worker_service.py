@@ -132,6 +132,8 @@ class WorkerService:
         return messages.Empty()
 
     def Bye(self, request, context):
+        if request.sender:              # a task that was replaced does not end its successor's job
+            self._worker.admit(request.sender, epochs.Fence(request.epoch, request.incarnation))
         _log.info("%s: the job is over, says %s: %s", self._worker.name, request.sender or "a client",
                   request.why)
         self._worker.on_bye(request.why)

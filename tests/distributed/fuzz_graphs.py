@@ -145,6 +145,8 @@ def apart(folder, n, delay, link):
         job, k = cluster.tasks[way.master]
         return cluster.target(job, k) if way.master else cluster.server.target
     found = Fuzz(folder, tasks, target, tasks[0])
+    if delay:                           # a loop on three tasks may wait for thousands of messages
+        found.timeout_ms += round(delay[1] * 3e6)
     return found, lambda: cluster.__exit__(), [cluster.server]
 
 

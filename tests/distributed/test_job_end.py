@@ -6,7 +6,7 @@ import pytest
 
 import pyflow as tf
 import processes
-from pyflow.distributed import job_end, launch, remote_worker
+from pyflow.distributed import epochs, job_end, launch, remote_worker
 
 
 @pytest.fixture
@@ -45,6 +45,20 @@ def test_the_chief_waits_for_the_others_and_every_join_returns(counts, job):
     for thread in [ended, *joined]:
         thread.join(10)
         assert not thread.is_alive()
+
+
+def test_a_chief_that_was_replaced_does_not_end_its_successors_job():
+    ports = processes.free_ports(3)
+    jobs = {"ps": [f"localhost:{ports[0]}"], "worker": [f"localhost:{ports[1]}"]}
+    ps = tf.train.Server(jobs, "ps", 0)
+    old = tf.train.Server(jobs, "worker", 0, epoch=1)
+    new = tf.train.Server({**jobs, "worker": [f"localhost:{ports[2]}"]}, "worker", 0, epoch=2)
+    ps._worker.admit("/job:worker/replica:0/task:0", epochs.Fence(2, new._worker.incarnation))
+    old.stop_cluster()
+    time.sleep(0.2)                     # a server ends 50 ms after it was told
+    assert not ps.stopped
+    new.stop_cluster()
+    ps.join()
 
 
 @pytest.mark.parametrize("always", [True, False])

@@ -111,18 +111,28 @@ def test_a_deadline_ends_a_step_elsewhere(ps, links):
                 until(lambda: state(server)[0] == 0, 1)
 
 
-def test_a_step_at_a_task_that_is_elsewhere_now_is_unavailable():
-    """One that is traced goes over a stream, which ends with the task's address."""
+@pytest.mark.parametrize("traced, said", [(True, "ps.* is no longer at localhost"),
+                                          (False, "ps.* listens at localhost")])
+def test_a_step_at_a_task_that_is_elsewhere_now_is_unavailable(traced, said):
+    """Its process may hang: who waits is told at once, not after a link's lease.  A traced step goes
+    over a stream, which ends with the task's address."""
     graph, never, alive = lost.blocked_graph()
     with processes.Cluster({"ps": 1, "worker": 1}, ("worker", 0)) as cluster:
         with tf.Session(cluster.server.target, graph=graph) as session:
             session.run(alive)
             moved = {**cluster.spec(), "ps": [f"localhost:{processes.free_ports(1)[0]}"]}
-            timer = threading.Timer(0.1, cluster.server.update_cluster, [moved])
+            begun = []
+
+            def freeze_and_move():
+                cluster.processes["ps", 0].send_signal(signal.SIGSTOP)
+                begun.append(time.monotonic())
+                cluster.server.update_cluster(moved)
+            timer = threading.Timer(0.3, freeze_and_move)
             timer.start()
-            with pytest.raises(tf.errors.UnavailableError, match="ps.* is no longer at localhost"):
-                session.run(never, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE),
-                            run_metadata=tf.RunMetadata())
+            with pytest.raises(tf.errors.UnavailableError, match=said):
+                session.run(never, options=traced and tf.RunOptions(
+                    trace_level=tf.RunOptions.FULL_TRACE) or None, run_metadata=tf.RunMetadata())
+            assert time.monotonic() - begun[0] < 1.5       # a lease is 2.2 s
             timer.join()
 
 

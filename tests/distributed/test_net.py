@@ -1,5 +1,6 @@
 """Net: steps and tensors between tasks in C, over unix and tcp, in one process and in two (net_worker.py)."""
 
+import contextlib
 import itertools
 import os
 import pathlib
@@ -587,9 +588,28 @@ def times_of_null_steps(net, there, seconds):
     return times
 
 
+@contextlib.contextmanager
+def each_on_a_processor(*pids):
+    """All threads that these processes have now: where the system puts two that speak to each other,
+    on one or on two, makes a step three times as long, and it changes its mind."""
+    processors = sorted(os.sched_getaffinity(0))
+    threads = {int(t): k for k, pid in enumerate(pids) for t in os.listdir(f"/proc/{pid}/task")}
+    for thread, k in threads.items():
+        os.sched_setaffinity(thread, {processors[k % len(processors)]})
+    yield
+    for thread in threads:
+        with contextlib.suppress(ProcessLookupError):
+            os.sched_setaffinity(thread, processors)
+
+
 @pytest.mark.parametrize("seconds", [1.0, pytest.param(5.0, marks=pytest.mark.long)])
 def test_steps_go_on_while_python_holds_the_gil(net, there, seconds):
     """A worker whose Python holds the GIL answers as ever, and sends signs of life."""
+    with each_on_a_processor(os.getpid(), there.process.pid):
+        _steps_go_on(net, there, seconds)
+
+
+def _steps_go_on(net, there, seconds):
     before = times_of_null_steps(net, there, 0.2)
     assert there.ask(f"hold {seconds}") == "held"
     times = times_of_null_steps(net, there, seconds - 0.2)

@@ -120,6 +120,7 @@ class Fuzz:
         self.op = plugins_of_fuzz.load_kernels(folder)
         self.knobs = plugins_of_fuzz.load_accelerator(folder) if accelerator else []
         self.failing = self.refused = 0
+        self.timeout_ms = TIMEOUT_MS    # of a step
 
     def check_seed(self, seed):
         rng = random.Random(seed)
@@ -141,7 +142,7 @@ class Fuzz:
         with tf.Session(graph=graph, threads=1) as session:
             for what in (program.init.name, [t.name for t in program.fetches]):
                 try:
-                    session.run(what, feeds, tf.RunOptions(timeout_in_ms=TIMEOUT_MS))
+                    session.run(what, feeds, tf.RunOptions(timeout_in_ms=self.timeout_ms))
                 except tf.errors.DeadlineExceededError as error:
                     raise Difference("the step hangs") from error
                 except tf.errors.InternalError as error:
@@ -180,7 +181,7 @@ class Fuzz:
             session.run(program.init)
             try:
                 return [value for _ in range(2) for value in session.run(
-                    program.fetches, feeds, tf.RunOptions(timeout_in_ms=TIMEOUT_MS))]
+                    program.fetches, feeds, tf.RunOptions(timeout_in_ms=self.timeout_ms))]
             except tf.errors.DeadlineExceededError as error:
                 raise Difference(f"the step hangs, inlined {inlined}") from error
             except tf.errors.OpError as error:
@@ -217,7 +218,7 @@ class Fuzz:
     def compare(self, program, session, feeds, want, failed):
         dead = {t.name for t in program.fetches if want.get(t.name) is interpreter.DEAD}
         try:
-            got = session.run(program.fetches, feeds, tf.RunOptions(timeout_in_ms=TIMEOUT_MS))
+            got = session.run(program.fetches, feeds, tf.RunOptions(timeout_in_ms=self.timeout_ms))
         except tf.errors.OpError as error:
             self.compare_error(program, error, failed, dead)
             return

@@ -157,7 +157,7 @@ static void send_one(int a, int b, uint64_t number, uint64_t *s) {
   }
   if (!first && pf_task_take(tasks[b], key, name, NULL, taken, t, &err)) abort();
   if (next_random(s) % 8) usleep((useconds_t)(next_random(s) % 300));
-  if (next_random(s) % 16 == 0) pf_net_disconnect(nets[a], tasks[b]->name, "a storm");
+  if (next_random(s) % 16 == 0) pf_net_disconnect(nets[a], tasks[b]->name, 0, "a storm");
   pf_peer_view views[8];
   pf_net_views(nets[a], views, 8);
   for (int k = 0; k < 400 && next_random(s) % 4; k++) usleep(50);

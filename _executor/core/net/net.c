@@ -463,13 +463,16 @@ pf_status pf_net_connect(pf_net *n, const char *name, uint64_t incarnation, cons
   return st;
 }
 
-pf_status pf_net_disconnect(pf_net *n, const char *name, const char *why) {
+pf_status pf_net_disconnect(pf_net *n, const char *name, uint64_t incarnation, const char *why) {
   pf_peer *p = pf_net_peer(n, name);
   if (!p) return PF_NOT_FOUND;
-  pf_peer_bye(p, PF_UNAVAILABLE, why);
-  pf_peer_losef(p, PF_CANCELLED, "%s", why);
+  int meant = !incarnation || p->incarnation == incarnation;
+  if (meant) {
+    pf_peer_bye(p, PF_UNAVAILABLE, why);
+    pf_peer_losef(p, PF_UNAVAILABLE, "%s", why);
+  }
   pf_peer_unref(p);
-  return PF_OK;
+  return meant ? PF_OK : PF_NOT_FOUND;
 }
 
 static void view(pf_peer *p, pf_peer_view *v) {

@@ -36,7 +36,7 @@ pf_status pf_net_listen(pf_net *n, const char *kind, const char *address, int32_
 /* Returns once the peer has answered.  PF_OK at once where it is connected already. */
 pf_status pf_net_connect(pf_net *n, const char *name, uint64_t incarnation, const char *kind, const char *address, int32_t flags,
                          int64_t timeout_ns, pf_error *err);
-pf_status pf_net_disconnect(pf_net *n, const char *name, const char *why);
+pf_status pf_net_disconnect(pf_net *n, const char *name, uint64_t incarnation, const char *why);
 void pf_net_tell(pf_net *n, void (*fn)(void *), void *arg);                 /* fn(arg) on a thread that may wait for the GIL */
 
 /* For links whose bytes another thread brings: receives on this thread what has come by a connection, unless another one does. */
