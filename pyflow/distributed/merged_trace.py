@@ -6,6 +6,8 @@
 Invariants
 1. Times are of this process's clock: each task's are moved by its offset (clocks.py).
 2. Ids of arrows are not used twice in a file; a task is one process in it.
+3. Steps that all of their tasks recorded go before others: no two tasks begin to record, or are
+   full, at the same time, so each records more than what is asked for.
 
 Threads: the caller's.
 """
@@ -20,6 +22,7 @@ from pyflow.distributed import switches as switches_lib
 from pyflow.framework import protos
 
 POLL = 0.05
+SPARE, FACTOR = 64, 8                   # of what is asked for, each task records so many times and more
 
 
 class Recording(NamedTuple):
@@ -39,8 +42,8 @@ class Step(NamedTuple):
 
 
 def record(cluster, steps, seconds, switches=False):
-    """(Recording, [sentences]) of the next steps; at most `seconds` are waited for them.  A step of
-    a task that was on its way when recording began is in part.
+    """(Recording, [sentences]) of the next steps; at most `seconds` are waited for them.  Where
+    there are too few that all tasks recorded, others are there in part.
 
     switches: thread switches of the tasks of this machine, too, where the system permits it."""
     asker, notes = cluster.asker, []
@@ -52,7 +55,8 @@ def record(cluster, steps, seconds, switches=False):
             notes.append(str(silent))
     with contextlib.ExitStack() as stack:
         system = _switches(cluster, stack, notes) if switches else None
-        asker.ask_all("Tracing", messages.TracingRequest(steps=steps), list(offsets))
+        asker.ask_all("Tracing", messages.TracingRequest(
+            steps=FACTOR * steps + SPARE), list(offsets))
         before, until = _done(cluster, offsets), time.monotonic() + seconds
         while time.monotonic() < until:
             time.sleep(POLL)
@@ -60,18 +64,29 @@ def record(cluster, steps, seconds, switches=False):
             if any(now[t] - before.get(t, 0) >= steps for t in now):
                 break
         ended = asker.ask_all("Tracing", messages.TracingRequest(stop=True), list(offsets))
-    found = {}
+    found, recorded = {}, {}
     for task, reply in ended.items():
         if isinstance(reply, look.Silent):
             notes.append(f"{task} at {reply.address} does not answer: {reply.reason}")
             continue
-        if reply.left_out:
-            notes.append(f"{look.short(task)} left out {reply.left_out} steps beyond {steps}")
         for traced in reply.step:
             _add(found.setdefault((traced.session, traced.step), protos.StepStats()),
                  traced.step_stats, offsets[task])
-    made = [Step(*key, stats) for key, stats in found.items()]
-    return Recording(sorted(made, key=lambda s: span(s)[0]), cluster.tasks, system), notes
+            recorded.setdefault(traced.session, {}).setdefault(task, []).append(traced.step)
+    made = sorted((Step(*key, stats) for key, stats in found.items()), key=lambda s: span(s)[0])
+    return Recording(_chosen(made, steps, recorded), cluster.tasks, system), notes
+
+
+def _chosen(made, steps, recorded):
+    """The first so many of the steps, of those first that no task had not begun to record, or was
+    too full for.  recorded: {session: {task: [numbers, which grow, of its steps]}}."""
+    common = {session: (max(map(min, tasks.values())), min(map(max, tasks.values())))
+              for session, tasks in recorded.items()}
+
+    def in_part(step):
+        first, last = common[step.session]
+        return not first <= step.step <= last
+    return sorted(sorted(made, key=in_part)[:steps], key=lambda s: span(s)[0])
 
 
 def _switches(cluster, stack, notes):

@@ -12,7 +12,7 @@ from chrome_flows import check_flows
 
 import pyflow as tf
 from pyflow import timeline
-from pyflow.distributed import clocks, look, messages, probe, switches
+from pyflow.distributed import clocks, look, merged_trace, messages, probe, switches
 from pyflow.framework import protos
 from pyflow.tools import command
 
@@ -208,8 +208,24 @@ def test_steps_of_a_running_cluster(cluster, capsys, tmp_path):
     assert status == 0 and "critical path" in text
     events = json.loads(out.read_text())["traceEvents"]
     steps = {e["args"]["step"] for e in events if e["ph"] == "X"}
-    assert len(steps) >= 3
-    check_flows(events, 2 * (len(steps) - 2))
+    assert len(steps) == 5
+    check_flows(events, 2 * len(steps))
+
+
+def test_of_what_tasks_recorded_steps_that_are_whole_go_first():
+    """The ps began late, the worker was full early; a summary is written now and then."""
+    def step(number, session=1):
+        stats = protos.StepStats()
+        node = stats.dev_stats.add(device="/job:a/device:CPU:0").node_stats.add()
+        node.all_start_micros, node.all_end_rel_micros = 1000 * number, 10
+        return merged_trace.Step(session, number, stats)
+    made = [step(k) for k in range(1, 10)] + [step(20, session=2)]
+    recorded = {1: {"ps": [4, 5, 6, 7, 8, 9], "worker": [1, 2, 3, 4, 5, 6, 7]}, 2: {"ps": [20]}}
+
+    def chosen(steps):
+        return [s.step for s in merged_trace._chosen(made, steps, recorded)]
+    assert chosen(2) == [4, 5] and chosen(5) == [4, 5, 6, 7, 20]
+    assert chosen(7) == [1, 2, 4, 5, 6, 7, 20] and len(chosen(100)) == 10
 
 
 SWITCHES = """
