@@ -66,6 +66,7 @@ cdef extern from "net/net.h" nogil:
     pf_status pf_net_offer_link(const pf_link*, const pf_link**, pf_error*) noexcept
     pf_status pf_net_listen(pf_net*, const char*, const char*, int32_t, char*, int32_t, pf_error*) noexcept
     pf_status pf_net_connect(pf_net*, const char*, uint64_t, const char*, const char*, int32_t, int64_t, pf_error*) noexcept
+    int64_t pf_net_asked(pf_net*, uint64_t) noexcept
     pf_status pf_net_disconnect(pf_net*, const char*, uint64_t, const char*) noexcept
     pf_peer* pf_net_peer(pf_net*, const char*) noexcept
     void pf_peer_unref(pf_peer*) noexcept
@@ -399,6 +400,14 @@ cdef class Net:
         finally:
             free(given.plans)
             free(numbers)
+
+    def asked(self, handle):
+        """Seconds since a peer last asked for a step of that plan; None: nobody has."""
+        cdef uint64_t h = <uint64_t>handle
+        cdef int64_t ns
+        with nogil:
+            ns = pf_net_asked(self.n, h)
+        return None if ns < 0 else ns / 1e9
 
     def unserve(self, handle):
         """Whether there was a plan of that number.  Steps that run go on."""

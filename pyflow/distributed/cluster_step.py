@@ -60,14 +60,16 @@ class ClusterPlan:
 
     def _run_there(self, part, feeds, timeout_ms, keep):
         """A step that lies on one other task, over a link: nothing to put together."""
-        link, worker, began = self._link, part.worker, time.monotonic()
-        number = link.next_step()
-        running = worker.start(part.graph, link.number, number, [feeds[k] for k in part.args],
-                               part.types, None, timeout_ms + BACKSTOP_MS if timeout_ms else 0)
+        link, worker = self._link, part.worker
+        step = StepElsewhere(link.next_step(), worker.name, self._names)
+        running = step.running = worker.start(
+            part.graph, link.number, step.number, [feeds[k] for k in part.args], part.types, None,
+            timeout_ms + BACKSTOP_MS if timeout_ms else 0)
+        link.begun(step)
         try:
             values = running.result(timeout_ms / 1000 if timeout_ms else None, keep=keep)
         except TimeoutError:
-            late = ClusterStep.of(link, part, running, number, began, timeout_ms)
+            late = lateness(link, step.number, timeout_ms, [worker.name], [worker.name])
             running.cancel()
             raise late from None
         except runtime.executor().StepError as failure:
@@ -77,7 +79,8 @@ class ClusterPlan:
             running.cancel()
             raise
         finally:
-            worker.clean(link.number, [number], soon=True)
+            link.over(step, step.number, ())
+            worker.clean(link.number, [step.number], soon=True)
         return [values[part.rets.index(k)] for k in range(self.n_rets)]
 
     def explain(self):
@@ -105,6 +108,47 @@ class ClusterPlan:
                 self._link.drop(part.worker, part.graph)
 
 
+def lateness(link, number, timeout_ms, tasks, left):
+    """The StepError of a step whose deadline has passed: who waits for whom, the culprit first.
+    tasks: those that take part; left: those that have not ended."""
+    try:
+        found = why.explain(link.asker(ASKING), (link.number, number), set(tasks))
+    except Exception as problem:                # the error that is wanted comes all the same
+        _log.debug("a deadline is not explained: %r", problem)
+        found = "still running: " + ", ".join(left)
+    return runtime.executor().StepError(
+        errors.DEADLINE_EXCEEDED, f"the step was not over within {timeout_ms} ms: {found}")
+
+
+class StepElsewhere:
+    """A step that lies on one other task, to which a link leads: for who looks, or ends it."""
+
+    __slots__ = ("number", "names", "running", "_task", "_since")
+
+    def __init__(self, number, task, names):
+        self.number, self.names, self._task = number, names, task
+        self.running, self._since = None, time.monotonic()      # the executor's Remote
+
+    def cancel(self, why="cancelled"):
+        """As ClusterStep.cancel."""
+        self.running.cancel(errors.CANCELLED, why)
+
+    def fail_elsewhere(self, failure):
+        """That task says that it fails: so says its answer."""
+
+    def age(self):
+        """As ClusterStep.age."""
+        return time.monotonic() - self._since
+
+    def parts(self):
+        """As ClusterStep.parts."""
+        return [(self._task, True, False)]
+
+    def own_plans(self):
+        """None of this process."""
+        return []
+
+
 class ClusterStep:
     """A step under way on several tasks: as the executor's Started."""
 
@@ -123,18 +167,6 @@ class ClusterStep:
         self._since, self.names = time.monotonic(), ()
         self._until = None if not timeout_ms else self._since + timeout_ms / 1000
         self._backstop_ms = timeout_ms + BACKSTOP_MS if timeout_ms else 0
-
-    @classmethod
-    def of(cls, link, part, running, number, began, timeout_ms):
-        """The StepError of a step with one part that was not begun by a ClusterStep and is late."""
-        step = cls(link, [part], 0, timeout_ms, None, False)
-        step.number, step._since = number, began
-        step._begun[part] = running
-        link.begun(step)
-        try:
-            return step.lateness()
-        finally:
-            link.over(step, number, [])
 
     def begin(self, feeds):
         """Begins every partition, those of other processes first."""
@@ -317,16 +349,10 @@ class ClusterStep:
         self._over(part)
 
     def lateness(self):
-        """The StepError of a deadline that has passed: who waits for whom, the culprit first."""
-        try:
-            found = why.explain(self._link.asker(ASKING), (self._link.number, self.number),
-                                {p.worker.name for p in self._parts})
-        except Exception as problem:            # the error that is wanted comes all the same
-            _log.debug("a deadline is not explained: %r", problem)
-            found = "still running: " + ", ".join(
-                p.worker.name for p in self._parts if p not in self._ended)
-        return runtime.executor().StepError(
-            errors.DEADLINE_EXCEEDED, f"the step was not over within {self._timeout_ms} ms: {found}")
+        """The StepError of its deadline, which has passed."""
+        return lateness(self._link, self.number, self._timeout_ms,
+                        [p.worker.name for p in self._parts],
+                        [p.worker.name for p in self._parts if p not in self._ended])
 
     # ------------------------------------------------------------ for who looks (waits.py)
 

@@ -186,6 +186,10 @@ class Links:
         """Peers may run the plan by that number."""
         self.net.serve(graph, plan)
 
+    def asked(self, graph):
+        """Seconds since a peer last ran the plan by that number; None: nobody has."""
+        return self.net.asked(graph)
+
     def unserve(self, graph):
         """No more."""
         self.net.unserve(graph)

@@ -238,6 +238,12 @@ class Worker:
                 if number in self._sessions:
                     self._sessions[number].seen = now
 
+    def _last_asked(self, session):
+        """Seconds since a step of the session's came over a link, of which only that knows: its
+        master lives, though its signs of life, which go over gRPC, may not come through."""
+        ago = [self.links.asked(graph) for graph in session.graphs] if self.links is not None else []
+        return min((seconds for seconds in ago if seconds is not None), default=float("inf"))
+
     def sweep(self, away=0.0):
         """Closes what nobody came back for: sessions past their lease, steps that never began.
 
@@ -248,6 +254,9 @@ class Worker:
         with self._lock:
             for session in self._sessions.values():
                 session.seen = min(now, session.seen + away)
+            for session in self._sessions.values():
+                if session.master and now - session.seen > session.lease:
+                    session.seen = max(session.seen, now - self._last_asked(session))
             late = [s.number for s in self._sessions.values()
                     if s.master and now - s.seen > s.lease]
         for number in late:

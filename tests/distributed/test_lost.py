@@ -136,6 +136,43 @@ def test_a_step_at_a_task_that_is_elsewhere_now_is_unavailable(traced, said):
             timer.join()
 
 
+def test_a_session_whose_steps_come_is_alive(monkeypatch):
+    """Though its master's signs of life do not: they go another way than steps."""
+    monkeypatch.setattr(remote_worker.RemoteWorker, "touch", lambda worker, numbers: None)
+    graph, _, alive = lost.blocked_graph()
+    with processes.Cluster({"ps": 1, "worker": 1}, ("worker", 0), lease=0.5) as cluster:
+        with tf.Session(cluster.server.target, graph=graph) as session:
+            until_ = time.monotonic() + 1.5
+            while time.monotonic() < until_:
+                session.run(alive)
+                time.sleep(0.1)
+            time.sleep(1.5)
+            with pytest.raises(tf.errors.AbortedError):
+                session.run(alive)
+
+
+def test_a_closed_session_ends_its_step_elsewhere(ps):
+    """One that lies on a single other task, and its own."""
+    spec, server = ps(["unix"])
+    with tf.Graph().as_default() as graph, tf.device("/job:ps/task:0"):
+        never = tf.FIFOQueue(1, tf.float32, shared_name="never").dequeue()
+    with tf.train.Server(spec, "worker", 0, links=["unix"]) as master:
+        session, raised = tf.Session(master.target, graph=graph), []
+
+        def run():
+            with pytest.raises(tf.errors.CancelledError) as error:
+                session.run(never)
+            raised.append(error)
+        thread = threading.Thread(target=run)
+        thread.start()
+        until(lambda: [len(link.running()) for link in master._place.sessions] == [1], 5)
+        [link] = master._place.sessions
+        link.cancel("of no use any more")
+        thread.join(5)
+        assert raised and "of no use any more" in str(raised[0].value)
+        session.close()
+
+
 # ---------------------------------------------------------------- Python is held, for longer than leases
 
 HOLD = "import ctypes, signal\n" \

@@ -371,7 +371,7 @@ def test_random_graphs_over_the_foreign_pair(pair_plugin, tmp_path):
     import fuzz_graphs
     pairs.register_pair("mine", "acme.Send", "acme.Recv")
     try:
-        assert fuzz_graphs.main(str(tmp_path), 3, 150, None, 1, None, False, None, 1) == 0
+        assert fuzz_graphs.main(str(tmp_path), 3, 150, None, 1, None, False, None, 1, None) == 0
     finally:
         pairs.forget_pair("mine")
 

@@ -62,6 +62,7 @@ typedef struct { pf_plan **plans; const int32_t *arg_of, *ret_of; int32_t n, n_a
 /* `drop(owner)` is called by the thread that tells, once nothing runs it any more. */
 pf_status pf_net_serve(pf_net *n, uint64_t handle, const pf_net_plans *plans, void *owner, void (*drop)(void *), pf_error *err);
 pf_status pf_net_unserve(pf_net *n, uint64_t handle);                       /* PF_NOT_FOUND */
+int64_t pf_net_asked(pf_net *n, uint64_t handle);           /* ns since a peer last asked for a step of it; -1: nobody has */
 
 typedef struct pf_remote {
   pf_a32 refs;

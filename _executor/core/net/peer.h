@@ -64,6 +64,7 @@ typedef struct pf_served {
   void *owner;
   void (*drop)(void *);
   pf_a64 run_ns;                        /* of late */
+  pf_a64 asked_ns;                      /* when a peer last asked for a step of it; 0: never */
   struct pf_served *next;
 } pf_served;
 typedef struct pf_serving {

@@ -85,6 +85,14 @@ static pf_served *served(pf_net *n, uint64_t handle) {
   return s;
 }
 
+int64_t pf_net_asked(pf_net *n, uint64_t handle) {
+  pf_served *s = served(n, handle);
+  int64_t at = s ? pf_a64_load_rlx(&s->asked_ns) : 0;
+  pf_served_unref(s);
+  int64_t ago = pf_now_ns() - at;
+  return !at ? -1 : ago < 0 ? 0 : ago;
+}
+
 /* ---------------------------------------------------------------- the worker's end */
 static void answer(pf_peer *p, pf_step_key key, uint64_t call, pf_status st, const pf_error *err, pf_tensor **rets, int32_t n) {
   uint8_t memory[1024];
@@ -256,6 +264,7 @@ pf_status pf_steps_run(pf_peer *p, const pf_net_head *h, pf_net_in *b, pf_servin
                  p->net->task->name, (unsigned long long)handle);
   else if ((uint32_t)plan->plans.n_feeds != n)
     pf_error_set(&err, PF_INVALID_ARGUMENT, "the plan takes %d arguments, a peer sent %u", plan->plans.n_feeds, n);
+  if (plan) pf_a64_store_rlx(&plan->asked_ns, pf_now_ns());
   pf_serving *s = plan && !err.code ? with_args(p, b, &plan->plans, &st, &err) : NULL;
   if (!s) {
     pf_served_unref(plan);
