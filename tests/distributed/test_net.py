@@ -605,6 +605,9 @@ def each_on_a_processor(*pids):
 @pytest.mark.parametrize("seconds", [1.0, pytest.param(5.0, marks=pytest.mark.long)])
 def test_steps_go_on_while_python_holds_the_gil(net, there, seconds):
     """A worker whose Python holds the GIL answers as ever, and sends signs of life."""
+    if seconds < 2:                     # beside other tests: neither is kept from a free processor
+        _steps_go_on(net, there, seconds)
+        return
     with each_on_a_processor(os.getpid(), there.process.pid):
         _steps_go_on(net, there, seconds)
 
@@ -613,13 +616,13 @@ def _steps_go_on(net, there, seconds):
     before = times_of_null_steps(net, there, 0.2)
     assert there.ask(f"hold {seconds}") == "held"
     times = times_of_null_steps(net, there, seconds - 0.2)
+    assert there.process.stdout.readline() == "let go\n"
     middle, slowest = np.median(times), np.quantile(times, 0.99)
     print(f"{len(times)} null steps, p50 {middle * 1e6:.0f} us (before: {np.median(before) * 1e6:.0f}"
           f" us), p99 {slowest * 1e6:.0f} us")
-    assert len(times) > 2000 * seconds and middle < 0.001
+    assert len(times) > 1000 * seconds and middle < 0.001
     if seconds > 2:
         assert middle < 1.5 * np.median(before) and slowest < 2e-3
-    assert there.process.stdout.readline() == "let go\n"
 
 
 def test_a_plan_that_turns_out_long_stops_nobody(there, net):
