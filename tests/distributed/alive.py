@@ -57,7 +57,8 @@ def counts_of(process):
 def counts():
     """{what: how many or how much}: `heap`, the bytes that malloc has given out, without those that
     threads of the core keep for their next tensors; `host bytes`, of tensors; `objects` of Python;
-    `threads`, without those of gRPC's pool; `kinds`, threads and files by name."""
+    `threads`, without those of gRPC's pool and the one of each net that begins when there is first
+    something to tell; `kinds`, threads and files by name."""
     from pyflow import _executor
     for _ in range(3):
         gc.collect()
@@ -76,7 +77,8 @@ def counts():
     kinds = min(looks, key=lambda k: sum(k.values()))
     files = min((_files() for _ in range(3)), key=len)
     engine = kinds.get("event_engine", 0)
-    return {"threads": sum(kinds.values()) - engine, "gRPC's engine": engine,
+    return {"threads": sum(kinds.values()) - engine - kinds.get("pyflow tell", 0),
+            "gRPC's engine": engine,
             "descriptors": len(files),
             "memory files": _memory_files(files), **found,
             "kinds": {**kinds, **_counted("file " + re.sub(r"\d+", "", f) for f in files)}}

@@ -204,6 +204,7 @@ static void *thread_main(void *arg) {
   pf_net *n = a.n;
   free(arg);
   own_thread = 1;
+  pf_name_thread("pyflow net %d", a.me);
   while (!pf_a32_load(&n->closing)) {
     pthread_mutex_lock(&n->lock);
     while (n->leader && !is_stuck(n) && !pf_a32_load(&n->closing))
@@ -219,6 +220,7 @@ static void *thread_main(void *arg) {
 
 static void *teller_main(void *arg) {
   pf_net *n = arg;
+  pf_name_thread("pyflow tell", 0);
   pthread_mutex_lock(&n->lock);
   for (;;) {
     while (!n->tells && n->teller_runs == 1) pthread_cond_wait(&n->told, &n->lock);

@@ -156,16 +156,7 @@ cdef extern from *:
     long usable_processors "pf_usable_processors"() noexcept nogil
 
 # ---------------------------------------------------------------- threads
-cdef extern from *:
-    """
-    static inline void pf_name_thread(const char *format, int number) {
-    #if defined(__GLIBC__) && defined(__linux__)
-      char name[16];
-      snprintf(name, sizeof name, format, number);
-      pthread_setname_np(pthread_self(), name);
-    #endif
-    }
-    """
+cdef extern from "values/values.h" nogil:
     void name_thread "pf_name_thread"(const char*, int) noexcept nogil
 
 cdef void* thread_main(void* arg) noexcept nogil:

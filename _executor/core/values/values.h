@@ -224,6 +224,16 @@ static inline void pf_cond_init(pthread_cond_t *c) {            /* waits by CLOC
   pthread_cond_init(c, &a);
   pthread_condattr_destroy(&a);
 }
+/* The name by which the system lists the calling thread. */
+static inline void pf_name_thread(const char *format, int number) {
+#if defined(__GLIBC__) && defined(__linux__) && defined(_GNU_SOURCE)
+  char name[16];
+  snprintf(name, sizeof name, format, number);
+  pthread_setname_np(pthread_self(), name);
+#else
+  (void)format, (void)number;
+#endif
+}
 static inline void pf_cond_wait_until(pthread_cond_t *c, pthread_mutex_t *m, int64_t ns) {
   struct timespec ts;
   ts.tv_sec = ns / 1000000000ll;
