@@ -2,6 +2,7 @@
 
     ClusterPlan   the partitions of a signature, as a core Plan is to a session
     ClusterStep   one run of it, as the executor's Started
+    StepElsewhere one run that lies on one other task alone
 
 Invariants
 1. The first failure ends the other partitions; what is raised is the cause, an error that is not
