@@ -156,12 +156,9 @@ cdef extern from *:
     long usable_processors "pf_usable_processors"() noexcept nogil
 
 # ---------------------------------------------------------------- threads
-cdef extern from "values/values.h" nogil:
-    void name_thread "pf_name_thread"(const char*, int) noexcept nogil
-
 cdef void* thread_main(void* arg) noexcept nogil:
     cdef pf_worker* w = <pf_worker*>arg
-    name_thread(b"pyflow worker %d", w.id)
+    pf_name_thread(b"pyflow worker %d", w.id)
     set_here(w)
     if w.pool.n > 1:
         work(w)
@@ -651,7 +648,7 @@ cdef void* slow_main(void* arg) noexcept nogil:
     """A thread of the BLOCKING lane: ends after a while without work."""
     cdef pf_pool* p = <pf_pool*>arg
     cdef pf_post* post
-    name_thread(b"pyflow blocking", 0)
+    pf_name_thread(b"pyflow blocking", 0)
     pthread_mutex_lock(&p.lock)
     while not pf_a32_load(&p.stop):
         post = p.slow
