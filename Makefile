@@ -306,8 +306,8 @@ fuzz-ops: .venv/installed-tests
 COMPILERS := gcc-11:syntax clang-14:syntax clang-22 aarch64-linux-gnu-gcc:O1 arm-linux-gnueabihf-gcc musl-gcc:syntax
 EMULATOR := qemu-aarch64-static
 compile-all: .venv/installed-tests
-	[ -f build/compile/build.ninja ] || PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m mesonbuild.mesonmain setup build/compile >/dev/null
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/portability/compile_all.py build/compile $(COMPILERS)
+	[ -f build/compile/build.ninja ] || MAKEFLAGS= PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m mesonbuild.mesonmain setup build/compile >/dev/null
+	MAKEFLAGS= PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/portability/compile_all.py build/compile $(COMPILERS)
 	@if command -v $(EMULATOR) >/dev/null; then $(BIN)/python -P tests/portability/run_emulated.py build/compile; \
 	else echo "compile-all: nothing was run for aarch64: apt-get install qemu-user-static"; fi
 
