@@ -96,6 +96,7 @@ class Links:
         self._there = available() if self.kinds else {}
         self.offers, self._lock, self._failed = [], threading.Lock(), set()
         self._turns = {}                # name of a task: the Lock of who connects with it
+        self._given_up = {}             # name of a task: the incarnation that was cut
         if not hasattr(runtime.executor(), "Net"):
             raise errors.UnimplementedError(None, None, "tasks speak to each other on Linux alone")
         self.net = runtime.executor().Net(worker.task, lease=lease, epoch=epoch, lost=lost,
@@ -118,7 +119,7 @@ class Links:
         with self._lock:
             turn = self._turns.setdefault(name, threading.Lock())
         with turn:                      # who connects twice loses what the first one carries
-            if self.net.closed:
+            if self.net.closed or self._given_up.get(name) == incarnation:
                 return None
             if self.connected(name, incarnation):
                 return self.kind_of(name)
@@ -179,8 +180,15 @@ class Links:
             for p in self.net.peers())
 
     def cut(self, name, incarnation, why):
-        """The connection with that incarnation, if there is one, is lost, for both."""
+        """The connection with that incarnation, if there is one, is lost, for both; it is not made
+        again, which would take long where its process hangs, until `take_back`."""
+        self._given_up[name] = incarnation
         self.net.disconnect(name, why, incarnation)
+
+    def take_back(self, name, incarnation):
+        """That incarnation answers, at whatever address."""
+        if self._given_up.get(name) == incarnation:
+            del self._given_up[name]
 
     def serve(self, graph, plan):
         """Peers may run the plan by that number."""

@@ -64,9 +64,9 @@ class Tasks:
             gone, self.addresses = [self._found.pop(t) for t in moved], addresses
         for worker in gone:
             if not worker.local:
+                worker.close()
                 if worker.name in addresses:
                     worker.cut(f"{worker.name} listens at {addresses[worker.name]} now")
-                worker.close()
 
     def woken(self, task):
         """It has just begun to listen: who waits for it asks again at once."""

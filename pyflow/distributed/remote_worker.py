@@ -296,7 +296,11 @@ class RemoteWorker:
 
     def _join(self):
         """By a link, if there is one; `link`: its kind."""
+        if self._closed:
+            raise runtime.executor().StepError(
+                errors.UNAVAILABLE, f"{self.name} is no longer at {self.address}", task=self.name)
         if self._links is not None:
+            self._links.take_back(self.name, self.incarnation)
             self.link = self._links.connect(self.name, self.incarnation, self.status().link,
                                             lambda: self._channels.get(self.address))
             if self.link is not None:

@@ -136,6 +136,20 @@ def test_a_step_at_a_task_that_is_elsewhere_now_is_unavailable(traced, said):
             timer.join()
 
 
+def test_a_task_that_is_said_to_be_back_is_reached_again():
+    graph, _, alive = lost.blocked_graph()
+    with processes.Cluster({"ps": 1, "worker": 1}, ("worker", 0)) as cluster:
+        elsewhere = {**cluster.spec(), "ps": [f"localhost:{processes.free_ports(1)[0]}"]}
+        with tf.Session(cluster.server.target, graph=graph) as session:
+            session.run(alive)
+            cluster.server.update_cluster(elsewhere)
+            with pytest.raises(tf.errors.UnavailableError, match="no longer at|listens at"):
+                session.run(alive)
+        cluster.server.update_cluster(cluster.spec())
+        with tf.Session(cluster.server.target, graph=graph) as session:
+            session.run(alive)
+
+
 def test_a_session_whose_steps_come_is_alive(monkeypatch):
     """Though its master's signs of life do not: they go another way than steps."""
     monkeypatch.setattr(remote_worker.RemoteWorker, "touch", lambda worker, numbers: None)
