@@ -15,10 +15,12 @@ import logging
 import threading
 import time
 
+from pyflow.distributed import links
 from pyflow.framework import errors
 from pyflow.session import runtime
 
 AGAIN = 0.2                             # seconds between attempts to open a way that broke
+AGAIN_SECONDS = 1.0                     # for one: its peer may hang, and a successor's way has to wait
 _log = logging.getLogger("pyflow")
 _here_lock = threading.Lock()
 _here = {}                              # (task, incarnation): Worker, the servers of this process
@@ -127,11 +129,11 @@ class _Linked:
         return self._links.connected(self.task, self.incarnation) \
             and self._links.net.route(self.task)
 
-    def open(self):
+    def open(self, timeout=links.CONNECT_SECONDS):
         """Raises StepError, UNAVAILABLE or ABORTED."""
         with self._lock:
             self._tried = time.monotonic()
-            if self._links.connect(self.task, self.incarnation, self._offers, self._channel) \
+            if self._links.connect(self.task, self.incarnation, self._offers, self._channel, timeout) \
                     and self._links.net.route(self.task):
                 return
             self._worker.task.route(self.task, self._refuse)
@@ -140,7 +142,7 @@ class _Linked:
     def open_again(self):
         """The same, where nobody waits for it."""
         try:
-            self.open()
+            self.open(AGAIN_SECONDS)
         except (runtime.executor().StepError, ValueError) as problem:   # ValueError: channels are closed
             _log.debug("%s: no way to %s: %s", self._worker.name, self.task, problem)
 
