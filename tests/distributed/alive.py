@@ -78,7 +78,7 @@ def counts():
     files = min((_files() for _ in range(3)), key=len)
     engine = kinds.get("event_engine", 0)
     return {"threads": sum(kinds.values()) - engine - kinds.get("pyflow tell", 0),
-            "gRPC's engine": engine,
+            "gRPC's engine": engine, "nets' tellers": kinds.get("pyflow tell", 0),
             "descriptors": len(files),
             "memory files": _memory_files(files), **found,
             "kinds": {**kinds, **_counted("file " + re.sub(r"\d+", "", f) for f in files)}}
