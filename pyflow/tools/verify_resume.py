@@ -9,6 +9,7 @@ where they differ, what state of the graph no checkpoint has is named.
 Invariant: only DIR is changed. Threads: a command of its own; the script runs in child processes.
 """
 import argparse
+import hashlib
 import json
 import os
 import random
@@ -39,8 +40,7 @@ def main(argv):
         _empty(asked.dir)
         os.remove(report)               # the undisturbed run's
         kills, ended = _kill_on(asked, report, seconds)
-        # A script that ended need not train when it is started again: its report counts.
-        parted = _read(report) if ended else _run(asked, report, empty=False)
+        parted = _read(report) if ended else _last_run(asked, report, whole)
         if parted is None:
             return 2
         print(f"killed {kills} times: {len(parted['variables'])} variables", flush=True)
@@ -69,21 +69,57 @@ def _start(asked, report):
         text=True)
 
 
-def _run(asked, report, empty=True):
-    """What a run that was let end says it ended with; None, and why on stderr, where it did not."""
-    if empty:
-        _empty(asked.dir)
+def _run(asked, report):
+    """What a run that is let end says it ended with; None, and why on stderr, where it did not."""
+    _empty(asked.dir)
+    text = _let_end(asked, report)
+    if text is None:
+        return None
+    if not os.path.exists(report):
+        return _not_found_out(asked, text, "no monitored session or supervisor of it ended")
+    return _read(report)
+
+
+def _last_run(asked, report, whole):
+    """As _run, after the kills.  A killed run may have trained to the end, and the last one had
+    nothing to do then: what counts is the killed one's report or, where it did not come to that,
+    its last checkpoint."""
+    text = _let_end(asked, report)
+    if text is None:
+        return None
     if os.path.exists(report):
-        os.remove(report)
+        return _read(report)
+    saved = _saved(asked.dir)
+    lacking = whole["variables"].keys() - saved
+    if lacking:
+        return _not_found_out(asked, text, (
+            "no monitored session or supervisor of it ended after the last kill, and the last "
+            f"checkpoint lacks {sorted(lacking)[0]!r}; another --seed kills at other moments"))
+    return {"variables": saved}
+
+
+def _let_end(asked, report):
+    """What it printed, or None, and its exit status on stderr."""
     process = _start(asked, report)
     text, _ = process.communicate()
-    if process.returncode or not os.path.exists(report):
-        why = f"exit status {process.returncode}" if process.returncode else \
-            "no monitored session or supervisor of it ended"
-        print(f"{text}\npython -m pyflow verify-resume: {asked.program[0]}: {why}",
-              file=sys.stderr)
-        return None
-    return _read(report)
+    if process.returncode:
+        return _not_found_out(asked, text, f"exit status {process.returncode}")
+    return text
+
+
+def _not_found_out(asked, text, why):
+    print(f"{text}\npython -m pyflow verify-resume: {asked.program[0]}: {why}", file=sys.stderr)
+
+
+def _saved(folder):
+    """The sha256 of each tensor in the folder's last checkpoint, by name."""
+    from pyflow.train import checkpoint, checkpoint_state
+    path = checkpoint_state.latest_checkpoint(folder)
+    if path is None:
+        return {}
+    reader = checkpoint.load_checkpoint(path)
+    return {name: hashlib.sha256(reader.get_tensor(name).tobytes()).hexdigest()
+            for name in reader.get_variable_to_shape_map()}
 
 
 def _read(report):

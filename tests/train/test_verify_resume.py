@@ -45,6 +45,38 @@ def test_a_script_with_numbers_of_its_own_differs_and_they_are_named(tmp_path):
     assert "1 variables differ: v" in done.stdout and "Python function 'PyFunc'" in done.stdout
 
 
+ENDED = """
+import sys, time
+import tensorflow as tf
+step = tf.train.get_or_create_global_step()
+v = tf.get_variable("v", [2], initializer=tf.zeros_initializer())
+train = tf.group(v.assign_add([1., 2.]), step.assign_add(1))
+saved = tf.train.latest_checkpoint(sys.argv[1])
+if saved is None or not saved.endswith("-5"):
+    with tf.train.MonitoredTrainingSession(checkpoint_dir=sys.argv[1], save_checkpoint_steps=1,
+            hooks=[tf.train.StopAtStepHook(last_step=5)]) as sess:
+        while not sess.should_stop():
+            sess.run(train)
+        time.sleep({before})
+    time.sleep({after})
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("before, after", [(4, 0), (0, 4)])
+def test_killed_after_its_last_step_there_is_nothing_to_train(tmp_path, before, after):
+    """As Estimator.train(max_steps=) does; killed before its session ended, and after it."""
+    script = tmp_path / "train.py"
+    script.write_text(ENDED.format(before=before, after=after), encoding="utf-8")
+    folder = str(tmp_path / "checkpoints")
+    done = subprocess.run(
+        [sys.executable, "-m", "pyflow", "verify-resume", "--dir", folder, "--kills", "1",
+         "--seed", "6", str(script), folder],    # at 0.79 of the undisturbed run
+        capture_output=True, text=True, check=False, timeout=240)
+    assert done.returncode == 0 and "killed 1 times" in done.stdout, done.stdout + done.stderr
+    assert "equal: all variables" in done.stdout, done.stdout
+
+
 def test_what_no_checkpoint_has_is_named():
     with tf.Graph().as_default() as graph:
         tf.get_variable("kept", [])
