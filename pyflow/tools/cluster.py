@@ -64,7 +64,7 @@ def _scale(args):
         print(f"python -m pyflow cluster scale: {' '.join(args.jobs)}: expected JOB=N",
               file=sys.stderr)
         return 2
-    there = {control.ask(path, {})["pid"]: path for path in control.found()}
+    there = control.found()
     if args.launcher is not None:
         there = {pid: path for pid, path in there.items() if pid == args.launcher}
     if len(there) != 1:

@@ -10,6 +10,8 @@ import threading
 
 import numpy as np
 
+from ports import free_ports  # beside this file
+
 
 def data(worker):
     rng = np.random.default_rng(worker)
@@ -71,14 +73,8 @@ def train_sync(tf, servers, cluster, steps, ids=lambda worker: None, delay=None)
 
 
 def local_cluster(tf, workers, ps):
-    import socket
-    held = [socket.socket() for _ in range(workers + ps)]
-    for probe in held:
-        probe.bind(("localhost", 0))
-    ports = [f"localhost:{probe.getsockname()[1]}" for probe in held]
-    for probe in held:
-        probe.close()
-    cluster = {"ps": ports[:ps], "worker": ports[ps:]}
+    addresses = [f"localhost:{port}" for port in free_ports(workers + ps)]
+    cluster = {"ps": addresses[:ps], "worker": addresses[ps:]}
     spec = tf.train.ClusterSpec(cluster)
     parameters = [tf.train.Server(spec, "ps", k) for k in range(ps)]
     return [tf.train.Server(spec, "worker", k) for k in range(workers)], parameters, cluster

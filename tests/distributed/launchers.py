@@ -15,7 +15,7 @@ import sys
 
 import yaml
 
-import processes
+import ports
 import ray_nodes
 from pyflow.distributed import certificates
 from pyflow.distributed.launch import contract
@@ -76,7 +76,7 @@ def _slurm(folder, script, words):
 def _jobset(folder, script, words):
     jobset = yaml.safe_load((TEMPLATES / "jobset.yaml").read_text())
     certificates.make_certificates(folder / "certs")
-    port, running = processes.ports_in_a_row(3), []
+    port, running = ports.ports_in_a_row(3), []
     for command, environment in pods_of(jobset, restart=0):
         here = command[command.index("launch"):command.index("train.py")]
         here = ["--on", here[2], "--host", "127.0.0.1", "--port", str(port), *here[3:]]

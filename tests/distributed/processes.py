@@ -12,12 +12,12 @@ server's process runs first.
 import json
 import os
 import pathlib
-import socket
 import subprocess
 import sys
 
 import pyflow as tf
 import proxy as proxies_lib
+from ports import free_ports
 
 HERE = pathlib.Path(__file__).resolve().parent
 MAIN = """
@@ -35,33 +35,6 @@ server = tf.train.Server(spec, job, task, **options)
 print("up", flush=True)
 server.join()
 """
-
-
-def free_ports(n):
-    """n ports of loopback that nobody listens at."""
-    held = [socket.socket() for _ in range(n)]
-    for probe in held:
-        probe.bind(("localhost", 0))
-    ports = [probe.getsockname()[1] for probe in held]
-    for probe in held:
-        probe.close()
-    return ports
-
-
-def ports_in_a_row(n):
-    """The first of n ports of loopback, one after the other, that nobody listens at."""
-    while True:
-        first, held = free_ports(1)[0], []
-        try:
-            for port in range(first, first + n):
-                held.append(socket.socket())
-                held[-1].bind(("localhost", port))
-            return first
-        except OSError:
-            continue
-        finally:
-            for probe in held:
-                probe.close()
 
 
 class Cluster:

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -356,6 +357,24 @@ def test_scaling_by_the_command(started, capsys):
         assert command.main(["cluster", "scale", *words]) == status
         assert error in capsys.readouterr().err
     assert len(cluster.members().tasks) == 4
+
+
+def test_a_launcher_that_ends_while_it_is_asked(tmp_path, monkeypatch, capsys):
+    from pyflow.tools import command
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "pyflow-ending").mkdir()
+    ending = control.Control(tmp_path / "pyflow-ending", lambda request: {"pid": 7})
+
+    def answers_once():
+        select.select([ending], [], [])
+        ending.serve()
+        ending.close()
+    thread = threading.Thread(target=answers_once)
+    thread.start()
+    assert command.main(["cluster", "scale", "worker=2", "--launcher", "7"]) == 2
+    thread.join()
+    said = capsys.readouterr()
+    assert said.err.startswith("python -m pyflow cluster scale: [Errno") and not said.out
 
 
 @pytest.mark.parametrize("data", [b"", b"\n", b"{\n", b"3\n", b"[]\n", b"[" * 70000, b"\xff\n",

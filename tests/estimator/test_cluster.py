@@ -2,7 +2,6 @@
 TensorFlow's answers, and train_and_evaluate on servers of ours."""
 import json
 import pathlib
-import socket
 import sys
 import threading
 
@@ -12,7 +11,8 @@ import pytest
 import pyflow as tf
 
 HERE = pathlib.Path(__file__).parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent / "distributed")]
+import ports  # noqa: E402 - of tests/distributed
 import record_cluster  # noqa: E402 - beside this file
 
 ANSWERS = json.loads((HERE / "cluster_configs.json").read_text())
@@ -57,13 +57,8 @@ def input_fn():
 
 @pytest.fixture
 def cluster():
-    held = {job: socket.socket() for job in ("chief", "ps", "worker")}
-    for probe in held.values():
-        probe.bind(("localhost", 0))
-    found = {job: [f"localhost:{probe.getsockname()[1]}"] for job, probe in held.items()}
-    for probe in held.values():
-        probe.close()
-    return found
+    jobs = ["chief", "ps", "worker"]
+    return {job: [f"localhost:{port}"] for job, port in zip(jobs, ports.free_ports(len(jobs)))}
 
 
 @pytest.mark.parametrize("chief", ["chief", "master"])

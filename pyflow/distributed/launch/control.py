@@ -11,7 +11,7 @@ Invariants
 Threads: the launcher's own answers, between other things.
 Callers: local.py; `python -m pyflow cluster scale`.
 
-    [path] = found()
+    [path] = found().values()
     ask(path, {"scale": {"worker": 4}})
 """
 import json
@@ -77,16 +77,17 @@ def _line(sock):
 
 
 def found():
-    """The sockets of this user's launchers on this machine, those that answer."""
-    paths = []
+    """{process' number: path of its socket} of this user's launchers on this machine, those that
+    answer."""
+    answered = {}
     for path in sorted(path for folder in {tempfile.gettempdir(), "/tmp"}       # local.py's folders
                        for path in pathlib.Path(folder).glob(f"pyflow-*/{NAME}")):
         try:
-            if path.stat().st_uid == os.getuid() and "pid" in ask(path, {}):
-                paths.append(str(path))
-        except (OSError, ValueError):       # another user's, or a launcher that was killed
+            if path.stat().st_uid == os.getuid():
+                answered[ask(path, {})["pid"]] = str(path)
+        except (OSError, ValueError, KeyError, TypeError):      # another's, or of one that ended
             pass
-    return paths
+    return answered
 
 
 def ask(path, request):

@@ -22,13 +22,14 @@ import pathlib
 import re
 import select
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
 
 import numpy as np
+
+from ports import free_ports  # noqa: E402 - beside this folder
 
 PROGRAMS = {}
 HERE = pathlib.Path(__file__).resolve().parent
@@ -44,17 +45,6 @@ def program(function=None, alone=False):
         return lambda f: program(f, alone)
     PROGRAMS[function.__name__] = Program(function, alone)
     return function
-
-
-def free_ports(count):
-    """Ports of the loopback where nobody listens."""
-    sockets = [socket.socket() for _ in range(count)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
 
 
 def spec_of(**jobs):
