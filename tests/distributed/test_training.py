@@ -169,7 +169,8 @@ def test_asynchronous_training_loses_no_step(cluster):
 
 def test_backups_are_not_waited_for_and_their_stale_gradients_dropped():
     workers, ps, spec = between_graph.local_cluster(tf, 3, 1)
-    late, stop, ends = threading.Event(), threading.Event(), {}
+    there, late, stop = (threading.Event() for _ in range(3))
+    ends = {}
 
     def work(worker):
         with tf.Graph().as_default():
@@ -184,23 +185,26 @@ def test_backups_are_not_waited_for_and_their_stale_gradients_dropped():
             with tf.train.MonitoredTrainingSession(
                     workers[worker].target, is_chief=worker == 0,
                     hooks=[made.make_session_run_hook(worker == 0)]) as sess:
-                if worker == 2:         # its first gradient comes when the others are at step 5
+                if worker == 2:         # there at step 0; gives its gradient when the others are at 5
+                    there.set()
                     late.wait(20)
                     sess.run(train, {grad: 1000.0})
                     ends[2] = sess.run([made.position[0], step])
                     stop.set()
                 else:
+                    there.wait(20)
                     for _ in range(5):
                         sess.run(train, {grad: 1.0})
                     ends[worker] = sess.run([w, step])
                     if len(ends) == 2:
                         late.set()
                     stop.wait(20)
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(3)]
+    threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
     for server in workers + ps:
         server.stop()
     assert ends[0] == ends[1] == [-5.0, 5] and ends[2] == [5, 5]
