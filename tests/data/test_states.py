@@ -126,6 +126,7 @@ class Processes:
         script = os.path.join(os.path.dirname(__file__), "pipelines.py")
         self._parent = subprocess.Popen([sys.executable, "-P", script], bufsize=0,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.longest = 0.03             # seconds until one is killed; fitted to how long they live
 
     def start(self, *arguments):
         self._parent.stdin.write(json.dumps(arguments).encode() + b"\n")
@@ -154,11 +155,13 @@ def killed_and_gone_on(processes, seed, kills, folder, rng):
             size = os.path.getsize(log) if os.path.exists(log) else 0
             while processes.runs() and (not os.path.exists(log) or os.path.getsize(log) <= size):
                 time.sleep(0.002)
-            time.sleep(rng.random() * 0.03)
+            time.sleep(rng.random() * processes.longest)
             with contextlib.suppress(ProcessLookupError):       # it has just ended, and its parent knows
                 os.kill(processes.pid, signal.SIGKILL)
         status = processes.status()
         assert status in (0, signal.SIGKILL)
+        if killed < kills:
+            processes.longest *= 1.1 if status == signal.SIGKILL else 0.7
         killed += status == signal.SIGKILL
         with open(log) as f:
             lines = f.read().split("\n")
