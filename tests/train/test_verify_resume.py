@@ -46,8 +46,11 @@ def test_a_script_with_numbers_of_its_own_differs_and_they_are_named(tmp_path):
 
 
 ENDED = """
-import sys, time
+import os, sys, time
 import tensorflow as tf
+if {once} and not os.path.exists(sys.argv[2]):
+    open(sys.argv[2], "w").close()
+    time.sleep({once})
 step = tf.train.get_or_create_global_step()
 v = tf.get_variable("v", [2], initializer=tf.zeros_initializer())
 train = tf.group(v.assign_add([1., 2.]), step.assign_add(1))
@@ -63,15 +66,16 @@ if saved is None or not saved.endswith("-5"):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("before, after", [(4, 0), (0, 4)])
-def test_killed_after_its_last_step_there_is_nothing_to_train(tmp_path, before, after):
-    """As Estimator.train(max_steps=) does; killed before its session ended, and after it."""
+@pytest.mark.parametrize("before, after, once", [(4, 0, 0), (0, 4, 0), (0, 0, 4)])
+def test_killed_after_its_last_step_there_is_nothing_to_train(tmp_path, before, after, once):
+    """As Estimator.train(max_steps=) does; killed before its session ended, and after it; and one
+    that takes less time than it took undisturbed is killed all the same."""
     script = tmp_path / "train.py"
-    script.write_text(ENDED.format(before=before, after=after), encoding="utf-8")
+    script.write_text(ENDED.format(before=before, after=after, once=once), encoding="utf-8")
     folder = str(tmp_path / "checkpoints")
     done = subprocess.run(
         [sys.executable, "-m", "pyflow", "verify-resume", "--dir", folder, "--kills", "1",
-         "--seed", "6", str(script), folder],    # at 0.79 of the undisturbed run
+         "--seed", "6", str(script), folder, str(tmp_path / "ran")],    # at 0.79 of the undisturbed run
         capture_output=True, text=True, check=False, timeout=240)
     assert done.returncode == 0 and "killed 1 times" in done.stdout, done.stdout + done.stderr
     assert "equal: all variables" in done.stdout, done.stdout
