@@ -254,7 +254,7 @@ def send(bed_wire, other, call, requests, fault, rng):
         giver.start()
         found = attempt(bed_wire, call, requests, context)
         giver.join()
-        return [found]
+        return [] if found == [] else [found]       # a stream that nobody hears any more says nothing
     return [attempt(bed_wire, call, requests)]
 
 
