@@ -42,7 +42,11 @@ def arguments():
                         "server, which takes its place when it dies: no step is lost")
     parser.add_argument("--data", help="folder of MNIST's idx files")
     parser.add_argument("--softmax", action="store_true", help="a smaller model, for tests")
-    return parser.parse_args()
+    asked = parser.parse_args()
+    for name in ("workers", "ps", "steps"):
+        if getattr(asked, name) < 1:
+            parser.error(f"argument --{name}: expected at least 1, got {getattr(asked, name)}")
+    return asked
 
 
 class Input:

@@ -41,6 +41,12 @@ def test_one_command_trains_on_two_workers_and_goes_on_from_its_folder(tmp_path)
     assert re.search(r"step 30[0-2]: test accuracy", "\n".join(again))     # two workers end it
 
 
+@pytest.mark.parametrize("name", ["workers", "ps"])
+def test_a_cluster_that_would_never_train_is_refused(name):
+    done = subprocess.run([sys.executable, EXAMPLE, f"--{name}", "0"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and f"--{name}: expected at least 1, got 0" in done.stderr
+
+
 @pytest.mark.long
 def test_it_ends_with_the_same_bits_after_its_chief_was_killed(tmp_path):
     plain, lines = one_command(), []
