@@ -1,8 +1,8 @@
 """From an ONNX model to a pyflow graph, node by node.
 
 Invariants:
-1. Nodes are converted in the file's order, which ONNX requires to be a valid one; a name that is
-   not defined yet is an error.
+1. Nodes are converted in the file's order, or, where that is no valid one, in one that is
+   (order.py); a name that nothing defines is an error.
 2. Names are looked up from the innermost graph outwards, as ONNX does: bodies of If, Loop and Scan
    see the values around them, functions only their own.
 3. Graphs nest at most 32 deep and functions do not call themselves, so any model ends.
@@ -22,6 +22,7 @@ from pyflow.interop.onnx import functions, registry, small_types, trainable
 from pyflow.interop.onnx.errors import NeedsConstant, OnnxError, UnsupportedError
 from pyflow.interop.onnx.maps import Map, Maps
 from pyflow.interop.onnx.node import Node, as_values, dense
+from pyflow.interop.onnx.order import ordered
 from pyflow.interop.onnx.sequences import Kind, Nothing, Sequence
 from pyflow.interop.onnx.tensors import dtype_of, shape_of, to_array
 from pyflow.interop.onnx.values import Knowledge, Value, Weight
@@ -245,6 +246,7 @@ class Importer:
 
     def nodes(self, protos, scope, opsets, references=None):
         """Converts nodes into `scope`.  references: a function call's attributes, by name."""
+        protos = ordered(protos)
         if scope is self._top:
             protos = progress.steps(protos, "importing ONNX nodes")
         for proto in protos:

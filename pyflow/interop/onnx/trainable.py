@@ -57,6 +57,11 @@ _LAYERS = frozenset((
     "SkipSimplifiedLayerNormalization"))
 
 
+# Ops whose state goes into a body: op -> (where it begins among the inputs, the body's inputs
+# before it, the body's outputs before it).
+_STATES = {"Loop": (2, 2, 1), "Scan": (0, 0, 0)}
+
+
 class Chosen:
     """Says of each array that a model holds whether it becomes a variable."""
 
@@ -125,14 +130,39 @@ def _graphs(model):
 
 
 def _uses(model):
-    """{name: [(op, place, first output)]} of all nodes."""
+    """{name: [(op, place, name that the same numbers have next, or "")]} of all nodes."""
     found = {}
     for graph in _graphs(model):
         for node in graph.node:
             first = node.output[0] if len(node.output) else ""
+            kept = _kept(node) if node.op_type in _STATES else {}
             for place, name in enumerate(node.input):
                 if name:
-                    found.setdefault(name, []).append((node.op_type, place, first))
+                    row = ("Identity", 0, kept[place]) if place in kept else (
+                        node.op_type, place, first)
+                    found.setdefault(name, []).append(row)
+    return found
+
+
+def _kept(node):
+    """{place: the body's name} of the states that a Loop or Scan hands from turn to turn as they
+    are: such a one is a weight, another what the turns begin with."""
+    body = next((a.g for a in node.attribute if a.name == "body" and a.g is not None), None)
+    if body is None:
+        return {}
+    at, inputs, outputs = _STATES[node.op_type]
+    count = len(node.input) - sum(a.i for a in node.attribute if a.name == "num_scan_inputs")
+    same = {n.output[0]: n.input[0] for n in body.node
+            if n.op_type == "Identity" and len(n.output) and len(n.input)}
+    found = {}
+    for place in range(at, count):
+        into, out = place - at + inputs, place - at + outputs
+        if into < len(body.input) and out < len(body.output):
+            name, steps = body.output[out].name, 0
+            while name in same and steps < _MAX_STEPS:
+                name, steps = same[name], steps + 1
+            if name == body.input[into].name:
+                found[place] = name
     return found
 
 

@@ -28,8 +28,8 @@ _MAX_KNOWN = 1 << 14        # elements of a value that is computed while importi
 _MAX_DEPTH = 200
 _SMALL = 4096               # bytes below which a plan has a copy of its own anyway
 RECALLED_BYTES = 1 << 16    # constants that a Variant lets go between compilations
-_RANDOM = ("Placeholder", "PlaceholderWithDefault", "Merge", "Switch", "Enter", "Exit",
-           "NextIteration", "PyFunc")
+_RANDOM = ("Placeholder", "PlaceholderWithDefault", "Merge", "Enter", "Exit", "NextIteration",
+           "PyFunc")
 
 
 def channels_last(rank):
@@ -252,6 +252,8 @@ class Knowledge:
             return op.attrs["value"]
         if op.type in ("Shape", "ShapeN", "Size", "Rank"):
             return _from_shape(tensor)
+        if op.type == "Switch":             # in the branch that is taken
+            return self.array(op.inputs[0], depth - 1) if depth else None
         if not depth or op.type in _RANDOM or op.op_def.is_stateful or not op.op_def.reference:
             return None
         size = tensor.shape.num_elements()

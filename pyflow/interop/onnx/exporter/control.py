@@ -173,9 +173,32 @@ class _Writer:
                          self.exporter.type_of(out), self.outer)
         else:
             given = self.outer.find(self.loop.variables[i][0].inputs[0])
-            made = given.collected_as(name, self.outer, self._written[i]) if i in self._written \
-                else given.stacked_as(name, self.outer, None)
+            made = given.stacked_as(name, self.outer, None) if i not in self._written else \
+                given.collected_as(name, self.outer, self._written[i], self._is_filled(given))
         self.outer.values[leave.outputs[0]] = made
+
+    def _is_filled(self, given):
+        """Whether a list surely gets all its elements: the loop counts its turns from 0 up to the
+        list's size, and nothing else ends it."""
+        counters = {self.loop.variables[i][1].outputs[0] for i in self._counters()}
+        tests = [source(self.loop.test.op.inputs[0])]
+        while tests:
+            test = tests.pop().op
+            sides = [source(t) for t in test.inputs]
+            if test.type == "LogicalAnd":
+                tests += sides
+            elif test.type != "Less" or sides[0] not in counters \
+                    or not self._is_size(sides[1], given):
+                return False
+        return True
+
+    def _is_size(self, bound, given):
+        if bound.op.type in ("Enter", "RefEnter"):
+            bound = bound.op.inputs[0]
+        number = self.exporter.array_of(bound, self.outer)
+        if number is not None and isinstance(given.size, np.ndarray):
+            return number == given.size
+        return given.reserved is not None and source(bound) is source(given.reserved)
 
     def _counters(self):
         """Variables that begin at 0 and grow by 1 each turn."""

@@ -3,7 +3,8 @@
 Invariants:
 1. A list is empty (a size, no element yet), stacked (one tensor with the elements along axis 0), or
    open: a loop's variable, of which elements are collected.
-2. Elements have one shape.  Elements that were never written are zeros, as of TensorLists.
+2. Elements have one shape.  Elements that were never written are zeros, as TensorFlow's are: a loop
+   that ends before a list is full leaves its rest zero, and its length as it was.
 
 A flow (of a TensorArray) and a handle (of a TensorList) are bound to a `List` where a tensor is
 bound to a Value.  One model is written by one thread.
@@ -29,9 +30,17 @@ class List:
 
     array = None            # as of a Value that is not known
     padded = False          # whether elements that no turn of a loop gives are zeros
+    grows = False           # whether it may get more elements than `size`
+    reserved = None         # the tensor that `size` is the value of
 
     def __init__(self, dtype, element_shape, size=None, stack=None):
         self.dtype, self.element_shape, self.size, self.stack = dtype, element_shape, size, stack
+
+    def of_size(self, reserved, grows=False):
+        """The same list, `size` elements of which are there (the value of the tensor `reserved`),
+        zeros until they are written."""
+        self.padded, self.reserved, self.grows = True, reserved, grows
+        return self
 
     @property
     def is_empty(self):
@@ -49,18 +58,20 @@ class List:
         return List(self.dtype, self.element_shape,
                     stack=Value(name, None, shape, self.dtype, body))
 
-    def collected_as(self, name, body, written):
+    def collected_as(self, name, body, written, full):
         """The list of the elements that a loop collected, called `name`; filled up with zeros to
-        the size that was reserved, or the last one alone."""
+        the size that was reserved, or the last one alone.  full: whether the loop surely makes as
+        many turns."""
         element = written.element
         if written.last:
             last, end = np.array([-1], np.int64), np.array([(1 << 63) - 1], np.int64)
             name = body.emit("Slice", [name, last, end, np.array([0], np.int64)], f"{name}/last")
-        elif self.padded:
-            size = self.size
-            sizes = size.reshape(1) if isinstance(size, np.ndarray) else body.emit(
+        size = self.size
+        known = isinstance(size, np.ndarray)
+        if self.padded and not full and not (known and size == 0 and self.grows):
+            sizes = size.reshape(1) if known else body.emit(
                 "Reshape", [size, np.array([1], np.int64)], f"{name}/size")
-            name = resized(body, name, sizes, element)
+            name = resized(body, name, sizes, element, self.grows)
         return self.stacked_as(name, body, element)
 
     def dense(self, body):
@@ -174,13 +185,16 @@ def size(node, given):
     return node.like_scalar(node.size_of(given.stack.plain, 0))
 
 
-def resized(body, name, sizes, element):
-    """A stack cut or filled with zeros to `sizes`, an int64 vector of one (an array or a name)."""
+def resized(body, name, sizes, element, at_least=False):
+    """A stack cut or filled with zeros to `sizes`, an int64 vector of one (an array or a name).
+    at_least: what is longer stays so."""
     rank = None if element is None or element.shape is None else len(element.shape) + 1
     if rank is None:
         raise UnsupportedError("a list whose elements' rank is not known")
     have = body.emit("Shape", [name], f"{name}/have", start=0, end=1)
     more = body.emit("Sub", [sizes, have], f"{name}/more")
+    if at_least:
+        more = body.emit("Max", [more, np.zeros(1, np.int64)], f"{name}/more")
     zeros = np.zeros(rank - 1, np.int64)
     pads = body.emit("Concat", [np.zeros(rank, np.int64), more, zeros], f"{name}/pads", axis=0)
     return body.emit("Pad", [name, pads], f"{name}/padded")     # negative pads cut

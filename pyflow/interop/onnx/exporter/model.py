@@ -21,6 +21,7 @@ OPSETS = range(13, 24)          # that can be written
 _PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
 _NO_RESULTS = frozenset((*_PLACEHOLDERS, "Const", "Switch", "_SwitchN", "Merge", "Exit"))
 _IR_VERSIONS = {13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11}
+_DOMAINS = {"ai.onnx.ml": 3}     # opsets of other domains; 1 else
 
 
 def export(outputs, inputs=None, path=None, session=None, opset=18, name="pyflow",
@@ -100,7 +101,8 @@ def export_graph_def(graph_def, outputs=None, inputs=None, path=None, opset=18, 
 
 
 def _unread(graph):
-    """The tensors that nothing reads or waits for, but those in loops and of control flow."""
+    """The tensors of operations that nothing reads or waits for, but those in loops and of control
+    flow; what an operation gives besides what is read of it was not asked for."""
     inside = [op for op in graph.get_operations() if op.type in ("Enter", "RefEnter")]
     looped = set(inside)
     while inside:
@@ -110,7 +112,8 @@ def _unread(graph):
                     looped.add(reader)
                     inside.append(reader)
     return [t for op in graph.get_operations() for t in op.outputs
-            if not t.consumers() and not op.control_outputs and op not in looped
+            if not any(o.consumers() for o in op.outputs) and not op.control_outputs
+            and op not in looped
             and op.type not in _NO_RESULTS and onnx_type(t.dtype) is not None]
 
 
@@ -200,7 +203,7 @@ def _model(made, outputs, inputs, values, opset, name, metadata):
         output=[writing.value_info(key, _type(t, "output"), t.shape.as_tuple())
                 for key, t in outputs.items()],
         initializer=[p for p in made.names.initializers if p.name in used])
-    domains = {"": opset, **{d: 1 for d in tidy.domains(made.main.nodes) if d}}
+    domains = {"": opset, **{d: _DOMAINS.get(d, 1) for d in tidy.domains(made.main.nodes) if d}}
     entry = CLASSES["StringStringEntryProto"]
     from pyflow import pyflow_version
     return CLASSES["ModelProto"](

@@ -9,8 +9,9 @@ a `Value`, or a list of them.  Families are loaded when the first model is writt
 
 import importlib
 
-FAMILIES = ("array", "compare", "conv", "elementwise", "indexing", "linalg", "lists", "matmul",
-            "norm", "pool", "quantized", "reduce", "refused", "resize", "rnn", "shape")
+FAMILIES = ("array", "compare", "conv", "elementwise", "indexing", "integers", "linalg", "lists",
+            "matmul", "norm", "pool", "quantized", "reduce", "refused", "resize", "rnn", "shape",
+            "trees")
 
 _table = {}
 _refused = {}

@@ -83,14 +83,19 @@ def slice_by_attributes(node):
 
 @converter("Slice", since=10)
 def slice_op(node):
-    starts, ends = node.known(1), node.known(2)
-    axes = node.need(3, "axes").tolist() if node.has(3) else None
-    steps = node.known(4) if node.has(4) else None
+    """Starts, ends, axes and steps are vectors; of one axis they may be scalars."""
+    starts, ends = _vector(node.known(1)), _vector(node.known(2))
+    axes = _vector(node.need(3, "axes")).tolist() if node.has(3) else None
+    steps = _vector(node.known(4)) if node.has(4) else None
     if starts is not None and ends is not None and (steps is not None or not node.has(4)):
         axes = list(range(len(starts))) if axes is None else axes
         steps = [1] * len(starts) if steps is None else steps.tolist()
         return _static_slice(node, starts.tolist(), ends.tolist(), axes, steps)
     return _dynamic_slice(node, axes)
+
+
+def _vector(array):
+    return None if array is None else array.reshape(-1)
 
 
 def _static_slice(node, starts, ends, axes, steps):
@@ -132,13 +137,13 @@ def _python_slice(start, end, step, size):
 def _dynamic_slice(node, axes):
     """Bounds that only the step knows; they are clamped as ONNX says."""
     x, rank = node.x(0), node.rank(0)
-    count = node.shape(1)[0]
     if axes is None:
+        count = (node.shape(1) or (1,))[0]
         if count is None:
             raise node.needs(node.value(1).tensor, "the number of starts")
         axes = list(range(count))
     own = sizes(x)
-    starts, ends = tf.cast(node.x(1), tf.int64), tf.cast(node.x(2), tf.int64)
+    starts, ends = (tf.reshape(tf.cast(node.x(i), tf.int64), [-1]) for i in (1, 2))
     known = node.known(4) if node.has(4) else np.ones(1)
     if known is not None and (known == 1).all():
         index = [slice(None)] * rank
@@ -146,7 +151,7 @@ def _dynamic_slice(node, axes):
             axis = node.axis(int(axis), rank)
             index[axis] = slice(*(_bound(bound[k], own[axis]) for bound in (starts, ends)))
         return x[tuple(index)]
-    steps = tf.cast(node.x(4), tf.int64)
+    steps = tf.reshape(tf.cast(node.x(4), tf.int64), [-1])
     for k, axis in enumerate(axes):
         axis = node.axis(int(axis), rank)
         size = own[axis]

@@ -109,6 +109,17 @@ def sizes(tensor, out_type=tf.int64):
     return tf.shape(tensor, out_type=out_type)
 
 
+def stacked(array, shape, dims=None):
+    """The elements of a TensorArray, of none a tensor of no rows.  shape: what is known of an
+    element's (a TensorShape); dims: a list with its sizes, else unknown ones are 0."""
+    if shape.is_fully_defined():
+        return array.stack()
+    known = shape.as_tuple() or ()
+    dims = dims or [d or 0 for d in known]
+    nothing = tf.cast(tf.stack([0, *(tf.cast(d, tf.int32) for d in dims)]), tf.int32)
+    return tf.cond(tf.equal(array.size(), 0), lambda: tf.zeros(nothing, array.dtype), array.stack)
+
+
 def size_of(value, axis):
     """The size of a Value's ONNX axis as an int64 scalar; no axis is moved for it."""
     at = axis if value.order is None else value.order.index(axis)
@@ -156,4 +167,4 @@ def with_inputs(node, *values, opset=None):
 
 __all__ = ["Value", "aligned", "call", "channels_last", "dtypes", "elementwise", "filled",
            "in_float", "in_order", "ints", "kernel_types", "natural", "scalar", "sequence",
-           "size_of", "sizes", "widened", "with_inputs"]
+           "size_of", "sizes", "stacked", "widened", "with_inputs"]

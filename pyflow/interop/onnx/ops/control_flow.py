@@ -2,14 +2,16 @@
 
 Invariants:
 1. Values made in a branch or body stay inside; what comes out are the outputs it names.
-2. A loop's state keeps its type; its shape may change from turn to turn.
+2. A loop's state keeps its type; its shape may change from turn to turn.  Where its rank does, in
+   the first turn, that one is built by itself, before the loop of the others.
 3. Outputs collected over turns are TensorArrays; without a turn they have size 0."""
 
 import numpy as np
 
 import pyflow as tf
+from pyflow.interop.onnx.errors import OnnxError
 from pyflow.interop.onnx.importer import Scope
-from pyflow.interop.onnx.ops.common import Value, ints, sizes
+from pyflow.interop.onnx.ops.common import Value, ints, sizes, stacked
 from pyflow.interop.onnx.registry import converter
 from pyflow.interop.onnx.sequences import Nothing, Sequence
 
@@ -65,14 +67,15 @@ def optional_get_element(node):
 def _trial(node, body, inputs):
     """(DTypes, shapes) of a body's outputs: it is imported once into a graph that is dropped.
 
-    inputs: (dtype, shape) of each of its inputs."""
+    inputs: (dtype, shape) of each of its inputs, or an array where its value is known."""
     scratch = tf.Graph()
     importer = node.importer
     outer, opsets, references = node.scope
     seen = importer.knowledge
     with scratch.as_default():
         scope = _Outside(outer)
-        values = [Value(tf.placeholder(dtype, shape)) for dtype, shape in inputs]
+        values = [Value(array=given) if isinstance(given, np.ndarray) else
+                  Value(tf.placeholder(*given)) for given in inputs]
         node.scope = scope, opsets, references
         importer.knowledge = type(seen)()
         try:
@@ -106,8 +109,13 @@ class _Outside(Scope):
         return found
 
 
+class _OtherRank(Exception):
+    """A turn gives a state another known rank than it has."""
+
+
 def _settled(node, body, states, others, place, lead):
-    """Shapes of the state that hold for all turns, and what the body makes of them.
+    """Shapes of the state that hold for all turns, and what the body makes of them.  _OtherRank:
+    the rank of one changes.
 
     states: tensors.  others: (dtype, shape) of the body's further inputs, which come before the
     states if `place` is "before", else after.  lead: outputs of the body before the new states."""
@@ -119,6 +127,8 @@ def _settled(node, body, states, others, place, lead):
         for (dtype, shape), have, old in zip(given, made[lead:], shapes):
             if have[0] is not dtype:
                 raise node.error(f"a state of type {dtype.name} becomes {have[0].name} in the body")
+            if None not in (old.ndims, have[1].ndims) and old.ndims != have[1].ndims:
+                raise _OtherRank
             new.append(_common(old, have[1]))
         if [s.as_tuple() for s in new] == [s.as_tuple() for s in shapes]:
             return shapes, made
@@ -147,8 +157,65 @@ def loop(node):
     states = [node.x(i) for i in range(2, len(node))]
     limit = tf.cast(tf.reshape(node.x(0), []), tf.int64) if node.has(0) else None
     going = tf.reshape(node.x(1), []) if node.has(1) else tf.constant(True)
+    try:
+        shapes, made = _loop_shapes(node, body, states)
+    except (_OtherRank, OnnxError):
+        if not _gets_other_rank(node, body, states):
+            raise
+        return _first_apart(node, body, limit, going, states)
+    return _turns(node, body, limit, going, states, shapes, made)
+
+
+def _loop_shapes(node, body, states):
+    return _settled(node, body, states, [(tf.int64, ()), (tf.bool, ())], "before", 1)
+
+
+def _gets_other_rank(node, body, states):
+    """Whether the first turn, whose number is known, gives a state another rank."""
+    made = _trial(node, body, [np.array(0), np.array(True),
+                               *((t.dtype.base_dtype, t.shape) for t in states)])
+    return any(None not in (t.shape.ndims, shape.ndims) and t.shape.ndims != shape.ndims
+               for t, (_, shape) in zip(states, made[1:]))
+
+
+def _first_apart(node, body, limit, going, states):
+    """A loop whose first turn changes a state's rank."""
     n = len(states)
-    shapes, made = _settled(node, body, states, [(tf.int64, ()), (tf.bool, ())], "before", 1)
+
+    def some():
+        first = node.importer.subgraph(node, body, [
+            Value(array=np.array(0)), Value(array=np.array(True)), *map(Value, states)])
+        _check_count(node, len(first) - 1, n)
+        results = [v.plain for v in first]
+        state = results[1:1 + n]
+        try:
+            shapes, made = _loop_shapes(node, body, state)
+        except _OtherRank:
+            raise node.unsupported("a state whose rank changes from turn to turn") from None
+        made = _turns(node, body, limit, tf.reshape(results[0], []), state, shapes, made,
+                      results[1 + n:])
+        rows.extend((t.dtype, t.shape) for t in made[n:])
+        return [tf.identity(t) for t in made]
+
+    def none():
+        empty = [tf.zeros([0, *(d or 0 for d in (shape.as_tuple() or (0,))[1:])], dtype)
+                 for dtype, shape in rows]
+        return [tf.identity(t) for t in (*states, *empty)]
+    rows = []
+    limits = node.known(0) if node.has(0) else np.array(1)
+    conditions = node.known(1) if node.has(1) else np.array(True)
+    if limits is not None and conditions is not None and limits.reshape(-1)[0] > 0 \
+            and conditions.reshape(-1)[0]:
+        return some()
+    begins = going if limit is None else tf.logical_and(going, limit > ints([0])[0])
+    made = tf.cond(begins, some, none)
+    return list(made) if isinstance(made, (list, tuple)) else [made]
+
+
+def _turns(node, body, limit, going, states, shapes, made, before=None):
+    """States and collected outputs of a loop.  shapes, made: of `_loop_shapes`; before: what a
+    first turn, which is over, gave to collect; the turns are counted from 1 then."""
+    n, start = len(states), 0 if before is None else 1
     _check_count(node, len(made) - 1, n)
     collected = made[1 + n:]
 
@@ -163,11 +230,12 @@ def loop(node):
         return (i + ints([1])[0], tf.reshape(results[0], []),
                 [tf.identity(t) for t in results[1:1 + n]], new)
     arrays = [_array(dtype, shape) for dtype, shape in collected]
+    arrays = [a.write(0, t) for a, t in zip(arrays, before)] if before else arrays
     scalar = tf.TensorShape([])
     _, _, state, arrays = tf.while_loop(
-        test, turn, (ints([0])[0], going, states, arrays),
+        test, turn, (ints([start])[0], going, states, arrays),
         shape_invariants=(scalar, scalar, shapes, [scalar] * len(arrays)))
-    return list(state) + [a.stack() for a in arrays]
+    return list(state) + [stacked(a, shape) for a, (_, shape) in zip(arrays, collected)]
 
 
 def _unrolled(node, body):
@@ -238,7 +306,7 @@ def _scan(node, inputs, count):
     shapes, made = _settled(node, body, states, slices, "after", 0)
     _check_count(node, len(made), n)
     state, arrays = _scan_loop(node, body, states, shapes, scanned, made[n:])
-    results = [a.stack() for a in arrays]
+    results = [stacked(a, shape) for a, (_, shape) in zip(arrays, made[n:])]
     return list(state) + _turned(node, results)
 
 

@@ -5,6 +5,7 @@ Scores, labels and the rules for two classes are onnxruntime's."""
 import numpy as np
 
 import pyflow as tf
+from pyflow.interop.onnx.ops.common import ints, sizes
 from pyflow.interop.onnx.ops.scores import (
     ML, check_features, chosen, floats, labels_of, rows, transform_of, transformed)
 from pyflow.interop.onnx.ops.text import hosted
@@ -15,13 +16,22 @@ _KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
 
 # ---------------------------------------------------------------------------------- linear models
 def _product(node, count, bias):
-    """x coefficients^T + bias, with coefficients for `count` results."""
+    """x coefficients^T + bias, with coefficients for `count` results: a row of as many as the
+    samples have features for each, and what is left over is not used."""
     weights = floats(node, "coefficients")
-    if count < 1 or not len(weights) or len(weights) % count:
+    if count < 1 or not len(weights):
         raise node.error(f"{len(weights)} coefficients cannot be shared out among {count} results")
-    weights = weights.reshape(count, -1)
-    check_features(node, weights.shape[1])
-    made = tf.matmul(rows(node), tf.constant(weights), transpose_b=True)
+    x, features = rows(node), node.shape(0)[-1]
+    if features is None:
+        each = sizes(x)[1:2]
+        matrix = tf.reshape(tf.slice(tf.constant(weights), ints([0]), each * ints([count])),
+                            tf.concat([ints([count]), each], 0))
+    elif len(weights) < count * features:
+        raise node.error(f"the samples have {features} features and there are {count} results; "
+                         f"expected {count * features} coefficients, got {len(weights)}")
+    else:
+        matrix = tf.constant(weights[:count * features].reshape(count, features))
+    made = tf.matmul(x, matrix, transpose_b=True)
     return made + tf.constant(bias) if len(bias) else made
 
 

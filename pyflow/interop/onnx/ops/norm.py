@@ -137,7 +137,8 @@ def rms_normalization(node):
 
 @converter("GroupNormalization", since=18)
 def group_normalization(node):
-    """Since opset 21 scale and bias are per channel, before per group."""
+    """Scale and bias are per group or, since opset 21, per channel; models have either under any
+    opset, so their size tells."""
     groups, x = node.attr("num_groups"), _wide(node, node.x(0))
     shape = node.shape(0)
     if groups < 1 or shape[1] is not None and shape[1] % groups:
@@ -147,12 +148,22 @@ def group_normalization(node):
     grouped = tf.reshape(x, tf.concat([own[:1], [groups], each, [-1]], 0))
     mean, variance = tf.nn.moments(grouped, [2, 3], keep_dims=True)
     made = (grouped - mean) * tf.rsqrt(variance + scalar(node.attr("epsilon", 1e-5), variance))
-    scale, bias = node.x(1), node.x(2)
-    each = [1, groups, -1, 1]
-    if node.opset < 21 or node.shape(1) == (groups,) != (shape[1],):
-        each = [1, groups, 1, 1]
-    made = tf.cast(made, node.value(0).dtype) * tf.reshape(scale, each) + tf.reshape(bias, each)
+    for i, what in ((1, "scale"), (2, "bias")):
+        each = [1, groups, -1, 1] if _is_per_channel(node, i, what, groups, shape[1]) else \
+            [1, groups, 1, 1]
+        part = tf.reshape(node.x(i), each)
+        made = tf.cast(made, node.value(0).dtype) * part if i == 1 else made + part
     return tf.reshape(made, own)
+
+
+def _is_per_channel(node, i, what, groups, channels):
+    have = node.shape(i)
+    if have == (groups,):
+        return False
+    if have not in ((channels,), (None,)) and channels is not None:
+        raise node.error(f"the {what} has shape {have}, expected ({groups},), a number a group, or "
+                         f"({channels},), one a channel")
+    return have != (None,) or node.opset >= 21
 
 
 @converter("MeanVarianceNormalization")

@@ -7,7 +7,7 @@ import numpy as np
 
 import pyflow as tf
 from pyflow.framework.op import get_op
-from pyflow.interop.onnx.ops.common import ints, scalar, sizes
+from pyflow.interop.onnx.ops.common import ints, scalar, sizes, stacked
 from pyflow.interop.onnx.ops.elementwise import hard_sigmoid_of
 from pyflow.interop.onnx.registry import converter
 
@@ -214,7 +214,7 @@ class Layer:
         _, states, array = tf.while_loop(
             lambda t, states, array: tf.less(t, total), turn, (tf.constant(0), states, array),
             shape_invariants=(scalar_shape, shapes, scalar_shape))
-        y = array.stack()
+        y = stacked(array, shapes[0], [sizes(x)[1], self.hidden])
         y.set_shape([steps, x.shape.as_tuple()[1], self.hidden])
         return y, list(states)
 

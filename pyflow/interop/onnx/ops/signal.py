@@ -106,7 +106,11 @@ def _dft(node, axis):
 
 @converter("STFT", since=17)
 def stft(node):
-    """Windowed frames of [batch, length, 1 or 2], each transformed."""
+    """Windowed frames of [batch, length, 1 or 2], each transformed; real ones may be [batch,
+    length]."""
+    signal = node.x(0)
+    if node.expect_rank(0, 2, 3) == 2:
+        signal = tf.expand_dims(signal, 2)
     step = int(node.need(1, "frame_step").reshape(()))
     total = node.shape(0)[1]
     if node.has(3):
@@ -114,15 +118,15 @@ def stft(node):
     else:
         length = node.static_shape(2)[0] if node.has(2) else total
     if length is None:
-        raise node.needs(node.x(0), "the length of the signal")
+        raise node.needs(signal, "the length of the signal")
     if step < 1 or length < 1 or total is not None and length > total:
         raise node.error(f"frames of {length} every {step} do not fit a signal of {total}")
-    count = sizes(node.x(0))[1] if total is None else total
+    count = sizes(signal)[1] if total is None else total
     count = (count - length) // step + 1
     node.bounded("the frames", count if total is not None else 1, length)
     starts = sequence(count) * tf.constant(np.int64(step))
     places = tf.expand_dims(starts, 1) + tf.constant(np.arange(length))
-    frames = tf.gather(node.x(0), places, axis=1)
+    frames = tf.gather(signal, places, axis=1)
     if node.has(2):
         frames = frames * tf.reshape(node.x(2), [1, 1, length, 1])
     return transformed(node, frames, length, False, bool(node.attr("onesided", 1)))

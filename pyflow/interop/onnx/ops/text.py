@@ -96,8 +96,8 @@ def string_normalizer(node):
     if action not in ("NONE", "LOWER", "UPPER"):
         raise node.error(f"case_change_action {action!r} is none of NONE, LOWER, UPPER")
     rank = node.expect_rank(0, 1, 2)
-    change = {"LOWER": str.lower, "UPPER": str.upper, "NONE": str}[action]
-    compare = str if sensitive else (str.upper if action == "UPPER" else str.lower)
+    change = {"LOWER": _lower, "UPPER": _upper, "NONE": str}[action]
+    compare = str if sensitive else (_upper if action == "UPPER" else _lower)
     gone = {compare(w) for w in stop}
 
     def normalize(x):
@@ -105,6 +105,17 @@ def string_normalizer(node):
         kept = [change(w) for w in words if compare(w) not in gone] or [""]
         return strings(kept, (len(kept),) if rank == 1 else (1, len(kept)))
     return hosted(normalize, [node.x(0)], [tf.string], [(None,) if rank == 1 else (1, None)])
+
+
+def _upper(word):
+    """In capitals character by character, as C's towupper: a sharp s has none and stays."""
+    return "".join(c.upper() if len(c.upper()) == 1 else
+                   c.title() if len(c.title()) == 1 else c for c in word)
+
+
+def _lower(word):
+    """In small letters character by character, as C's towlower."""
+    return "".join(c.lower()[0] for c in word)
 
 
 @converter("TfIdfVectorizer")

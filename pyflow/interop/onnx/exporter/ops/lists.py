@@ -58,6 +58,7 @@ def tensor_array(node):
         raise node.unsupported(f"ONNX has no tensors of type {node.attr('dtype').name}")
     made = lists.List(dtype, _dims(node.attr("element_shape", None)) if "element_shape" in
                       node.op.attrs else None, _scalar(node, 0))
+    made.of_size(node.op.inputs[0], grows=bool(node.attr("dynamic_size")))
     return [made, made]
 
 
@@ -168,8 +169,7 @@ def empty_list(node):
 @converts("TensorListReserve")
 def reserve(node):
     made = lists.List(_list_type(node), _element_dims(node, 0), _scalar(node, 1))
-    made.padded = True
-    return made
+    return made.of_size(node.op.inputs[1])
 
 
 def _list_type(node):
@@ -233,8 +233,7 @@ def resize(node):
         made = lists.List(found.dtype, found.element_shape,
                           size.reshape(()) if isinstance(size, np.ndarray) else
                           node.like_scalar(size))
-        made.padded = True
-        return made
+        return made.of_size(node.op.inputs[1])
     made = lists.resized(node.body, found.stack.plain, size, _row(found))
     return found.stacked_as(made, node.body, None)
 
