@@ -230,7 +230,8 @@ cdef object call_python(pf_pycall* p):
     token = text_of(p.token)
     fn = py_funcs.get(token)
     if fn is None:
-        raise StepError(PF_NOT_FOUND, "py_func callback %r is not registered in this process" % token)
+        raise StepError(PF_NOT_FOUND, "py_func callback %r is not registered in this process: what a py_func "
+                        "calls is not saved with a graph, and lives as long as the graphs that call it" % token)
     args = []
     for k in range(p.ctx.n_in):
         t = pf_tensor_copy(pf_tensor_of(p.ctx.ins[k]))

@@ -11,6 +11,7 @@ cluster_compiler.py, cluster_step.py.
 import itertools
 import os
 import threading
+import weakref
 
 from pyflow.distributed import look, messages, tensors, worker_service
 from pyflow.framework import errors
@@ -32,7 +33,7 @@ class SessionLink:
         self._opened, self._lock = {}, threading.Lock()
         self._steps = itertools.count(1)
         self._running, self._to_clean, self._closed = set(), {}, False
-        self._graph, self._origins = None, {}
+        self._graph, self._origins = lambda: None, {}   # weak: this is in a table of the task's
         self.on_lost = lambda: None     # returns who is to hear why it was lost, or None
         self._dropped = []                          # [(worker, number of a graph)]
         tasks.own.open_session(self.number, self.isolate)
@@ -89,14 +90,16 @@ class SessionLink:
     def remember(self, graph, origins):
         """A plan of this graph was made; origins: {node that a pass made: Operation it serves}."""
         with self._lock:
-            if self._graph is not graph:
-                self._graph, self._origins = graph, {}
-            self._origins.update(origins)
+            if self._graph() is not graph:
+                self._graph, self._origins = weakref.ref(graph), {}
+            self._origins.update((name, weakref.ref(op)) for name, op in origins.items())
 
     def graphs(self):
         """[(Graph, origins)] of what runs here."""
         with self._lock:
-            return [] if self._graph is None else [(self._graph, dict(self._origins))]
+            graph = self._graph()
+            return [] if graph is None else [
+                (graph, {name: op() for name, op in self._origins.items()})]
 
     def running(self):
         """The steps that are not over."""

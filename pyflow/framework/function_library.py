@@ -11,12 +11,13 @@ Invariants
      calls that are recursive or marked `_noinline`.  That of a function made by a program is the
      graph in which it was traced, so that errors name its lines.
 
-A function's graph and the graphs it is called from share one Library.  Threads: adding takes
+A function's graph and the graphs it is called from share one Library; it holds the Python objects
+that their nodes name.  Threads: adding takes
 `_lock`; definitions and bodies are read-only once they are there.
 """
 import threading
 
-from pyflow.framework import errors, op as op_lib, op_schema, wire
+from pyflow.framework import errors, held, op as op_lib, op_schema, wire
 from pyflow.framework.op_attrs import FunctionName
 from pyflow.framework.tensor_shape import unknown_shape
 
@@ -54,8 +55,10 @@ class Library:
         self.definitions = {}       # name -> FunctionDef
         self.gradients = {}         # name -> its gradient function's name
         self.python = {}            # name -> what a program defined it with (lib/function/defun.py)
+        self.defuns = {}            # DefinedFunction -> the Body of its trace here
         self.derived = {}           # (Body's name, saving) -> its gradient (pyflow.gradients)
         self.forwards = {}          # functions that save for a gradient -> key of `derived`
+        self.held = {}              # token -> the Python object that nodes name by it (held.py)
         self._bodies = {}           # (name, attributes) -> Body
         self._op_defs = {}
 
@@ -76,10 +79,15 @@ class Library:
         with self._lock:
             self.check(function_def)
             self.definitions.setdefault(name, function_def)
+            self.held.update(held.named_by_nodes(function_def.node_def))
             if body is not None:
                 self._bodies.setdefault((name, ()), body)
             if python is not None:
                 self.python.setdefault(name, python)
+
+    def hold(self, attrs):
+        """Keeps the Python objects that a node's attributes name as long as the graph."""
+        self.held.update(held.named_by(attrs))
 
     def add_gradient(self, name, gradient):
         """Says which function is the gradient of function `name`; ValueError for a second one."""

@@ -1,4 +1,5 @@
-"""The native value of a func attribute."""
+"""The native value of a func attribute, and what nodes may be called after a function."""
+import re
 
 
 class FunctionName:
@@ -19,3 +20,9 @@ class FunctionName:
 
     def __repr__(self):
         return f"FunctionName({self.name!r}, {self.attrs!r})"
+
+
+def node_name(function):
+    """A function's name as nodes and scopes may have it: "__inference_<lambda>_0" may not stand."""
+    return re.sub(r"[^A-Za-z0-9_.\\\-/>]", "_", function.replace("<lambda>", "lambda")).lstrip(
+        "_") or "function"

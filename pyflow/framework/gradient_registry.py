@@ -4,7 +4,9 @@ Invariants:
 1. `_gradient_op_type` on a node (from `gradient_override_map`) beats its type.
 2. A program's `RegisterGradient` for a type that has none or declined one adds it; a second one
    under the same name is a KeyError.
-3. None means "not differentiable, said on purpose"; a missing entry, and a block's UNREGISTERED
+3. What RegisterGradient is given lives as long as the process; a gradient that belongs to a graph
+   (`give`) as long as graphs with nodes that name it.
+4. None means "not differentiable, said on purpose"; a missing entry, and a block's UNREGISTERED
    (TF has none either), is a LookupError that says what would give one.
 
 Filled while programs are set up, read from any thread.
@@ -12,6 +14,7 @@ Filled while programs are set up, read from any thread.
 
 import sys
 
+from pyflow.framework import held
 from pyflow.framework.op import find_op
 
 _functions = {}
@@ -48,9 +51,14 @@ def _register(op_type, function):
     _functions[op_type] = function
 
 
+def give(name, function):
+    """Makes `function` the gradient of nodes whose `_gradient_op_type` is `name`; they hold it."""
+    held.table[name] = function
+
+
 def registered(op_type):
     """The function a program registered for a type or name, or None."""
-    return _functions.get(op_type)
+    return _functions.get(op_type) or held.table.get(op_type)
 
 
 def gradient_of_type(op_type):
@@ -58,6 +66,9 @@ def gradient_of_type(op_type):
     one."""
     if op_type in _functions:
         return _functions[op_type]
+    of_graph = held.table.get(op_type)
+    if of_graph is not None:
+        return of_graph
     op_def = find_op(op_type)
     if op_def is not None and (op_def.gradient or op_def.gradient is None):
         return op_def.gradient

@@ -20,7 +20,8 @@ Threads: adding operations takes `_lock`; scopes are per thread; reading needs n
 import difflib
 import threading
 
-from pyflow.framework import constant as _constant_module, default_graph, op as _op, op_check, wire
+from pyflow.framework import constant as _constant_module, default_graph, held, op as _op, op_check
+from pyflow.framework import wire
 from pyflow.framework import origin as _origin
 from pyflow.framework.collections import GraphCollections, GraphKeys
 from pyflow.framework.constant import constant
@@ -78,6 +79,7 @@ class Graph(GraphScopes, GraphCollections):
         # to: whether the graph has now forgotten it and can make it again
         self._seed = None
         self._finalized = False
+        self.sweep = None               # scope of the tf.gradients that adds gradients of ops now
         self._unfeedable = set()
         self._unfetchable = set()
         self._library = Library()
@@ -86,6 +88,7 @@ class Graph(GraphScopes, GraphCollections):
         self._origin = _origin.here(2)
         self._thread_name = threading.current_thread().name
         self._strict = strict
+        self.traces = {}                # tf.function's Function -> {arguments: ConcreteFunction}
         self._runs = 0                  # signatures of fetches and feeds run so far
         self._growth = {}               # user's line -> [how often it added, runs before it did]
 
@@ -236,6 +239,8 @@ class Graph(GraphScopes, GraphCollections):
         if self._default_original_op is not None:
             op._original_op = self._default_original_op
         self._apply_scopes(op)
+        if held.table:
+            self._library.hold(op.attrs)
         return op
 
     def _register(self, op):

@@ -12,7 +12,7 @@ import inspect
 import itertools
 
 from pyflow.framework import graph as ops
-from pyflow.framework.gradient_registry import RegisterGradient
+from pyflow.framework import gradient_registry
 from pyflow.gradients.backprop import gradients
 from pyflow.framework import nest
 from pyflow.lib.control_flow.while_loop import while_loop
@@ -95,7 +95,7 @@ def _with_gradient(f, args, kwargs):
             return [None] * len(flat_result) + nest.flatten(grad_fn(*grads))
         of_args, of_variables = grad_fn(*grads, variables=variables)
         return [None] * len(flat_result) + nest.flatten(of_args) + nest.flatten(of_variables)
-    RegisterGradient(name)(gradient)
+    gradient_registry.give(name, gradient)
     handles = [variable.handle for variable in variables]
     with graph.gradient_override_map({"IdentityN": name}):
         tensors = identity_functions.identity_n(flat_result + flat_args + handles)

@@ -109,7 +109,8 @@ _lock = threading.Lock()
 
 def remember(plan, data, origins, graph):
     """Where a core Plan comes from: for names of inputs and the user's lines, if it is traced."""
-    with _lock:
+    origins = {name: weakref.ref(op) for name, op in origins.items()}   # a plan's key must not be
+    with _lock:                                                         # held by its value
         _sources[plan] = (data, origins, weakref.ref(graph))
 
 
@@ -132,7 +133,8 @@ def _edges(data, origins, graph):
         inputs[node.name] = [_tensor(name) for name in node.input]
         if node.op in ("_Send", "_Recv", "_HostSend", "_HostRecv"):
             keys[node.name] = node.attr["tensor_name"].s.decode("utf-8", "replace")
-        line = _line(origins.get(node.name) or node.name, graph)
+        origin = origins.get(node.name)
+        line = _line(origin() if origin is not None else node.name, graph)
         if line:
             lines[node.name] = line
     return inputs, lines, keys

@@ -1,7 +1,7 @@
 """tf.py_func and tf.numpy_function: Python functions as operations.
 
 Invariants
-  1. A graph keeps the functions its nodes call alive; the node holds only a token.
+  1. A node holds only a token; the library of its graph holds the function (framework/held.py).
   2. The function gets and returns NumPy arrays, on a thread that holds the GIL; it may call
      session.run.
   3. What it returns must have the declared dtypes; an exception it raises ends the step.
@@ -11,15 +11,15 @@ Who calls it: users.
 Example:  `y = tf.py_func(np.sinh, [x], tf.float32)`
 """
 import itertools
+import weakref
 from collections import abc
 
 import numpy as np
 
-from pyflow.framework import dtypes, graph as ops
+from pyflow.framework import dtypes, graph as ops, held
 from pyflow.ops.data.script_ops import PyFunc, PyFuncStateless
 
 _tokens = itertools.count()
-_KEPT = ("__py_functions",)
 _PYTHON_VALUES = (int, float, bool, complex, list, tuple)       # take the declared dtype
 
 
@@ -66,8 +66,9 @@ def py_func(func, inp, Tout, stateful=True, name=None):
     """The results of Python function `func` called on the arrays of the tensors `inp`.
 
     `Tout` is a dtype or a list of them: one tensor or a list comes back, of unknown shape; for an
-    empty list the Operation, with stateful=False an empty list. With stateful=False the call may be skipped or shared. Not differentiable, and not saved with the
-    graph.
+    empty list the Operation, with stateful=False an empty list. With stateful=False the call may be
+    skipped or shared. Not differentiable, and not saved with the graph; `func` lives as long as
+    graphs that call it.
     Raises TypeError if `func` is not callable. TF: tf.py_func.
     inp: tensors of any shape and dtype; results: dtypes Tout, shapes unknown. What func raises
     ends the step; InvalidArgumentError for results of other dtypes."""
@@ -77,7 +78,7 @@ def py_func(func, inp, Tout, stateful=True, name=None):
     types = [dtypes.as_dtype(t) for t in ([Tout] if single else Tout)]
     token = f"pyfunc_{next(_tokens)}"
     function = _Function(func, token, types, single)
-    _register(token, function)
+    _name(token, function)
     if isinstance(inp, ops.Tensor) or not isinstance(inp, abc.Iterable):
         inp = [inp]
     inp = list(inp)
@@ -85,7 +86,6 @@ def py_func(func, inp, Tout, stateful=True, name=None):
     with ops.name_scope(name, block.name, inp) as scope:
         graph = ops.get_default_graph()
         result = block(inp, token=token, Tout=types, name=scope)
-    graph.get_collection_ref(_KEPT).append(function)
     if not types:
         return graph.get_operation_by_name(scope[:-1]) if stateful else []
     return result[0] if single else list(result)
@@ -97,9 +97,12 @@ def numpy_function(func, inp, Tout, name=None):
     return py_func(func, inp, Tout, stateful=True, name=name)
 
 
-def _register(token, function):
+def _name(token, function):
     from pyflow import _executor
-    _executor.register_py_func(token, function)
+    reference = weakref.ref(function)
+    held.table[token] = function
+    _executor.register_py_func(token, lambda *arrays: reference()(*arrays))
+    weakref.finalize(function, _executor.forget_py_func, token).atexit = False
 
 
 PUBLIC = {"py_func": py_func, "numpy_function": numpy_function}

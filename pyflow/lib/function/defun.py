@@ -7,7 +7,8 @@
     m = mean(a, b)                          # a node whose op is "mean_1f2e3d4c"
 
 Invariants
-  1. The body is traced once, at the first call; every call is one node.
+  1. The body is traced at the first call; every call is one node.  It belongs to the graph in which
+     it was traced, others get copies; once that graph is gone the next one traces anew.
   2. Without func_name the name is the Python function's and a digest of the body, so that equal
      functions are one.
   3. A Declare'd function is defined later, under the same name: this is how functions call
@@ -17,9 +18,11 @@ Thread: the one building the graph.  Source: TF 1.x tensorflow/python/framework/
 """
 import hashlib
 import inspect
+import weakref
 
 from pyflow.framework import dtypes, function_export, graph as ops
 from pyflow.framework.function_library import Body, effects_of, op_def_of
+from pyflow.framework.function_name import node_name
 from pyflow.framework.op import find_op
 from pyflow.lib.function import func_graph
 
@@ -85,7 +88,7 @@ class DefinedFunction:
             "capture_by_value": capture_by_value, "read_variables": capture_resource_var_by_value,
             "allowed_stateful": allowlisted_stateful_ops or whitelisted_stateful_ops or ()}
         self._attributes = attributes
-        self._definition = self._body = self._library = None
+        self._definition = self._library = None     # _library: a weak reference
         self._tracing = False
 
     # What it is
@@ -98,7 +101,8 @@ class DefinedFunction:
     @property
     def definition(self):
         """The FunctionDef."""
-        self._define()
+        if self._definition is None:
+            self._traced()
         return self._definition
 
     cached_definition = definition
@@ -111,14 +115,12 @@ class DefinedFunction:
     @property
     def captured_inputs(self):
         """The tensors outside that each call passes on."""
-        self._define()
-        return self._body.graph.extra_inputs
+        return self._traced()[1].graph.extra_inputs
 
     @property
     def stateful_ops(self):
         """[(name, type)] of the body's stateful ops."""
-        self._define()
-        return [(op.name, op.type) for op in self._body.graph.get_operations()
+        return [(op.name, op.type) for op in self._traced()[1].graph.get_operations()
                 if op.op_def.stateful]
 
     @property
@@ -135,9 +137,14 @@ class DefinedFunction:
 
     # Making it
 
-    def _define(self):
-        if self._definition is not None:
-            return
+    def _traced(self):
+        """(the library of the graph in which it was traced, the Body)."""
+        library = None if self._library is None else self._library()
+        if library is None:
+            library = self._trace()
+        return library, library.defuns[self]
+
+    def _trace(self):
         if self._tracing:
             raise ValueError(
                 f"function {self._func.__name__!r} calls itself while it is defined. Give it a "
@@ -165,16 +172,19 @@ class DefinedFunction:
             base += "_" + hashlib.sha1(
                 definition.SerializeToString(deterministic=True)).hexdigest()[:8]
             definition.signature.name = base
-        self._body = Body(base, graph, graph.inputs, graph.outputs, effects, names,
-                          bool(self._attributes.get("noinline")))
-        self._library, self._definition = graph._library, definition
-        graph._library.add(definition, self._body, self)
+        body = Body(base, graph, graph.inputs, graph.outputs, effects, names,
+                    bool(self._attributes.get("noinline")))
+        library = graph._library
+        library.add(definition, body, self)
+        library.defuns[self] = body
+        self._library, self._definition = weakref.ref(library), definition
+        return library
 
     def add_to_graph(self, graph):
         """Adds the function, what it calls, and its gradient function to the library of `graph`."""
-        self._define()
-        if graph._library is not self._library:
-            self._library.copy_to(graph._library, self.name)
+        library, _ = self._traced()
+        if graph._library is not library:
+            library.copy_to(graph._library, self.name)
         if self._grad_func:
             self._grad_func.add_to_graph(graph)
             graph._library.add_gradient(self.name, self._grad_func.name)
@@ -182,11 +192,12 @@ class DefinedFunction:
     def __call__(self, *args, **kwargs):
         graph = ops.get_default_graph()
         self.add_to_graph(graph)
-        args = [ops.convert_to_tensor(x) for x in args] + self.captured_inputs
+        _, body = self._traced()
+        args = [ops.convert_to_tensor(x) for x in args] + body.graph.extra_inputs
         op = _call(graph, graph._library.op_def(self.name), args, kwargs,
-                   self._body.graph.control_captures)
+                   body.graph.control_captures)
         op._defun = self
-        shapes = self._shape_func(op) if self._shape_func else [t.shape for t in self._body.results]
+        shapes = self._shape_func(op) if self._shape_func else [t.shape for t in body.results]
         if len(shapes) != len(op.outputs):
             raise ValueError(f"shape_func {self._shape_func} produced {len(shapes)} shapes, which "
                              f"does not match {len(op.outputs)} outputs.")
@@ -258,7 +269,7 @@ def _call(graph, op_def, args, kwargs, waits=()):
     """Adds a node that calls a function; the Operation."""
     if len(args) != len(op_def.inputs):
         raise ValueError(f"Expected {len(op_def.inputs)} arguments, got {len(args)}.")
-    name = kwargs.pop("name", None) or op_def.name
+    name = kwargs.pop("name", None) or node_name(op_def.name)
     for tensor, arg in zip(args, op_def.inputs):
         if tensor.dtype.base_dtype is not arg.dtype:
             raise ValueError(f"Input {arg.name!r} passed {tensor.dtype.base_dtype.name} expected "

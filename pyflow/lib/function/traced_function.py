@@ -102,8 +102,7 @@ class Function:
         self._specs_nest = None if input_signature is None else list(input_signature)
         self._specs = None if input_signature is None else nest.flatten(self._specs_nest)
         self._signature = inspect.signature(func)
-        self._traces = weakref.WeakKeyDictionary()      # graph -> {key: ConcreteFunction}
-        self._bound = weakref.WeakKeyDictionary()       # instance -> Function of its method
+        self._bound = weakref.WeakKeyDictionary()   # instance -> Function of its method
         self._tracing = set()
 
     @property
@@ -181,7 +180,7 @@ class Function:
         specs = [self._spec_of(leaf, i) for i, leaf in enumerate(leaves)]
         key = _shape_of(structure), tuple(
             spec if spec is not None else _Static(leaf) for spec, leaf in zip(specs, leaves))
-        traces = self._traces.setdefault(graph, {})
+        traces = graph.traces.setdefault(self, {})      # they hold the graph: a Function must not
         found = traces.get(key)
         if found is None:
             if key in self._tracing:
