@@ -27,12 +27,15 @@ from pyflow.framework.convert import to_tensor
 from pyflow.framework.gradient_registry import get_gradient_function
 from pyflow.gradients import aggregate, functional_loop, loop_state
 from pyflow.gradients.explain import missing_gradient
+from pyflow.lib.control_flow import control_flow_context
 from pyflow.lib.control_flow.control_flow_context import is_loop_switch
 from pyflow.lib.control_flow import grouping
-from pyflow.ops.control import identity_ops, routing
+from pyflow.ops.control import control_flow_ops, identity_ops, routing
 from pyflow.ops.base import tensors
 from pyflow.ops.state import resource_handles
 
+ARRAYS = frozenset(("TensorArrayWriteV3", "TensorArrayReadV3", "TensorArrayGatherV3",
+                    "TensorArrayScatterV3", "TensorArrayConcatV3", "TensorArraySplitV3"))
 _TRAINABLE = frozenset((dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64,
                         dtypes.complex64, dtypes.complex128, dtypes.resource, dtypes.variant))
 
@@ -68,16 +71,18 @@ def gradients(ys, xs, grad_ys=None, name="gradients", colocate_gradients_with_op
     grad_ys = [None] * len(ys) if grad_ys is None else _as_list(grad_ys)
     unconnected_gradients = _unconnected_value(unconnected_gradients)
     values = ys + xs + stop_gradients + [grad for grad in grad_ys if grad is not None]
-    with ops.name_scope(name, "gradients", values):
+    with ops.name_scope(name, "gradients", values) as scope:
         ys = _as_tensors(ys, "y")
         xs = [_source_tensor(x) for x in xs]
         stop_gradients = _as_tensors(stop_gradients, "stop_gradients")
         uid = ops.get_default_graph().unique_name("uid", mark_as_used=False)
-        backward = _Backward(ys, xs, stop_gradients, colocate_gradients_with_ops, gate_gradients,
-                             aggregation_method, uid)
+        insides = [_inside_function(x) for x in xs]
+        backward = _Backward(ys, [x for x in insides if x is not None], stop_gradients,
+                             colocate_gradients_with_ops, gate_gradients, aggregation_method, uid,
+                             scope.rstrip("/"))
         backward.seed(_initial_gradients(grad_ys, ys, colocate_gradients_with_ops))
         backward.run()
-        results = [backward.result(x) for x in xs]
+        results = [None if x is None else backward.result(x) for x in insides]
     backward.close_loops()
     if explain:
         _require_connected(ys, xs, results)
@@ -120,6 +125,22 @@ def _source_tensor(x):
     if isinstance(x, ops.IndexedSlices):
         return x.values
     return to_tensor(x, None, "x", True)
+
+
+def _inside_function(x):
+    """What stands for x where the gradients are made: in a function's graph its argument for what
+    it captured; in a function's loop, whose body is a function of its own in TF 2, the loop's value
+    of what is outside, None if the body does not use it.  Elsewhere x itself."""
+    graph = ops.get_default_graph()
+    if not graph.building_function:
+        return x
+    if x.op.graph is not graph:
+        x = graph.captured(x)
+    context = graph._get_control_flow_context()
+    loop = context.while_context() if context is not None else None
+    if x is None or loop is None or control_flow_context.is_inside(x.op, loop):
+        return x
+    return loop.stand_in(x)
 
 
 def _is_trainable(tensor):
@@ -181,20 +202,24 @@ def _check_size(y, grad, i):
 class _Backward:
     """One backward sweep."""
 
-    def __init__(self, ys, xs, stops, colocate, gate, method, uid):
+    def __init__(self, ys, xs, stops, colocate, gate, method, uid, scope):
         if method not in (None,) + aggregate.METHODS:
             raise ValueError(f"Invalid aggregation_method specified {method}.")
         self.ys, self.xs = ys, xs
         self.sources = {x.op for x in xs}
         self.stopped = {t for t in stops}
         self.colocate, self.gate, self.method, self.uid = colocate, gate, method, uid
+        self.scope = scope
         self.grads = {}
-        self.pending, self.between, self.loops = _count(ys, xs, colocate)
+        reached = _reached_from(xs)
+        loop_state.refuse_second_order(reached, ys, self.stopped, _passes_gradients)
+        self.pending, self.between, self.loops = _count(ys, reached, colocate)
         functional = [op for op in self.between if op.type in functional_loop.OPS]
         if functional:
             for op in sorted(functional, key=lambda op: op._id):
                 functional_loop.lower(op)
-            self.pending, self.between, self.loops = _count(ys, xs, colocate)
+            self.pending, self.between, self.loops = _count(ys, _reached_from(xs), colocate)
+        _reject_arrays_outside(self.between)
         self.stop_ops = frozenset()
         self.ready = collections.deque()
 
@@ -290,7 +315,7 @@ class _Backward:
                 out_grads[i] = (self.loops.zeros_like(op, i) if self.loops
                                 else loop_state.zeros_like_output(op, i))
         graph = op.graph
-        with ops.name_scope(op.name + "_grad"), graph._original_op(op):
+        with ops.name_scope(op.name + "_grad"), graph._original_op(op), self._named():
             in_grads = function(op, *out_grads)
             in_grads = list(in_grads) if isinstance(in_grads, (list, tuple)) else [in_grads]
             _check_generated(op, in_grads)
@@ -298,6 +323,16 @@ class _Backward:
                 with ops.device(None), ops.colocate_with(None, ignore_existing=True):
                     in_grads = grouping.gated_tuple(in_grads)
         return in_grads
+
+    @contextlib.contextmanager
+    def _named(self):
+        """Gradient functions find the sweep's name in the graph: TensorArrays have theirs by it."""
+        graph = ops.get_default_graph()
+        outer, graph.sweep = graph.sweep, self.scope
+        try:
+            yield
+        finally:
+            graph.sweep = outer
 
     def _reject_initial_value(self, op):
         if is_loop_switch(op) and op._get_control_flow_context() is (
@@ -343,6 +378,34 @@ class _Backward:
         return ops.get_default_graph()._colocate_with_for_gradient(op, self.uid)
 
 
+def _reject_gradient_loops(order):
+    """TypeError where the sweep meets a gradient loop: it would be one of a gradient."""
+    for op in order:
+        if routing.is_loop_exit(op):
+            context = op._get_control_flow_context()
+            if context is not None and context.grad_state is not None:
+                raise TypeError(control_flow_ops.second_order_message(context.name))
+
+
+def _reject_arrays_outside(between):
+    """ValueError where the sweep is made inside a loop and goes through a TensorArray outside it:
+    the gradients of all turns would add up in one array."""
+    current = ops.get_default_graph()._get_control_flow_context()
+    loop = current.while_context() if current is not None else None
+    if loop is None:
+        return
+    for op in between:
+        if op.type in ARRAYS and control_flow_context.while_context_of(op) is None:
+            raise ValueError(f"Cannot compute gradient inside while loop {loop.name!r} through the "
+                             f"TensorArray of {op.name!r}, which is outside of it: call "
+                             "tf.gradients outside the loop, once for each turn")
+
+
+def between(ys, xs):
+    """The operations on differentiable paths from `xs` to `ys`."""
+    return _leading_to(ys, _reached_from(xs))[0]
+
+
 def _any_gradient(parts):
     return any(grad is not None for grad in parts or ())
 
@@ -350,10 +413,11 @@ def _any_gradient(parts):
 # ------------------------------------------------------------------------------------ reachability
 
 
-def _count(ys, xs, colocate):
-    """(pending, between, loop states) of the operations on paths from xs to ys."""
-    reached = _reached_from(xs)
+def _count(ys, reached, colocate):
+    """(pending, between, loop states) of the operations on paths to ys from the xs, on which those
+    of `reached` depend."""
     between, order = _leading_to(ys, reached)
+    _reject_gradient_loops(order)
     loops = loop_state.loop_states(order, between, colocate)
     pending = collections.defaultdict(int)
     for op in order:
@@ -400,6 +464,13 @@ def gradient_function(op):
     except LookupError as error:
         raise LookupError(f"No gradient defined for operation '{op.name}' (op type: {op.type}, "
                           f"made at {op.user_frame}). {error}") from None
+
+
+def _passes_gradients(op):
+    try:
+        return get_gradient_function(op) is not None
+    except LookupError:
+        return True                     # refused if it is met, or else not on the way
 
 
 def _check_generated(op, in_grads):

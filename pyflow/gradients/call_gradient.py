@@ -19,6 +19,7 @@ Source: TF 1.x SymbolicGradient, with the branches of If and Case as in cond_v2.
 """
 from pyflow.framework import dtypes, function_export, function_library, graph as ops
 from pyflow.framework.function_library import Body
+from pyflow.framework.function_name import node_name
 from pyflow.framework.op_attrs import FunctionName
 from pyflow.framework.tensor import Tensor
 from pyflow.framework.tensor_shape import unknown_shape
@@ -72,7 +73,7 @@ def _function_of(op):
 
 def _emit(op_def, inputs, op):
     attrs = {"_noinline": True} if op.attrs.get("_noinline") else {}
-    return ops.get_default_graph().create_op(op_def.name, inputs, name=op_def.name.lstrip("_"),
+    return ops.get_default_graph().create_op(op_def.name, inputs, name=node_name(op_def.name),
                                              attrs=attrs, op_def=op_def)
 
 
@@ -228,7 +229,7 @@ def _build(library, body, derived, names, key):
     """Adds gradient nodes to the body's graph, and the function to the library."""
     graph = body.graph
     before = len(getattr(graph, "extra_inputs", ()))
-    scope = derived.name.lstrip("_")
+    scope = node_name(derived.name)
     with graph.as_default(), ops.control_dependencies(None), ops.name_scope(scope):
         dys = [placeholder_like(body.results[i], f"dy{i}") for i in derived.given]
         args = [body.args[i] for i in derived.wanted]

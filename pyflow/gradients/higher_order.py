@@ -13,7 +13,7 @@ import itertools
 
 from pyflow.framework import graph as ops
 from pyflow.framework import gradient_registry
-from pyflow.gradients.backprop import gradients
+from pyflow.gradients.backprop import ARRAYS, between, gradients
 from pyflow.framework import nest
 from pyflow.lib.control_flow.while_loop import while_loop
 from pyflow.lib.array import identity_functions
@@ -46,9 +46,16 @@ def _hessian(first, x, options, name):
         flat = tensors.reshape(first, [-1])
         count = tensors.shape(flat)[0]
 
-        def row(j, rows):
+        def row_at(j):
             second = gradients(flat[j], x, **options)[0]
-            return j + 1, rows.write(j, tensors.zeros_like(x) if second is None else second)
+            return tensors.zeros_like(x) if second is None else second
+
+        def row(j, rows):
+            return j + 1, rows.write(j, row_at(j))
+        size = x.shape.num_elements()
+        if size and any(op.type in ARRAYS for op in between([first], [x])):
+            rows = tensors.stack([row_at(j) for j in range(size)])      # a loop cannot: backprop.py
+            return tensors.reshape(rows, x.shape.as_list() * 2)
         start = (ops.constant(0), tensor_arrays.TensorArray(x.dtype.base_dtype, count))
         _, rows = while_loop(lambda j, _: j < count, row, start)
         shape = tensors.shape(x)

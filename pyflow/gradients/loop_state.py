@@ -15,7 +15,9 @@ Invariants
      through `grad_sync`.
   3. A value is saved once however often it is used; constants and loop invariants are not saved at
      all.
-  4. A saved value of a conditional inside the loop is popped under a Switch on the saved predicate,
+  4. Stacks pass no gradient on: a gradient of a gradient through them is refused
+     [refuse_second_order].
+  5. A saved value of a conditional inside the loop is popped under a Switch on the saved predicate,
      because nothing was pushed when the other branch was taken.
 
 Who calls it: backprop, WhileContext, gradients of control flow ops.  Thread: the one building the
@@ -23,6 +25,7 @@ graph.
 Source: "Dynamic Control Flow in Large-Scale Machine Learning", section 5; TF 1.x
 control_flow_state.
 """
+import collections
 import contextlib
 
 from pyflow.framework import dtypes, graph as ops, tensor_util
@@ -452,3 +455,53 @@ def loop_states(between_list, between, colocate=False):
             with ops.colocate_with(op) if colocate else contextlib.nullcontext():
                 states.add_loop(op, between_list, between)
     return states
+
+
+def refuse_second_order(reached, ys, stops, passes):
+    """TypeError where some y depends on what a loop among `reached` saved for its gradient: that
+    gradient is not differentiable itself, and leaving the path out would be silently wrong.
+
+    reached: operations that depend on some x; stops: tensors taken as constants; passes: whether
+    gradients may flow through an operation."""
+    pushes = [op for op in reached if op.type == "StackPushV2"]
+    if not pushes:
+        return
+    stacks = {_origin_of_stack(op.inputs[0]) for op in pushes}
+    pops = [op for stack in stacks for op in _pops_of(stack)]
+    wanted, seen, queue = {y.op for y in ys}, set(), collections.deque(pops)
+    while queue:
+        op = queue.popleft()
+        if op in seen:
+            continue
+        seen.add(op)
+        if op in wanted:
+            loop = while_context_of(pops[0])
+            raise TypeError(cf.second_order_message(pops[0].name if loop is None else loop.name))
+        if op.type == "StackPopV2" or passes(op):
+            queue.extend(reader for tensor in op.outputs if tensor not in stops
+                         and (tensor.dtype.is_floating or tensor.dtype.is_complex)
+                         for reader in tensor.consumers())
+
+
+def _origin_of_stack(handle):
+    while handle.op.type != "StackV2" and handle.op.inputs:
+        handle = handle.op.inputs[0]
+    return handle.op
+
+
+def _pops_of(stack):
+    """The StackPops of a stack, whose handle may come through Enters and Switches."""
+    found, seen, queue = [], set(), collections.deque([stack])
+    while queue:
+        op = queue.popleft()
+        if op in seen:
+            continue
+        seen.add(op)
+        if op.type == "StackPopV2":
+            found.append(op)
+        elif op is stack or op.type in _PASS_HANDLES:
+            queue.extend(reader for tensor in op.outputs for reader in tensor.consumers())
+    return found
+
+
+_PASS_HANDLES = frozenset(("Enter", "Switch", "Merge", "Identity", "NextIteration"))

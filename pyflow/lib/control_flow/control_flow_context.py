@@ -122,6 +122,10 @@ class ControlFlowContext(abc.ABC):
     def _take(self, op):
         """The work of `add_op`."""
 
+    def stand_in(self, value):
+        """The tensor that stands inside for `value`, which is outside; None if there is none."""
+        return self._external_values.get(value.name)
+
     @abc.abstractmethod
     def add_value(self, value):
         """The tensor that stands inside for `value`."""
@@ -187,6 +191,14 @@ def while_context_of(op):
     """The innermost while context of `op`, or None."""
     context = op._get_control_flow_context()
     return context.while_context() if context is not None else None
+
+
+def is_inside(op, context):
+    """Whether `op` belongs to `context` or to one within it."""
+    found = op._get_control_flow_context()
+    while found is not None and found is not context:
+        found = found.outer_context
+    return found is context
 
 
 def is_switch(op):

@@ -14,9 +14,11 @@ Thread: the one building the graph.  Source: TF 1.x `_FuncGraph`.
 import contextlib
 
 from pyflow.framework import dtypes, graph as ops
+from pyflow.framework.function_library import PLAIN_CALLS
 from pyflow.framework.graph import Graph, GraphKeys
 from pyflow.framework.tensor_shape import unknown_shape
 from pyflow.lib.array import identity_functions
+from pyflow.lib.control_flow.control_flow_context import while_context_of
 from pyflow.lib.variables import variable_scope as vs
 from pyflow.ops.state import resource_handles
 
@@ -72,6 +74,10 @@ class FuncGraph(Graph):
         self.inputs.append(inside)
         self._captured[tensor] = inside
         return inside
+
+    def captured(self, tensor):
+        """The tensor of this graph that stands for one outside; None if nothing here uses it."""
+        return self._captured.get(tensor)
 
     def _around(self):
         graph = self
@@ -166,6 +172,53 @@ def trace(func, types, names=(), shapes=(), name=None, likes=None, **options):
         graph.outputs = [graph._own(ops.convert_to_tensor(t))
                          for t in _as_outputs(returned, graph.name)]
     return graph
+
+
+def output_shapes(graph, inputs, outputs, given):
+    """The shapes of a function's outputs in a call with arguments of the shapes of `given`.  Loops
+    keep the shapes they were traced with, as in TF."""
+    arguments = [(inside, t.shape) for inside, t in zip(inputs, given)
+                 if inside.shape.as_tuple() != t.shape.as_tuple()]
+    if not arguments:
+        return [t.shape for t in outputs]
+    known = {}                  # tensors whose shape this call knows better -> the traced shape
+    try:
+        for inside, shape in arguments:
+            _refine(inside, shape, known)
+        for op in graph.get_operations():
+            if known and any(t in known for t in op.inputs) and while_context_of(op) is None:
+                _infer_again(op, known)
+        return [t.shape for t in outputs]
+    finally:
+        for tensor, shape in known.items():
+            tensor._shape = shape
+
+
+def _infer_again(op, known):
+    traced = [t.shape for t in op.outputs]
+    body = op.graph._library.traced_body(op.attrs["f"].name) if op.type in PLAIN_CALLS else None
+    if body is not None:
+        inferred = output_shapes(body.graph, body.args, body.results, op.inputs)
+    else:
+        try:
+            op.op_def.infer_shapes(op)
+            inferred = [t.shape for t in op.outputs]
+        except ValueError:              # the call fails at run, and says why
+            inferred = traced
+    for tensor, before, now in zip(op.outputs, traced, inferred):
+        tensor._shape = before
+        _refine(tensor, now, known)
+
+
+def _refine(tensor, shape, known):
+    before = tensor.shape
+    try:
+        merged = before.merge_with(shape)
+    except ValueError:
+        return
+    if merged.as_tuple() != before.as_tuple():
+        known.setdefault(tensor, before)
+        tensor._shape = merged
 
 
 def _as_outputs(returned, name):

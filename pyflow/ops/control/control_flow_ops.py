@@ -137,13 +137,20 @@ def _enter_gradient(op, grad):
     return result
 
 
+def second_order_message(loop):
+    """Why a gradient of a loop's gradient is refused."""
+    return (f"Second-order gradient for while loops not supported: what is differentiated depends "
+            f"on the gradient of a loop, computed in {loop!r}. Unroll the loop in Python "
+            f"(tf.nn.static_rnn for dynamic_rnn), or write its gradient with tf.custom_gradient.")
+
+
 def _exit_gradient(op, grad):
     """Enters the gradient loop."""
     context = _gradient_context()
     if not context.back_prop:
         return None
     if op._get_control_flow_context().grad_state:
-        raise TypeError("Second-order gradient for while loops not supported.")
+        raise TypeError(second_order_message(op._get_control_flow_context().name))
     for part in nest.flatten(grad, expand_composites=True):
         context.add_name(part.name)
     context.enter()

@@ -14,8 +14,11 @@ from pyflow.ops.data.tensor_arrays import TensorArray
 
 # -------------------------------------------------------------------------------------- gradients
 def _source_of(tensor):
-    """Which call of `gradients` a gradient tensor belongs to: its scope up to the last
-    "gradients"."""
+    """Which call of `gradients` a gradient tensor belongs to: that which adds operations now; else
+    the tensor's scope up to the last "gradients"."""
+    sweep = ops.get_default_graph().sweep
+    if sweep is not None:
+        return sweep
     parts = tensor.name.split("/")
     for i in range(len(parts) - 1, -1, -1):
         if parts[i].startswith("gradients"):

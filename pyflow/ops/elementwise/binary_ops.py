@@ -109,6 +109,18 @@ class MulNoNan:
     samples = PAIRS + [S(lit([np.inf, np.nan, 2.0]), lit([0.0, 0.0, 3.0]), types=(dtypes.float32,))]
 
 
+def _with_slope(op):
+    """The second operand, or the mean that tf.nn.moments stops there: the squares around their mean
+    have no slope through it, but their slope has one."""
+    x, y = op.inputs
+    scope, _, name = op.name.rpartition("/")
+    if name == "SquaredDifference" and y.op.type == "StopGradient":
+        mean = y.op.inputs[0].op
+        if mean.type == "Mean" and mean.name == f"{scope}/mean" and mean.inputs[0] is x:
+            return mean.outputs[0]
+    return y
+
+
 @op("SquaredDifference", inputs="x: T, y: T", outputs="z: T", T=NUMBERS)
 class SquaredDifference:
     """(x - y) * conj(x - y), broadcast. TF: SquaredDifference.
@@ -119,8 +131,7 @@ class SquaredDifference:
     shape = broadcast
 
     def gradient(op, dz):
-        x, y = op.inputs
-        twice = dz * (x - y) * 2
+        twice = dz * (op.inputs[0] - _with_slope(op)) * 2
         return sum_to_operands(op, twice, raw_ops.Neg(twice))
 
     def reference(x, y): return (x - y) * np.conj(x - y)

@@ -126,6 +126,8 @@ class SoftmaxCrossEntropyWithLogits:
     def gradient(op, dloss, dbackprop):
         rows = _second_order(op, _scaled(dloss, op.outputs[1]), dbackprop)
         labels = _scaled(dloss, raw_ops.Neg(LogSoftmax(op.inputs[0])))
+        if not _is_zero(dbackprop):             # backprop is softmax - labels
+            labels = labels - dbackprop
         return [_unbroadcast(rows, op.inputs), _unbroadcast(labels, op.inputs[::-1])]
 
     def reference(features, labels): return _cross_entropy_reference(features, labels)
