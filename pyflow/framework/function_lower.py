@@ -176,11 +176,13 @@ def _lower_loop(inliner, emit, call, functions, enters, constant, context):
         exits[i] = emit(_numbered("Exit", i), "Exit", [switch])
         inside[i] = emit(_numbered("Identity", i), "Identity", [switch + ":1"])
     results, effects = emit.body(body, "body", inside, ["^" + inside[varying[0]]])
+    pivot = inside[varying[0]]
     for i in varying:
-        inliner.emit(nexts[i], "NextIteration", [results[i]] + effects, {}, call.device)
+        waits = ["^" + pivot] if results[i] in inliner.fixed else []    # it is there in every turn
+        inliner.emit(nexts[i], "NextIteration", [results[i]] + effects + waits, {}, call.device)
     context.facts.update(
         enters=[enters[i] for i in varying], exits=[exits[i] for i in varying], pred=going,
-        pivot_for_pred=around[varying[0]], pivot_for_body=inside[varying[0]],
+        pivot_for_pred=around[varying[0]], pivot_for_body=pivot,
         parallel_iterations=call.number("parallel_iterations", 10))
     return exits
 

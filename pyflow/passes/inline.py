@@ -215,7 +215,10 @@ class _Inlining:
             made.append(node)
         for i, ret in enumerate(part.rets):
             source, index = ret.inputs[0]
-            self.results[call, i] = arg_source.get(source, (source, index))
+            if gates and source in arg_source:      # an argument, alive when the call is
+                self.results[call, i] = gates[0], part.args.index(source)
+            else:
+                self.results[call, i] = arg_source.get(source, (source, index))
         if call in self.waited:
             made.append(self.waiting(call, part, body, arg_source, flow, gates))
         self.waited.update(c for node in made for c in node.controls)

@@ -110,7 +110,7 @@ class Optimizer(ShowsArguments):
         if not targets:
             raise ValueError("No gradients provided for any variable: "
                              f"{[str(variable) for _, variable in pairs]}.")
-        with targets[0].graph.as_default():
+        with ops.graph_of(targets[:1]).as_default():      # a function's while one is built
             return self._applied(pairs, targets, global_step, name)
 
     def _applied(self, pairs, targets, global_step, name):

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import pyflow as tf
+from pyflow.lib.function.defun import Defun
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +45,7 @@ def test_an_input_signature(config):
         return tf.reduce_sum(x)
     with tf.Session(config=config) as session:
         assert session.run([f([1., 2.]), f(tf.constant([1., 2., 3.]))]) == [3., 6.]
-    assert len(f._traces[tf.get_default_graph()]) == 1
+    assert len(tf.get_default_graph().traces[f]) == 1
     with pytest.raises(ValueError, match="incompatible with input_signature"):
         f(tf.constant(1.))
     with pytest.raises(TypeError, match="too many positional arguments"):
@@ -153,3 +154,104 @@ def test_calling_itself_while_traced():
         return f(x) + 1.
     with pytest.raises(ValueError, match="calls itself.*Declare"):
         f(tf.constant(1.))
+
+
+def test_gradients_of_a_lambda():
+    x = tf.constant(3.)
+    first = tf.gradients(tf.function(lambda q: q * q * q)(x), x)[0]
+    other = tf.gradients(Defun(tf.float32)(lambda q: q * q)(x), x)[0]
+    with tf.Session() as session:
+        assert session.run([first, tf.gradients(first, x)[0], other]) == [27., 18., 6.]
+
+
+@pytest.mark.parametrize("key, value", [
+    ("2", [7.]), ("1:3", [7., 8.]), ("::2", [7., 8.]), ("where", [7.]), ("..., 1", [7.])])
+def test_assignments_to_slices_of_variables(key, value, config):
+    v = tf.get_variable("v", initializer=np.zeros(4, np.float32), use_resource=True)
+    where = tf.constant(3)
+    given = np.array(value if ":" in key else value[0], np.float32)
+
+    @tf.function
+    def f(u):
+        eval(f"v[{key}]", {"v": v, "where": where}).assign(u)
+        tf.scatter_add(v, [0], [100.])
+        return v.read_value()
+    expected = np.zeros(4, np.float32)
+    expected[eval(f"np.s_[{key}]", {"np": np, "where": 3})] = given
+    expected[0] += 100
+    with tf.Session(config=config) as session:
+        session.run(v.initializer)
+        assert list(session.run(f(given))) == list(expected)
+
+
+def test_an_optimizer_in_a_function(config):
+    v = tf.get_variable("v", initializer=np.float32(3), use_resource=True)
+
+    @tf.function
+    def train(x):
+        optimizer = tf.train.GradientDescentOptimizer(0.1)
+        step = optimizer.apply_gradients(optimizer.compute_gradients((v - x) ** 2, [v]))
+        with tf.control_dependencies([step]):
+            return v.read_value()
+    with tf.Session(config=config) as session:
+        session.run(v.initializer)
+        assert session.run(train(tf.constant(1.))) == np.float32(2.6)
+
+
+def test_each_call_has_shapes_of_its_own():
+    """TensorFlow 1.15's, where a loop has the shapes of its trace."""
+    @tf.function(input_signature=[tf.TensorSpec(None, tf.float32)])
+    def some(x):
+        return x * 2., tf.shape(x), tf.reduce_sum(x), tf.reshape(x, [-1])
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.float32)])
+    def square(x):
+        return tf.matmul(x, x, transpose_b=True)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.float32)])
+    def outer(x):
+        return square(x) + 1.
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.float32)])
+    def loop(x):
+        return tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * 2.), (0, x))[1]
+
+    def shapes(results):
+        return [r.shape.as_list() for r in results]
+    matrix = tf.zeros([2, 3])
+    assert shapes(some(matrix)) == [[2, 3], [2], [], [6]]
+    assert shapes(some(tf.placeholder(tf.float32, [None, 5]))) == [[None, 5], [2], [], [None]]
+    assert shapes([square(matrix), outer(matrix), loop(matrix)]) == [[2, 2], [2, 2], [None, None]]
+    assert some.get_concrete_function().outputs[0].shape.ndims is None      # the trace's own stay
+
+
+def in_a_loop(times, start, added):
+    return tf.while_loop(lambda i, a: i < times, lambda i, a: (i + 1, a + added(a)), (0, start))[1]
+
+
+def test_gradients_in_a_function_to_what_is_outside():
+    """The rules of TensorFlow 2: a body is a function, what is outside a constant to its turn."""
+    w = tf.constant(3.)
+    v = tf.get_variable("v", initializer=np.float32(3), use_resource=True)
+
+    @tf.function
+    def f(x):
+        def nested(a):
+            inner = in_a_loop(1, a, lambda b: tf.gradients(b * x * x, x)[0])
+            return inner - a + tf.cond(a > 0, lambda: tf.gradients(x * a, x)[0], lambda: a)
+        assert tf.gradients(x * x, w) == [None]
+        in_a_loop(1, x, lambda a: a if tf.gradients(a * a, x) == [None] else None)
+        return [tf.gradients(x * w * w, w)[0],
+                in_a_loop(3, x, lambda a: tf.gradients(a * w * x, w)[0]),
+                in_a_loop(3, x, lambda a: tf.gradients(a * x * x, x)[0]),
+                in_a_loop(2, x, lambda a: tf.gradients(a * v * v, v)[0]),
+                in_a_loop(2, x, nested)]
+    with tf.Session() as session:
+        session.run(v.initializer)
+        assert session.run(f(tf.constant(2.))) == [12., 54., 250., 98., 72.]
+
+
+def test_gradients_in_a_loop_outside_functions_follow_version_1():
+    x = tf.constant(2.)
+    with pytest.raises(ValueError, match="inside while loop with respect to Const"):
+        in_a_loop(3, x, lambda a: tf.gradients(a * x, x)[0])

@@ -257,3 +257,47 @@ def test_what_is_refused():
     y = tf.raw_ops.While(input=[0, 3, x, x], cond="less", body="other", name="yonder")[2]
     with pytest.raises(ValueError, match=r"'yonder' .*body 'other' has arguments .*expected \['int32', 'int32'"):
         tf.gradients(y, x)
+
+
+BODIES = {
+    "outside": lambda i, x, a, b: (i + 1, x, x, b),
+    "swapped": lambda i, x, a, b: (i + 1, x, b, a),
+    "one_of_them": lambda i, x, a, b: (i + 1, x, b, x),
+    "both": lambda i, x, a, b: (i + 1, x, x, x),
+    "twice": lambda i, x, a, b: (i + 1, x, b, b),
+    "computed": lambda i, x, a, b: (i + 1, x, a + x, x),
+    "a_constant": lambda i, x, a, b: (i + 1, x, tf.constant(9.), b),
+}
+
+
+@pytest.mark.parametrize("imported", [False, True], ids=["run", "imported"])
+@pytest.mark.parametrize("name", BODIES)
+def test_a_variable_that_becomes_what_the_loop_does_not_change(name, imported):
+    """As TensorFlow's exports of bodies that return what they captured."""
+    step = BODIES[name]
+    expected = (0, 2., 5., 7.)
+    for _ in range(3):
+        with tf.Graph().as_default(), tf.Session() as session:
+            expected = session.run(step(*map(tf.constant, expected)))
+    types = [tf.int32] + [tf.float32] * 3
+    with tf.Graph().as_default() as graph:
+        cond = function.Defun(*types)(lambda i, x, a, b: i < 3)
+        body = function.Defun(*types)(step)
+        for defined_one in cond, body:
+            defined_one.add_to_graph(graph)
+        x = tf.constant(2., name="x")
+        out = tf.raw_ops.StatelessWhile(
+            input=[tf.constant(0), x, tf.constant(5.), tf.constant(7.)], name="loop",
+            cond=cond, body=body)
+        definition = graph.as_graph_def()
+        if imported:
+            graph = tf.Graph()
+            with graph.as_default():
+                names = ["x:0"] + [f"loop:{k}" for k in range(4)]
+                x, *out = tf.import_graph_def(definition, return_elements=names, name="")
+        with graph.as_default(), tf.Session() as session:
+            assert session.run(list(out)) == list(expected)
+            gradient = tf.gradients(out[2], x)[0]
+            assert session.run(list(out)) == list(expected)
+            if name in ("outside", "both"):
+                assert session.run(gradient) == 1.

@@ -286,8 +286,9 @@ class ConcreteFunction:
         node = outputs if isinstance(outputs, ops.Operation) else None
         if node is None and outputs:
             node = outputs[0].op
-        for mine, inside in zip(outputs if types else (), graph.outputs):
-            mine.set_shape(inside.shape)
+        shapes = func_graph.output_shapes(graph, graph.inputs, graph.outputs, tensors)
+        for mine, shape in zip(outputs if types else (), shapes):
+            mine.set_shape(shape)
         if self._noinline and node is not None:
             node._set_attr("_noinline", True)
         if isinstance(self.structured_outputs, ops.Operation) or not types:

@@ -82,6 +82,11 @@ def assign_sub(ref, value, use_locking=None, name=None):
     return AssignSub(tensor, value, use_locking=bool(use_locking), name=name)
 
 
+def _graph_for(ref):
+    """Where an update of a variable is built: the function being traced, else its own graph."""
+    return ops.graph_of([ref])
+
+
 def _scatter_function(kind, block, what, nd=False):
     """The public function `scatter_<kind>` over `block` and its resource twin."""
     locking = kind in ("update", "nd_update")
@@ -91,7 +96,7 @@ def _scatter_function(kind, block, what, nd=False):
         if tensor is not None:
             return block(tensor, indices, updates, use_locking=use_locking, name=name)
         twin = getattr(resource_handles, "Resource" + block.name)
-        with ref.graph.as_default():
+        with _graph_for(ref).as_default():
             indices = ops.convert_to_tensor(indices, name="indices")
             updates = ops.convert_to_tensor(updates, ref.dtype)
         return ref._after(twin(ref.handle, indices, updates, name=name))
@@ -120,7 +125,7 @@ def strided_slice_assign(ref, begin, end, strides, value, begin_mask=0, end_mask
     `v[1:3].assign(x)`."""
     masks = {"begin_mask": begin_mask, "end_mask": end_mask, "ellipsis_mask": ellipsis_mask,
              "new_axis_mask": new_axis_mask, "shrink_axis_mask": shrink_axis_mask}
-    with ref.graph.as_default():
+    with _graph_for(ref).as_default():
         value = ops.convert_to_tensor(value, dtype=ref.dtype.base_dtype)
         tensor = _reference(ref)
         if tensor is not None:
