@@ -134,3 +134,31 @@ def test_large_arrays_of_one_value_are_as_good_as_others():
         following = tf.data.make_one_shot_iterator(data).get_next()
         with tf.Session() as sess:
             assert sess.run(tf.reduce_sum(following)) == 89 << 18
+
+
+@pytest.mark.parametrize("shuffle", [None, False])
+@pytest.mark.parametrize("patterns", ["*.none", ["*.none", "*.no"]])
+def test_a_one_shot_iterator_over_files_that_are_not_there(tmp_path, shuffle, patterns):
+    patterns = str(tmp_path / patterns) if isinstance(patterns, str) else [
+        str(tmp_path / p) for p in patterns]
+    with tf.Graph().as_default(), tf.Session() as session:
+        dataset = tf.data.Dataset.list_files(patterns, shuffle=shuffle)
+        path = dataset.make_one_shot_iterator().get_next()
+        with pytest.raises(tf.errors.InvalidArgumentError, match="No files matched.*none"):
+            session.run(path)
+
+
+def test_a_one_shot_iterator_waits_for_checks_of_what_it_reads():
+    with tf.Graph().as_default(), tf.Session() as session:
+        number = tf.constant(3)
+        with tf.control_dependencies([tf.Assert(number > 5, ["too small"])]):
+            checked = tf.data.Dataset.from_tensors(tf.identity(number))
+            source = tf.data.Dataset.range(3)
+        for dataset in (checked, source.map(lambda x: x + 1), source.batch(2)):
+            element = dataset.make_one_shot_iterator().get_next()
+            with pytest.raises(tf.errors.InvalidArgumentError, match="too small"):
+                session.run(element)
+        # a change of a variable is not the dataset's: as in TensorFlow
+        with tf.control_dependencies([tf.Variable(1.0).initializer]):
+            element = tf.data.Dataset.range(3).make_one_shot_iterator().get_next()
+        assert session.run(element) == 0

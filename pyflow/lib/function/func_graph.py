@@ -25,6 +25,9 @@ from pyflow.ops.state import resource_handles
 _SHARED = (*GraphKeys._VARIABLE_COLLECTIONS, GraphKeys.REGULARIZATION_LOSSES, vs._STORE_KEY)
 
 
+_CHECKS = frozenset(("Assert", "Print", "PrintV2"))     # stateful, and copied like what is pure
+
+
 class FuncGraph(Graph):
     """The body of a function.  inputs, outputs: its tensors; extra_inputs: the tensors outside that
     calls pass after the arguments; extra_args: the placeholders for them; extra_vars: variables
@@ -39,7 +42,7 @@ class FuncGraph(Graph):
         self.inputs, self.outputs = [], []
         self.extra_inputs, self.extra_args, self.extra_vars = [], [], []
         self.control_captures = []
-        self._captured = {}
+        self._captured, self._copies = {}, {}
         self._by_value, self._allowed_stateful = capture_by_value, set(allowed_stateful)
         self._read_variables = read_variables
         self._library = self.outer_graph._library
@@ -87,7 +90,9 @@ class FuncGraph(Graph):
 
     def _copied(self, op):
         """A copy of an operation outside, and of what it needs."""
-        if op.op_def.stateful and op not in self._allowed_stateful:
+        if op in self._copies:
+            return self._copies[op]
+        if op.op_def.stateful and op not in self._allowed_stateful and op.type not in _CHECKS:
             raise ValueError(f"Cannot capture a stateful node (name:{op.name}, type:{op.type}) by "
                              f"value.")
         if op.type in ("Placeholder", "PlaceholderV2"):
@@ -95,11 +100,21 @@ class FuncGraph(Graph):
                              f"value.")
         inputs = [self._captured[t] if t in self._captured
                   else self._copied(t.op).outputs[t.value_index] for t in op.inputs]
-        with ops.control_dependencies(None), ops.name_scope(None):
+        waits = [copy for copy in map(self._copied_check, op.control_inputs) if copy is not None]
+        with ops.control_dependencies(None), ops.control_dependencies(waits), ops.name_scope(None):
             made = self.create_op(op.type, inputs, name=op.name, attrs=dict(op.attrs),
                                   op_def=op.op_def)
         self._captured.update(zip(op.outputs, made.outputs))
+        self._copies[op] = made
         return made
+
+    def _copied_check(self, op):
+        """A copy of an operation that one outside waits for; None for what cannot be copied, such
+        as a change of a variable: it is not waited for, as in TF."""
+        try:
+            return self._copied(op)
+        except ValueError:
+            return None
 
     # Scopes of the graphs around
 
