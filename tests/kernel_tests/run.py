@@ -52,10 +52,10 @@ class Source(typing.NamedTuple):
         return pathlib.PurePosixPath(self.path).stem
 
 
-def sources():
+def sources(path=LIST):
     """The list's lines, in its order."""
     found, where = [], None
-    for line in LIST.read_text(encoding="utf-8").splitlines():
+    for line in path.read_text(encoding="utf-8").splitlines():
         line, _, note = line.partition("#")
         if "@" in line:
             where = line.strip().removesuffix(":")
@@ -199,11 +199,11 @@ def main(argv=None):
             print(printed)
         print(_row(key, result), flush=True)
         if args.json:
-            _add(args.json, key, result)
+            add(args.json, key, result)
     return summary(results, args.least)
 
 
-def _add(path, key, result):
+def add(path, key, result):
     """One more result in the file, which several runs may write in turn."""
     results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     results[key] = result

@@ -22,7 +22,7 @@ import types
 
 import pyflow as tf
 from pyflow import _names
-from pyflow.interop.tensorflow import paths, renamed
+from pyflow.interop.tensorflow import exported, paths, renamed
 
 _MISSING = object()
 
@@ -85,8 +85,9 @@ class _Module(types.ModuleType):
     def _below(self, name, path):
         """The value of a name, a module of this root if it is one; or _MISSING."""
         value = _MISSING
-        for home in self._homes:
-            value = value_in(home, name)
+        for home in (*exported_homes(path), *self._homes):
+            home, _, known_as = home.partition("=")
+            value = value_in(home, known_as or name)
             if value is not _MISSING:
                 break
         module = isinstance(value, types.ModuleType) and value.__name__.startswith("pyflow")
@@ -127,7 +128,21 @@ def homes_of(path):
             return (home, *(homes or ()))
     if homes and not any(owner(home) for home in homes):
         return None                         # what they stand for is not in pyflow
+    if homes is None and any(map(_is_public, exported.ROWS.get(path, {}).values())):
+        return ()
     return homes
+
+
+def exported_homes(path):
+    """("home=name",) of what has another name in tf than in TensorFlow's module, else ()."""
+    name = exported.public_name(path)
+    home, _, name = (name or "").rpartition(".")
+    return (f"{home or '.'}={name}",) if name else ()
+
+
+def _is_public(name):
+    home, _, name = name.rpartition(".")
+    return value_in(home or ".", name) is not _MISSING
 
 
 def owner(home):
