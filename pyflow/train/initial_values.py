@@ -130,7 +130,7 @@ def _set_initializer(var, prefix, key, shape, info):
         else:
             op = state_functions.assign(var._ref(), value)
     var._initializer_op = getattr(op, "op", op)
-    var._initial_value = value
+    var._initial_value = var._guarded_value = value
 
 
 PUBLIC = {"train.init_from_checkpoint": init_from_checkpoint}

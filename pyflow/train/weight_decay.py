@@ -118,7 +118,8 @@ class AdamWOptimizer(DecoupledWeightDecayExtension, AdamOptimizer):
 
 class LARSOptimizer(MomentumOptimizer):
     """Momentum whose rate is, for each variable, learning_rate eeta |var| / (|gradient| +
-    weight_decay |var| + epsilon). TF: tf.contrib.opt.LARSOptimizer."""
+    weight_decay |var| + epsilon). The momentum is the sum of gradients times their steps' rates.
+    TF: tf.contrib.opt.LARSOptimizer."""
 
     def __init__(self, learning_rate, momentum=0.9, weight_decay=0.0001, eeta=0.001, epsilon=0.0,
                  name="LARSOptimizer", skip_list=None, use_nesterov=False):
@@ -148,7 +149,8 @@ class LARSOptimizer(MomentumOptimizer):
         return row_steps.apply_op(
             training_ops.ApplyMomentum, training_ops.ResourceApplyMomentum, var,
             [self.get_slot(var, "momentum")],
-            [rate, grad, cast_like(self._momentum_tensor, var)], **self._options())
+            [tensors.cast(1.0, var.dtype.base_dtype), rate * grad, cast_like(self._momentum_tensor, var)],
+            **self._options())
 
     _apply_dense = _resource_apply_dense = _scaled_step
 

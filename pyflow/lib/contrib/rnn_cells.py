@@ -145,12 +145,11 @@ class LayerNormBasicLSTMCell(RNNCell):
         """One step."""
         c, h = state
         joined = tensors.concat([inputs, h], 1)
-        if self._layer_norm:
-            kernel = vs.get_variable("kernel", [int(joined.shape[1]), 4 * self._num_units],
-                                     dtype=joined.dtype.base_dtype)
-            gates = products.matmul(joined, kernel)
-        else:
-            gates = _linear([joined], 4 * self._num_units)
+        width, dtype = 4 * self._num_units, joined.dtype.base_dtype
+        kernel = vs.get_variable("kernel", [int(joined.shape[1]), width], dtype=dtype)
+        gates = products.matmul(joined, kernel)
+        if not self._layer_norm:                # begins as the scope says, unlike other cells'
+            gates = gates + vs.get_variable("bias", [width], dtype=dtype)
         i, j, f, o = join_functions.split(gates, 4, axis=1)
         i, j = self._norm(i, "input"), self._norm(j, "transform")
         f, o = self._norm(f, "forget"), self._norm(o, "output")

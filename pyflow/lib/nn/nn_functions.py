@@ -73,9 +73,10 @@ def dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None, rate=None
         scaled = x * (1 / (1 - rate))
         scaled.set_shape(x.shape)       # the rate is a scalar, whether its rank is known or not
         if noise_shape is None:     # one shape: the gradient needs no sums over stretched axes
-            return logic_ops.Select(noise >= rate, scaled, tensors.zeros_like(scaled))
+            return logic_ops.Select(noise >= rate, scaled, tensors.zeros_like(scaled),
+                                    name="mul_1")       # the name of TensorFlow's last node
         zero = graph.convert_to_tensor(0, dtype=x.dtype)
-        result = logic_ops.SelectV2(noise >= rate, scaled, zero)
+        result = logic_ops.SelectV2(noise >= rate, scaled, zero, name="mul_1")
         result.set_shape(x.shape)
         return result
 

@@ -120,15 +120,22 @@ def pool(input, window_shape, pooling_type, padding, dilation_rate=None, strides
                          f"dilation_rate {rates}")
     if any(s > w for s, w in zip(strides, window)):
         raise ValueError(f"nn.pool: strides {strides} > window_shape {window} not supported")
-    with graph.name_scope(name, f"{pooling_type.lower()}_pool", [input]):
+    with graph.name_scope(name, f"{pooling_type.lower()}_pool", [input]) as scope:
         input = graph.convert_to_tensor(input, name="input")
         input.shape.with_rank(n + 2)
         channels_first = bool(data_format) and data_format.startswith("NC")
 
-        def pooled(blocks, _, padding):
-            return KINDS[pooling_type, n](blocks, ksize=window, strides=strides, padding=padding,
-                                          data_format=FORMATS[n][channels_first])
         first = 2 if channels_first else 1
+
+        def pooled(blocks, _, padding):     # the pooling has the scope's name, as in TensorFlow
+            if n > 1:
+                return KINDS[pooling_type, n](blocks, ksize=window, strides=strides, name=scope,
+                                              padding=padding,
+                                              data_format=FORMATS[n][channels_first])
+            images = KINDS[pooling_type, 2](
+                tensors.expand_dims(blocks, first), ksize=[1, *window], strides=[1, *strides],
+                padding=padding, data_format=FORMATS[2][channels_first], name=scope)
+            return tensors.squeeze(images, [first])
         return with_space_to_batch(input, rates, padding, pooled, filter_shape=window,
                                    spatial_dims=list(range(first, first + n)))
 
