@@ -63,7 +63,11 @@ class GFile:
         return self._open.read(n)
 
     def write(self, file_content):
-        """Writes text, as UTF-8, or bytes as they are, whatever the mode."""
+        """Writes text, as UTF-8, or bytes as they are, whatever the mode. A new file of mode "r+" is
+        made by it."""
+        if self._file is None and self._mode.startswith("r+") and not Exists(self._name):
+            with GFile(self._name, "w") as made:
+                made.write("")
         binary, text = "b" in self._mode, isinstance(file_content, str)
         if not binary and not text:
             self._open.flush()
@@ -155,7 +159,9 @@ def MakeDirs(dirname):  # noqa: N802
 
 @_checked
 def MkDir(dirname):  # noqa: N802
-    """Makes a folder; the one above it is there.  tf.errors.OpError if that fails."""
+    """Makes a folder, unless it is there; the one above it is.  tf.errors.OpError if that fails."""
+    if IsDirectory(dirname):
+        return
     if remote.is_remote(dirname):
         return _elsewhere(dirname, "mkdir")
     os.mkdir(remote.local(dirname))

@@ -16,13 +16,14 @@ Threads: functions without state.
 """
 import os
 
+from pyflow.lib.files import remote
 from pyflow.saved_model import keys
 
 
 def model_file(export_dir):
     """Path of the folder's saved_model.pb or .pbtxt; None if it has neither."""
     for name in (keys.SAVED_MODEL_FILENAME_PB, keys.SAVED_MODEL_FILENAME_PBTXT):
-        path = os.path.join(os.fspath(export_dir), name)
+        path = os.path.join(remote.local_name(export_dir), name)
         if os.path.isfile(path):
             return path
     return None
@@ -35,7 +36,7 @@ def maybe_saved_model_directory(export_dir):
 
 def folder_of(path):
     """The folder of a SavedModel that `path` means, a folder or its saved_model.pb, else None."""
-    path = os.fspath(path)
+    path = remote.local_name(path)
     if os.path.isdir(path):
         return path if model_file(path) else None
     names = keys.SAVED_MODEL_FILENAME_PB, keys.SAVED_MODEL_FILENAME_PBTXT
@@ -47,7 +48,7 @@ def read(export_dir):
     """The SavedModel message of a folder. IOError if there is none, or it cannot be parsed."""
     path = model_file(export_dir)
     if path is None:
-        raise IOError(f"SavedModel file does not exist at: {os.fspath(export_dir)}{os.path.sep}"
+        raise IOError(f"SavedModel file does not exist at: {remote.local_name(export_dir)}{os.path.sep}"
                       f"{{{keys.SAVED_MODEL_FILENAME_PBTXT}|"
                       f"{keys.SAVED_MODEL_FILENAME_PB}}}")
     try:
@@ -95,12 +96,12 @@ def meta_graph(message, tags, where):
             return graph
     shown = ", ".join("{" + ", ".join(sorted(found)) + "}" for found in there)
     raise RuntimeError(f"MetaGraphDef associated with tags {sorted(wanted)} could not be found in "
-                       f"SavedModel '{os.fspath(where)}'. Available tag-sets: {shown}")
+                       f"SavedModel '{remote.local_name(where)}'. Available tag-sets: {shown}")
 
 
 def variables_path(export_dir):
     """The prefix of the folder's checkpoint."""
-    return os.path.join(os.fspath(export_dir), keys.VARIABLES_DIRECTORY,
+    return os.path.join(remote.local_name(export_dir), keys.VARIABLES_DIRECTORY,
                         keys.VARIABLES_FILENAME)
 
 
@@ -113,7 +114,7 @@ def asset_files(graph, export_dir):
             raise IOError(f"SavedModel '{export_dir}': asset {name!r} is no file below "
                           f"{keys.ASSETS_DIRECTORY}/")
         found[asset.tensor_info.name] = os.path.join(
-            os.fspath(export_dir), keys.ASSETS_DIRECTORY, name)
+            remote.local_name(export_dir), keys.ASSETS_DIRECTORY, name)
     return found
 
 

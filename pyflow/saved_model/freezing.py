@@ -9,6 +9,7 @@ import os
 from typing import NamedTuple
 
 from pyflow.framework import errors, graph as graph_lib
+from pyflow.lib.files import remote
 from pyflow.saved_model import folders, reading, signatures
 
 _TABLES = ("HashTableV2", "HashTable", "MutableHashTableV2", "MutableHashTable",
@@ -56,7 +57,7 @@ def _named(graph, tensor, signature, where):
     try:
         return graph.get_tensor_by_name(tensor)
     except (KeyError, ValueError, TypeError) as e:
-        raise ValueError(f"SavedModel '{os.fspath(where)}', signature {signature!r}: the graph has "
+        raise ValueError(f"SavedModel '{remote.local_name(where)}', signature {signature!r}: the graph has "
                          f"no tensor {tensor!r}: {e}") from None
 
 
@@ -69,7 +70,7 @@ def _require_no_tables(graph, wanted, signature, where):
         seen.add(op)
         if op.type in _TABLES:
             raise errors.UnimplementedError(None, None, (
-                f"SavedModel '{os.fspath(where)}', signature {signature!r} needs the table "
+                f"SavedModel '{remote.local_name(where)}', signature {signature!r} needs the table "
                 f"'{op.name}' ({op.type}), whose contents a frozen GraphDef cannot hold: load it "
                 f"with tf.saved_model.loader.load, or run it with `python -m pyflow run`"))
         stack.extend([t.op for t in op.inputs] + list(op.control_inputs))

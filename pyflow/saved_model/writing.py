@@ -16,6 +16,7 @@ import os
 import shutil
 
 from pyflow.framework import graph as graph_lib
+from pyflow.lib.files import remote
 from pyflow.saved_model import folders, keys, signatures
 from pyflow.train import checkpoint_state, saver as saver_lib
 
@@ -31,7 +32,7 @@ class SavedModelBuilder:
     """
 
     def __init__(self, export_dir):
-        self._export_dir = os.fspath(export_dir)
+        self._export_dir = remote.local_name(export_dir)
         self._message = None
         self._has_saved_variables = False
         if os.path.isdir(self._export_dir) and os.listdir(self._export_dir):

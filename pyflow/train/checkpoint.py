@@ -41,6 +41,7 @@ import zlib
 import numpy as np
 
 from pyflow.framework import dtypes, errors
+from pyflow.lib.files import remote
 from pyflow.train import tf_checkpoint
 
 FORMAT = "pyflow.checkpoint/1"
@@ -72,14 +73,13 @@ def modification_time(checkpoint_prefix):
 
 
 def _as_text(path):
-    path = os.fspath(path)
-    return os.fsdecode(path) if isinstance(path, bytes) else path
+    return remote.local_name(path)
 
 
 def remove_checkpoint(checkpoint_prefix, checkpoint_format_version=2, meta_graph_suffix="meta"):
     """Deletes the files of one checkpoint: the index first, so that what is left is never taken for
     whole. The format is found out, whatever `checkpoint_format_version` says."""
-    prefix = os.fspath(checkpoint_prefix)
+    prefix = remote.local_name(checkpoint_prefix)
     folder, base = os.path.split(prefix)
     if not os.path.isfile(index_path(prefix)) and tf_checkpoint.format_of(prefix) == "V1":
         for path in tf_checkpoint.v1_files(prefix):
@@ -347,7 +347,7 @@ def load_checkpoint(ckpt_dir_or_file):
     Raises ValueError if the folder has none, NotFoundError if the prefix is no checkpoint.
     """
     from pyflow.train import checkpoint_state
-    path = os.fspath(ckpt_dir_or_file)
+    path = remote.local_name(ckpt_dir_or_file)
     if os.path.isdir(path):
         found = checkpoint_state.latest_checkpoint(path)
         if found is None:

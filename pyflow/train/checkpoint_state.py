@@ -21,6 +21,7 @@ import re
 import time
 
 from pyflow.framework import errors
+from pyflow.lib.files import remote
 from pyflow.train import checkpoint
 
 _LINE = re.compile(
@@ -260,7 +261,7 @@ def get_checkpoint_state(checkpoint_dir, latest_filename=None):
     """
     if checkpoint_dir is None:
         return None
-    folder = os.fspath(checkpoint_dir)
+    folder = remote.local_name(checkpoint_dir)
     try:
         with open(
             _state_path(folder, latest_filename), encoding="utf-8", errors="surrogateescape"

@@ -17,6 +17,7 @@ import numpy as np
 from pyflow import progress, timeline
 from pyflow.framework import errors, graph as ops, protos
 from pyflow.framework.graph import GraphKeys
+from pyflow.lib.files import remote
 from pyflow.lib.summary.file_writer import FileWriterCache
 from pyflow.train import meta_graph, random_streams, training_util
 from pyflow.train.session_run_hook import SessionRunArgs, SessionRunHook
@@ -325,7 +326,7 @@ class CheckpointSaverHook(SessionRunHook):
         if saver is not None and scaffold is not None:
             raise ValueError("You cannot provide both saver and scaffold.")
         self._saver, self._scaffold = saver, scaffold
-        self._folder = os.fspath(checkpoint_dir)
+        self._folder = remote.local_name(checkpoint_dir)
         self._save_path = os.path.join(self._folder, checkpoint_basename)
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
         self._listeners, self._save_graph_def = list(listeners or ()), save_graph_def

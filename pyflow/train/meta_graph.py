@@ -19,6 +19,7 @@ import logging
 import os
 
 from pyflow.framework import errors, graph as graph_lib
+from pyflow.lib.files import remote
 from pyflow.train import checkpoint_state, saved_origins
 
 _SAVER_FIELDS = (
@@ -77,7 +78,7 @@ def export_meta_graph(
         items = saved_origins.items_of(graph.get_operations())
         message.collection_def[saved_origins.COLLECTION].bytes_list.value.extend(items)
     if filename:
-        _write(message, os.fspath(filename), as_text)
+        _write(message, remote.local_name(filename), as_text)
     return message
 
 
@@ -95,7 +96,7 @@ def write_graph(graph_or_graph_def, logdir, name, as_text=True):
     TF: tf.train.write_graph. tf.errors.OpError if it cannot."""
     if isinstance(graph_or_graph_def, graph_lib.Graph):
         graph_or_graph_def = graph_or_graph_def.as_graph_def()
-    path = os.path.join(os.fspath(logdir), name)
+    path = os.path.join(remote.local_name(logdir), name)
     try:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     except FileExistsError:
@@ -171,7 +172,7 @@ def export_scoped_meta_graph(filename=None, graph_def=None, graph=None, export_s
         if there is not None and unbound_inputs_col_name:
             message.collection_def[unbound_inputs_col_name].CopyFrom(there)
     if filename:
-        _write(message, os.fspath(filename), as_text)
+        _write(message, remote.local_name(filename), as_text)
     return message, _variables_by_name(graph, scope)
 
 
@@ -297,7 +298,7 @@ def _import(meta_graph_or_file, clear_devices, import_scope, options,
     from pyflow.framework import graph_io
     message = meta_graph_or_file
     if isinstance(message, (str, bytes, os.PathLike)):
-        message = read_meta_graph_file(os.fspath(message))
+        message = read_meta_graph_file(remote.local_name(message))
     _require_bound(message, options.get("input_map") or {}, unbound_collection)
     graph_def = type(message.graph_def).FromString(message.graph_def.SerializeToString())
     for node in graph_def.node if clear_devices else ():

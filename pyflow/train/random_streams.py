@@ -17,6 +17,8 @@ import zipfile
 
 import numpy as np
 
+from pyflow.lib.files import remote
+
 SUFFIX = ".streams.npz"
 _LIMIT = 1 << 28                # bytes that are read
 _log = logging.getLogger("pyflow")
@@ -29,7 +31,7 @@ def save(sess, prefix):
         return
     made = io.BytesIO()
     np.savez(made, names=np.array(list(streams)), streams=np.array(list(streams.values())))
-    path = os.fspath(prefix) + SUFFIX
+    path = remote.local_name(prefix) + SUFFIX
     passing = f"{path}.{os.getpid()}.tmp"
     with open(passing, "wb") as file:
         file.write(made.getvalue())
@@ -42,7 +44,7 @@ def restore(sess, prefix):
     """Sets the streams of the checkpoint `prefix`, if they were saved; True if so.
 
     A file of another graph, or a damaged one, is told and left alone."""
-    path = os.fspath(prefix) + SUFFIX
+    path = remote.local_name(prefix) + SUFFIX
     if not os.path.exists(path):
         return False
     try:
@@ -62,8 +64,8 @@ def restore(sess, prefix):
 def remove_stale(prefixes):
     """Removes the files in the folders of `prefixes`, checkpoints that are kept, of others of the
     same base name."""
-    kept = {os.fspath(prefix) + SUFFIX for prefix in prefixes}
-    for base in {os.fspath(prefix).rpartition("-")[0] for prefix in prefixes}:
+    kept = {remote.local_name(prefix) + SUFFIX for prefix in prefixes}
+    for base in {remote.local_name(prefix).rpartition("-")[0] for prefix in prefixes}:
         for path in glob.glob(glob.escape(base) + "-*" + SUFFIX) if base else ():
             if path not in kept:
                 try:

@@ -29,6 +29,7 @@ from pyflow.framework import device, errors, graph as graph_lib
 from pyflow.ops.checkpoint import io_ops
 from pyflow.lib.array import identity_functions
 from pyflow.lib.control_flow import grouping
+from pyflow.lib.files import remote
 from pyflow.lib.strings import string_functions
 from pyflow.ops.base import tensors
 from pyflow.train import (checkpoint, checkpoint_state, file_progress, restore_report,
@@ -345,7 +346,8 @@ class Saver:
         latest_filename = latest_filename or "checkpoint"
         if os.path.split(latest_filename)[0]:
             raise ValueError("'latest_filename' must not contain path components")
-        save_path = os.fspath(save_path)
+        given = os.fsdecode(save_path)
+        save_path = remote.local_name(given)
         _require_session(sess)
         prefix = self._prefix(sess, save_path, global_step)
         if os.path.basename(prefix) == latest_filename:
@@ -361,7 +363,7 @@ class Saver:
                                    strip_default_attrs=strip_default_attrs)
         if write_state:
             self._record(prefix, save_path, latest_filename)
-        return prefix
+        return given[:len(given) - len(save_path)] + prefix         # "file://" comes back
 
     def _prefix(self, sess, save_path, global_step):
         if global_step is None:
@@ -422,7 +424,7 @@ class Saver:
         self._require_built("restore")
         if save_path is None:
             raise ValueError("Can't load save_path when it is None.")
-        save_path = os.fspath(save_path)
+        save_path = remote.local_name(save_path)
         if not checkpoint.checkpoint_exists(save_path):
             raise ValueError(f"The passed save_path is not a valid checkpoint: {save_path}"
                              + restore_report.suggest_prefix(save_path))

@@ -20,8 +20,13 @@ from pyflow.ops.elementwise import binary_ops
 
 def _mask(lengths, size, dtype):
     """[batch, size]: 1 before each length, 0 from it on."""
-    steps = tensors.range_(size, dtype=lengths.dtype)
+    steps = _up_to(size, lengths)
     return tensors.cast(tensors.expand_dims(lengths, 1) > tensors.expand_dims(steps, 0), dtype)
+
+
+def _up_to(size, lengths):
+    """0, 1, ... below `size`, which is int32, in the lengths' type."""
+    return tensors.range_(tensors.cast(size, lengths.dtype))
 
 
 def _lengths(sequence_lengths):
@@ -78,7 +83,7 @@ def crf_log_norm(inputs, sequence_lengths, transition_params):
 def _forward(inputs, lengths, reached):
     """[time, batch, tags]: the recursion's values; after a sequence's end they stay."""
     steps = tensors.transpose(inputs, [1, 0, 2])
-    numbers = tensors.range_(1, tensors.shape(steps)[0], dtype=lengths.dtype)
+    numbers = _up_to(tensors.shape(steps)[0], lengths)[1:]
 
     def step(before, at):
         number, scores = at
@@ -120,7 +125,7 @@ def crf_decode(potentials, transition_params, sequence_length):
     final = tensors.cast(reductions.argmax(values[-1], 1), dtypes.int32)
     came = tensors.cast(reductions.argmax(tensors.expand_dims(values[:-1], 3) + transitions, 2),
                         dtypes.int32)                       # [time - 1, batch, tags]
-    numbers = tensors.range_(1, tensors.shape(values)[0], dtype=lengths.dtype)
+    numbers = _up_to(tensors.shape(values)[0], lengths)[1:]
 
     def back(tag, at):
         number, from_tag = at

@@ -32,6 +32,11 @@ def local(path):
     return path[7:] if isinstance(path, str) and path.startswith("file://") else path
 
 
+def local_name(path):
+    """As `local`, as text: a path may be given as bytes, as TensorFlow itself gives some back."""
+    return local(os.fsdecode(path))
+
+
 def filesystem(path):
     """(fsspec's file system, its name of the path)."""
     try:

@@ -1,8 +1,8 @@
 """Signals: frames, windows, short-time Fourier and cosine transforms, mel spectra; `tf.signal.*`.
 
 Invariants
-  1. Time is the last axis. Frame lengths, steps and transform lengths are known while building
-     (numbers, or tensors whose value is known); lengths of signals need not be.
+  1. Time is the last axis. Transform lengths are known while building (numbers, or tensors whose
+     value is known); lengths of frames, steps and signals need not be.
   2. Everything is made of other ops, so that gradients follow.
 
 Example:  `spectrogram = tf.abs(tf.signal.stft(audio, frame_length=1024, frame_step=256))`.
@@ -35,6 +35,14 @@ def known(value, name, least=1):
     return int(found)
 
 
+def known_or_tensor(value, name):
+    """A length as an int where it is known, else as an int32 tensor; ValueError as of `known`."""
+    if isinstance(value, graph.Tensor) and static(value) is None:
+        value.shape.assert_has_rank(0)
+        return tensors.cast(value, dtypes.int32)
+    return known(value, name)
+
+
 def last(x):
     """The size of the last axis: an int where known, else a tensor."""
     known = dims_of(x.shape)
@@ -53,10 +61,12 @@ def frame(signal, frame_length, frame_step, pad_end=False, pad_value=0, axis=-1,
     """Windows of frame_length, frame_step apart, along `axis` -> [..., frames, frame_length, ...].
 
     With pad_end every sample starts within some frame, what is missing being pad_value. Any dtype.
-    ValueError for lengths that are not positive, or an unknown rank. TF: tf.signal.frame."""
+    frame_length, frame_step: numbers, or integer scalar tensors. ValueError for lengths that are
+    known not to be positive, or an unknown rank. TF: tf.signal.frame."""
     with graph.name_scope(name, "frame", [signal, frame_length, frame_step]):
         signal = graph.convert_to_tensor(signal, name="signal")
-        length, step = known(frame_length, "frame_length"), known(frame_step, "frame_step")
+        length = known_or_tensor(frame_length, "frame_length")
+        step = known_or_tensor(frame_step, "frame_step")
         rank = signal.shape.ndims
         if rank is None:
             raise ValueError("tf.signal.frame needs the rank of the signal: use set_shape")
@@ -73,8 +83,13 @@ def frame(signal, frame_length, frame_step, pad_end=False, pad_value=0, axis=-1,
         else:
             count = _at_least_zero((size - length) // step + 1)
         starts = tensors.range_(count) * step
-        index = tensors.expand_dims(starts, 1) + np.arange(length, dtype=np.int32)
+        index = tensors.expand_dims(starts, 1) + _steps(length)
         return tensors.gather(signal, index, axis=axis)
+
+
+def _steps(n):
+    """0, 1, ... below n."""
+    return tensors.range_(n) if isinstance(n, graph.Tensor) else np.arange(n, dtype=np.int32)
 
 
 def _at_least_zero(n):
@@ -92,15 +107,13 @@ def overlap_and_add(signal, frame_step, name=None):
         if rank is None or rank < 2:
             raise ValueError(f"overlap_and_add: frames must have rank 2 or more, got shape "
                              f"{signal.shape}")
-        step, length = known(frame_step, "frame_step"), last(signal)
+        step, length = known_or_tensor(frame_step, "frame_step"), last(signal)
         size = tensors.shape(signal)
         frames = dims_of(signal.shape)[-2]
         frames = size[-2] if frames is None else frames
         out = (frames - 1) * step + length
         where = tensors.expand_dims(tensors.range_(frames) * step, 1)
-        within = (tensors.range_(length) if isinstance(length, graph.Tensor)
-                  else np.arange(length, dtype=np.int32))
-        where = tensors.reshape(where + within, [-1])
+        where = tensors.reshape(where + _steps(length), [-1])
         perm = [rank - 2, rank - 1, *range(rank - 2)]
         flat = tensors.reshape(tensors.transpose(signal, perm),
                                tensors.concat([[-1], size[:-2]], 0))

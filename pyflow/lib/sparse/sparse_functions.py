@@ -7,6 +7,8 @@ Invariants
 
 Example:  `tf.sparse_add(a, b)`;  `tf.sparse_reduce_sum(a, axis=1)`;  `tf.edit_distance(x, y)`.
 """
+import numbers
+
 import numpy as np
 
 from pyflow.framework import dtypes, graph
@@ -206,13 +208,17 @@ def sparse_mask(a, mask_indices, name=None):
 
 
 def sparse_expand_dims(sp_input, axis=None, name=None):
-    """A dimension of size 1 put in at `axis`, default last. TF: sparse.expand_dims.
+    """A dimension of size 1 put in at `axis`, default last; a number or an integer scalar tensor.
+    TF: sparse.expand_dims.
     Dtypes, shapes, errors: as ops ZerosLike and ConcatV2."""
     x = sparse_input(sp_input)
     rank = x.dense_shape.shape[0].value
-    if rank is None:
-        raise ValueError("tf.sparse.expand_dims: the rank must be known")
     axis = -1 if axis is None else axis
+    if isinstance(axis, graph.Tensor) or rank is None:
+        return _expanded_at(x, axis, name)
+    if not isinstance(axis, numbers.Integral):
+        raise TypeError("axis must be an integer value in range [-rank(sp_input) - 1, "
+                        f"rank(sp_input)], got {axis!r}")
     if not -rank - 1 <= axis <= rank:
         raise ValueError(f"axis {axis} is out of range for a sparse tensor of rank {rank}")
     at = axis + rank + 1 if axis < 0 else axis
@@ -223,6 +229,20 @@ def sparse_expand_dims(sp_input, axis=None, name=None):
         one = np.ones(1, np.int64)
         size = tensors.concat([x.dense_shape[:at], one, x.dense_shape[at:]], 0)
         return SparseTensor(indices, x.values, size)
+
+
+def _expanded_at(x, axis, name):
+    """sparse_expand_dims where the axis, or the rank, is known only when the graph runs."""
+    with graph.name_scope(name, "expand_dims", [x]):
+        axis = tensors.cast(graph.convert_to_tensor(axis), dtypes.int32)
+        rank = tensors.shape(x.dense_shape)[0]
+        at = logic_functions.where(axis < 0, axis + rank + 1, axis)
+        column = tensors.zeros([tensors.shape(x.indices)[0], 1], dtypes.int64)
+        before = tensors.slice_(x.indices, [0, 0], tensors.stack([-1, at]))
+        after = tensors.slice_(x.indices, tensors.stack([0, at]), [-1, -1])
+        one = np.ones(1, np.int64)
+        size = tensors.concat([x.dense_shape[:at], one, x.dense_shape[at:]], 0)
+        return SparseTensor(tensors.concat([before, column, after], 1), x.values, size)
 
 
 def sparse_eye(num_rows, num_columns=None, dtype=dtypes.float32, name=None):

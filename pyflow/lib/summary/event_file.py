@@ -23,6 +23,7 @@ import threading
 import time
 
 from pyflow.framework import errors
+from pyflow.lib.files import remote
 from pyflow.lib.files.record_files import TFRecordWriter
 
 _VERSION = "brain.Event:2"
@@ -43,7 +44,7 @@ class EventFile:
     """The newest event file of a folder, which is made if there is none."""
 
     def __init__(self, logdir, max_queue=10, flush_secs=120, filename_suffix=None):
-        self.logdir, self._suffix = os.fspath(logdir), filename_suffix or ""
+        self.logdir, self._suffix = remote.local_name(logdir), filename_suffix or ""
         self._max_queue, self._flush_secs = max(int(max_queue), 1), float(flush_secs)
         try:
             os.makedirs(self.logdir, exist_ok=True)
