@@ -67,6 +67,7 @@ def gradients(ys, xs, grad_ys=None, name="gradients", colocate_gradients_with_op
         [array([2., 4.], dtype=float32)]
     """
     ys, xs = _as_list(ys), _as_list(xs)
+    given_xs = xs
     stop_gradients = [] if stop_gradients is None else _as_list(stop_gradients)
     grad_ys = [None] * len(ys) if grad_ys is None else _as_list(grad_ys)
     unconnected_gradients = _unconnected_value(unconnected_gradients)
@@ -87,9 +88,22 @@ def gradients(ys, xs, grad_ys=None, name="gradients", colocate_gradients_with_op
     if explain:
         _require_connected(ys, xs, results)
     if unconnected_gradients == UnconnectedGradients.ZERO:
-        results = [tensors.zeros_like(x) if grad is None else grad
-                   for x, grad in zip(xs, results)]
+        results = [_zeros_of(x, given) if grad is None else grad
+                   for x, given, grad in zip(xs, given_xs, results)]
     return results
+
+
+def _zeros_of(x, given):
+    """The gradient, zeros, with respect to what no y depends on; x: its tensor, perhaps a
+    resource variable's handle."""
+    if x.dtype.base_dtype != dtypes.resource:
+        return tensors.zeros_like(x)
+    if isinstance(given, ops.Tensor):           # a handle given as such
+        raise ValueError(f"gradients: {x.name} is a handle, and no y depends on it: for zeros give "
+                         "the variable")
+    if given.shape.is_fully_defined():
+        return tensors.zeros(given.shape, given.dtype.base_dtype)
+    return tensors.zeros_like(given.read_value())
 
 
 def _unconnected_value(value):

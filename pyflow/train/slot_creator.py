@@ -24,11 +24,12 @@ def create_slot(primary, val, name, colocate_with_primary=True):
 def create_slot_with_initializer(primary, initializer, shape, dtype, name,
                                  colocate_with_primary=True):
     """The slot `name` of `primary`, filled by `initializer` (or from a tensor)."""
-    known = shape.is_fully_defined()
+    if callable(initializer) and not shape.is_fully_defined():
+        initializer = _filled(tensors.shape(_started(primary)), initializer, dtype)
     if not callable(initializer):
         return create_slot(primary, initializer, name, colocate_with_primary)
     return _scoped(primary, name, colocate_with_primary, initializer=initializer, shape=shape,
-                   dtype=dtype, validate_shape=known)
+                   dtype=dtype)
 
 
 def create_zeros_slot(primary, name, dtype=None, colocate_with_primary=True):
@@ -37,9 +38,20 @@ def create_zeros_slot(primary, name, dtype=None, colocate_with_primary=True):
     if primary.shape.is_fully_defined():
         return create_slot_with_initializer(primary, initializers.zeros_initializer(),
                                             primary.shape, dtype, name, colocate_with_primary)
-    source = primary.initialized_value() if isinstance(primary, variables.Variable) else primary
-    zeros = tensors.zeros(tensors.shape(source), dtype=dtype)
+    zeros = tensors.zeros(tensors.shape(_started(primary)), dtype=dtype)
     return create_slot(primary, zeros, name, colocate_with_primary)
+
+
+def _filled(shape, initializer, dtype):
+    """What the initializer gives for a shape that is a tensor."""
+    if isinstance(initializer, initializers.Constant):
+        return tensors.zeros(shape, dtype) + initializer([], dtype=dtype)
+    return initializer(shape, dtype=dtype)
+
+
+def _started(primary):
+    """A value of the size that `primary` will have, also while it is not initialised."""
+    return primary.initialized_value() if isinstance(primary, variables.Variable) else primary
 
 
 def _scoped(primary, name, colocate, **arguments):

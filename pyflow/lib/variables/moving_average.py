@@ -39,10 +39,10 @@ def _unbiased_delta(variable, value, decay):
 
 
 def _zeros(scope, name, shape, dtype):
-    """A new variable of the scope, its name made unique."""
+    """A new variable of the scope, its name made unique; the first of the name on reuse."""
     taken = {v.op.name for v in variables.global_variables()}
     unique, n = name, 0
-    while f"{scope.name}/{unique}" in taken:
+    while not scope.reuse and f"{scope.name}/{unique}" in taken:
         n += 1
         unique = f"{name}_{n}"
     return variable_scope.get_variable(unique, shape=shape, dtype=dtype, trainable=False,

@@ -106,7 +106,8 @@ class VariableStore:
         reuse = more["reuse"]
         from_value = initializer is not None and not callable(initializer)
         if from_value:
-            initializer = ops.convert_to_tensor(initializer, dtype)
+            initializer = ops.convert_to_tensor(initializer)
+            dtype = initializer.dtype.base_dtype        # the value's own, as without a partitioner
             shape = initializer.shape if shape is None else shape.merge_with(initializer.shape)
         parts = None
         if not reuse or partitioner is not None:
