@@ -760,7 +760,8 @@ PUBLIC = {
     "pyflow.train.slim_evaluation":
         "contrib.slim.evaluation.checkpoints_iterator contrib.slim.evaluation.evaluate_once "
         "contrib.slim.evaluation.evaluation_loop contrib.slim.evaluation.wait_for_new_checkpoint "
-        "contrib.training.checkpoints_iterator contrib.training.wait_for_new_checkpoint",
+        "contrib.training.checkpoints_iterator contrib.training.wait_for_new_checkpoint "
+        "train.checkpoints_iterator",
     "pyflow.train.coordinator":
         "train.Coordinator train.LooperThread",
     "pyflow.train.queue_runners":

@@ -83,9 +83,11 @@ def build_raw_serving_input_receiver_fn(features, default_batch_size=None):
         if not isinstance(name, str):
             raise ValueError(f"feature keys must be strings: {name}.")
         value = tensor if isinstance(tensor, tf.Tensor) else tf.make_tensor_proto(tensor)
-        shape = value.shape.as_list() if isinstance(value, tf.Tensor) else [
-            dim.size for dim in value.tensor_shape.dim]
-        described[name] = tf.as_dtype(value.dtype), [default_batch_size, *shape[1:]]
+        shape = value.shape if isinstance(value, tf.Tensor) else tf.TensorShape(
+            [dim.size for dim in value.tensor_shape.dim])
+        if shape.ndims is not None:
+            shape = [default_batch_size, *shape.as_list()[1:]]
+        described[name] = tf.as_dtype(value.dtype), shape
 
     def serving_input_receiver_fn():
         made = {name: tf.placeholder(dtype, shape, name=name)

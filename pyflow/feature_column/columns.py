@@ -73,7 +73,7 @@ class Features:
             rank = found.dense_shape.shape[0].value
             if rank == 1:
                 return tf.sparse_reshape(found, [-1, 1])
-            return found
+            return _of_two_dimensions(found) if rank is None else found
         found = tf.convert_to_tensor(found)
         rank = found.shape.ndims
         if rank == 0:
@@ -82,6 +82,13 @@ class Features:
             return tf.cond(tf.equal(1, tf.rank(found)), lambda: tf.expand_dims(found, -1),
                            lambda: found)
         return tf.expand_dims(found, -1) if rank == 1 else found
+
+
+def _of_two_dimensions(sparse):
+    """A SparseTensor of unknown rank, as a column where it turns out to be a vector's."""
+    return tf.sparse_reshape(sparse, tf.cond(
+        tf.equal(1, tf.size(sparse.dense_shape)), lambda: tf.concat([sparse.dense_shape, [1]], 0),
+        lambda: sparse.dense_shape))
 
 
 def as_sparse(tensor, ignored=None):

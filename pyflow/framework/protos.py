@@ -13,7 +13,10 @@ Invariants:
 Any thread may use the classes; one message is for one thread.
 """
 
+import functools
+
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
 from pyflow.framework import dtypes
 from pyflow.framework.protos_table import TABLE
@@ -159,15 +162,32 @@ def _give_nested(message):
         _give_nested(getattr(message, nested.name))
 
 
+_ENUMS_OF_TENSORFLOW = {"Code": "ErrorCode"}         # TensorFlow's is in a package of its own
+
+
+@functools.cache
+def _enums():
+    """{name: descriptor} of the enums that are no message's."""
+    found = {"DataType", *(name for name, _ in _entries(TABLE) if name.startswith("enum "))}
+    names = [name.removeprefix("enum ") for name in found]
+    return {name: _pool.FindEnumTypeByName(f"{_PACKAGE}.{name}") for name in names
+            if "." not in name}
+
+
+@functools.cache
+def _enum_numbers():
+    return {value.name: value.number for enum in _enums().values() for value in enum.values}
+
+
 def __getattr__(name):
-    """Message classes and `DT_*` numbers, made at their first use."""
+    """Message classes, enums (`DataType.Name(1)`) and their numbers (`DT_FLOAT`), made at their
+    first use."""
     if name in _message_names:
         found = message_class(_pool, _PACKAGE, name, __name__)
-    elif name.startswith("DT_"):
-        enum = _pool.FindEnumTypeByName(f"{_PACKAGE}.DataType")
-        if name not in enum.values_by_name:
-            raise AttributeError(f"there is no DataType {name}")
-        found = enum.values_by_name[name].number
+    elif _ENUMS_OF_TENSORFLOW.get(name, name) in _enums():
+        found = EnumTypeWrapper(_enums()[_ENUMS_OF_TENSORFLOW.get(name, name)])
+    elif not name.startswith("_") and name in _enum_numbers():
+        found = _enum_numbers()[name]
     else:
         raise AttributeError(f"pyflow.framework.protos has no message {name!r}")
     globals()[name] = found

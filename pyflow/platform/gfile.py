@@ -194,12 +194,31 @@ def DeleteRecursively(dirname):  # noqa: N802
 
 @_checked
 def Stat(filename):  # noqa: N802
-    """The file's os.stat_result.  NotFoundError for no such file."""
+    """The file's FileStatistics: length in bytes, mtime_nsec, is_directory, and what os.stat gives.
+    NotFoundError for no such file."""
     if remote.is_remote(filename):
         found = _elsewhere(filename, "info")
         kind = stat.S_IFDIR if found["type"] == "directory" else stat.S_IFREG
-        return os.stat_result((kind, 0, 0, 0, 0, 0, found["size"] or 0, 0, 0, 0))
-    return os.stat(remote.local(filename))
+        return FileStatistics(os.stat_result((kind, 0, 0, 0, 0, 0, found["size"] or 0, 0, 0, 0)))
+    return FileStatistics(os.stat(remote.local(filename)))
+
+
+class FileStatistics:
+    """What tf.gfile.Stat gives: TensorFlow's fields, and those of os.stat_result."""
+
+    def __init__(self, found):
+        self._found = found
+        self.length, self.mtime_nsec = found.st_size, found.st_mtime_ns
+        self.is_directory = stat.S_ISDIR(found.st_mode)
+
+    def __getattr__(self, name):
+        if not name.startswith("st_"):
+            raise AttributeError(f"FileStatistics has no attribute {name!r}")
+        return getattr(self._found, name)
+
+    def __repr__(self):
+        return (f"FileStatistics(length={self.length}, mtime_nsec={self.mtime_nsec}, "
+                f"is_directory={self.is_directory})")
 
 
 def Walk(top, in_order=True):  # noqa: N802

@@ -68,6 +68,7 @@ assert_global_step = _train.assert_global_step
 batch = _train.batch
 batch_join = _train.batch_join
 checkpoint_exists = _train.checkpoint_exists
+checkpoints_iterator = _train.checkpoints_iterator
 cosine_decay = _train.cosine_decay
 cosine_decay_restarts = _train.cosine_decay_restarts
 create_global_step = _train.create_global_step

@@ -246,10 +246,13 @@ def read_meta_graph_file(filename):
 
 def import_meta_graph(meta_graph_or_file, clear_devices=False, import_scope=None, **kwargs):
     """Adds the graph of a MetaGraphDef (or its file) to the default graph.  Returns a Saver, or
-    None without variables.  restore_collections_predicate: a function of a collection's name, False
-    leaves it out.  ValueError if it has inputs from outside its scope that `input_map`
-    does not name."""
+    None without variables.  graph: another graph to add it to.  restore_collections_predicate: a
+    function of a collection's name, False leaves it out.  ValueError if it has inputs from outside
+    its scope that `input_map` does not name."""
     from pyflow.train.saver import Saver
+    if (other := kwargs.pop("graph", None)) is not None:
+        with other.as_default():
+            return import_meta_graph(meta_graph_or_file, clear_devices, import_scope, **kwargs)
     wanted = kwargs.pop("restore_collections_predicate", None) or (lambda name: True)
     message, graph, scope = _import(meta_graph_or_file, clear_devices, import_scope,
                                     _import_options(kwargs), wanted=wanted)

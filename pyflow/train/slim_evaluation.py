@@ -42,7 +42,7 @@ def checkpoints_iterator(checkpoint_dir, min_interval_secs=0, timeout=None, time
     """Prefixes of new checkpoints, one after another, at least min_interval_secs apart.
 
     timeout: seconds to wait for one; then it ends, unless timeout_fn() is False.
-    TF: tf.contrib.training.checkpoints_iterator."""
+    TF: tf.train.checkpoints_iterator, tf.contrib.training.checkpoints_iterator."""
     path = None
     while True:
         found = wait_for_new_checkpoint(checkpoint_dir, path, timeout=timeout)
@@ -133,6 +133,7 @@ def evaluation_loop(master, checkpoint_dir, logdir, num_evals=1, initial_op=None
 PUBLIC = {
     "contrib.training.wait_for_new_checkpoint": wait_for_new_checkpoint,
     "contrib.training.checkpoints_iterator": checkpoints_iterator,
+    "train.checkpoints_iterator": checkpoints_iterator,
     "contrib.slim.evaluation.wait_for_new_checkpoint": wait_for_new_checkpoint,
     "contrib.slim.evaluation.checkpoints_iterator": checkpoints_iterator,
     "contrib.slim.evaluation.evaluate_once": evaluate_once,

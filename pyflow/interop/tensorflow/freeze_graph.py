@@ -24,14 +24,17 @@ def freeze_graph(input_graph, input_saver, input_binary, input_checkpoint, outpu
     restore_op_name and filename_tensor_name are read by TensorFlow; here the variables' own names
     are looked up in the checkpoint. clear_devices: nodes lose their devices. initializer_nodes: run
     before freezing, after restoring. The lists of variables, with commas, choose which become
-    constants. ValueError for a missing graph, checkpoint or name, and for a SavedModel (freeze its
-    MetaGraph).
+    constants. input_saved_model_dir: a SavedModel's folder in place of graph and checkpoint, of
+    which saved_model_tags, with commas, choose the MetaGraph. ValueError for a missing graph,
+    checkpoint or name.
     """
-    del input_saver, restore_op_name, filename_tensor_name, saved_model_tags, checkpoint_version
-    if input_saved_model_dir:
-        raise ValueError("freeze_graph: input_saved_model_dir is not read; give input_meta_graph")
+    del input_saver, restore_op_name, filename_tensor_name, checkpoint_version
     if not output_node_names:
         raise ValueError("freeze_graph: output_node_names is empty; name the nodes to keep")
+    if input_saved_model_dir:
+        return _freeze_saved_model(
+            input_saved_model_dir, _names(saved_model_tags), output_node_names, output_graph,
+            clear_devices, initializer_nodes, variable_names_whitelist, variable_names_blacklist)
     if not tf.train.checkpoint_exists(input_checkpoint):
         raise ValueError(f"freeze_graph: there is no checkpoint {input_checkpoint!r}")
     graph_def = _read(input_meta_graph or input_graph, bool(input_meta_graph), input_binary)
@@ -53,12 +56,30 @@ def freeze_graph_with_def_protos(input_graph_def, input_saver_def, input_checkpo
         tf.import_graph_def(input_graph_def, name="")
         with tf.Session() as session:
             _restore(session, graph, input_checkpoint)
-            if initializer_nodes:
-                session.run(_names(initializer_nodes))
-            frozen = tf.graph_util.convert_variables_to_constants(
-                session, input_graph_def, _names(output_node_names),
-                variable_names_whitelist=_names(variable_names_whitelist) or None,
-                variable_names_blacklist=_names(variable_names_blacklist) or None)
+            return _frozen(session, input_graph_def, output_node_names, output_graph,
+                           initializer_nodes, variable_names_whitelist, variable_names_blacklist)
+
+
+def _freeze_saved_model(folder, tags, output_node_names, output_graph, clear_devices, *rest):
+    from pyflow.saved_model import folders
+    graph_def = folders.meta_graph(folders.read(folder), tags, folder).graph_def
+    with tf.Session(graph=tf.Graph()) as session:
+        tf.saved_model.loader.load(session, tags, folder, clear_devices=clear_devices)
+        if clear_devices:
+            for node in graph_def.node:
+                node.device = ""
+        return _frozen(session, graph_def, output_node_names, output_graph, *rest)
+
+
+def _frozen(session, graph_def, output_node_names, output_graph, initializer_nodes,
+            whitelist, blacklist):
+    """The GraphDef with the session's values for variables, also written to `output_graph`."""
+    if initializer_nodes:
+        session.run(_names(initializer_nodes))
+    frozen = tf.graph_util.convert_variables_to_constants(
+        session, graph_def, _names(output_node_names),
+        variable_names_whitelist=_names(whitelist) or None,
+        variable_names_blacklist=_names(blacklist) or None)
     if output_graph:
         with open(output_graph, "wb") as file:
             file.write(frozen.SerializeToString())

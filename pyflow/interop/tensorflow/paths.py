@@ -145,7 +145,7 @@ python.platform.resource_loader: resource_loader
 python.platform.sysconfig: sysconfig
 python.platform.status_bar:
 python.lib.core.error_codes_pb2: pyflow:framework.protos errors
-python.lib.io.file_io: gfile
+python.lib.io.file_io: pyflow:interop.tensorflow.file_io gfile
 python.lib.io.tf_record: python_io io
 python.lib.io.python_io: python_io
 python.client.session: . pyflow:session

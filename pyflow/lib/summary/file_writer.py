@@ -30,7 +30,8 @@ class FileWriter:
     """Writes Events into files of `logdir`, in a thread of its own.
 
     graph: a tf.Graph written at once, as GraphDef with shapes and as MetaGraphDef; max_queue: how
-    many events may wait; flush_secs: how often files are flushed; graph_def: deprecated, use graph;
+    many events may wait; flush_secs: how often files are flushed; graph_def: deprecated, use graph,
+    in whose place a GraphDef is taken, too;
     filename_suffix: put behind each file's name; session: taken without effect, for there is no
     writer in a graph. Errors of the system are raised by the next call. TF: tf.summary.FileWriter.
     """
@@ -42,8 +43,7 @@ class FileWriter:
         self._seen_tags, self._run_tags = set(), set()
         if graph is not None or graph_def is not None:
             self.add_graph(graph=graph, graph_def=graph_def)
-            if graph is not None:
-                self.add_meta_graph(_meta_graph(graph))
+            self.add_meta_graph(_meta_graph(graph, graph_def))
 
     def __repr__(self):
         return f"<tf.summary.FileWriter of {self.get_logdir()!r}>"
@@ -141,10 +141,12 @@ class FileWriter:
         self._file.open()
 
 
-def _meta_graph(graph):
+def _meta_graph(graph, graph_def):
     from pyflow.framework import protos
     message = protos.MetaGraphDef()
-    message.graph_def.CopyFrom(graph.as_graph_def(add_shapes=True))
+    if isinstance(graph, ops.Graph):
+        graph_def = graph.as_graph_def(add_shapes=True)
+    message.graph_def.ParseFromString(_bytes(graph_def if graph is None else graph_def or graph))
     message.meta_info_def.tensorflow_version = "1.15.0"
     return message
 

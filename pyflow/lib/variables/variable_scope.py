@@ -618,7 +618,15 @@ def get_local_variable(name, shape=None, dtype=None, initializer=None, regulariz
     return get_variable(name, shape, dtype, initializer, regularizer, False, collections, **kwargs)
 
 
-def variable(initial_value, name=None, trainable=False, **kwargs):
+def variable(initial_value=None, trainable=None, collections=None, **kwargs):
+    """tf.Variable by a function: as TensorFlow's variable_scope.variable, which layers and tests
+    call. The scope's `use_resource` counts; creators of variables are called."""
+    if kwargs.get("use_resource") is None:
+        kwargs["use_resource"] = get_variable_scope().use_resource
+    return variables.Variable(initial_value, trainable=trainable, collections=collections, **kwargs)
+
+
+def local_variable(initial_value, name=None, trainable=False, **kwargs):
     """A local variable made directly. TF: tf.contrib.framework.local_variable.
     initial_value: any shape and dtype. ValueError for a shape that is not known."""
     return variables.Variable(initial_value, name=name, trainable=trainable,
@@ -651,5 +659,5 @@ PUBLIC = {
     "no_regularizer": no_regularizer, "enable_resource_variables": enable_resource_variables,
     "disable_resource_variables": disable_resource_variables,
     "resource_variables_enabled": resource_variables_enabled,
-    "contrib.framework.local_variable": variable,
+    "contrib.framework.local_variable": local_variable,
 }
