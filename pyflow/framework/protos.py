@@ -179,6 +179,30 @@ def _enum_numbers():
     return {value.name: value.number for enum in _enums().values() for value in enum.values}
 
 
+def _add_any_methods(any_class):
+    """Is, Pack and Unpack, which protobuf's own Any has."""
+    def is_(self, descriptor):
+        """Whether it holds a message of this descriptor's name, whatever its package."""
+        return self.type_url.rpartition("/")[2].rpartition(".")[2] == descriptor.name
+
+    def unpack(self, message):
+        """Fills the message with what it holds; False where that is another message."""
+        if not is_(self, message.DESCRIPTOR):
+            return False
+        message.ParseFromString(self.value)
+        return True
+
+    def pack(self, message, type_url_prefix="type.googleapis.com/"):
+        """Holds a copy of the message."""
+        self.type_url = f"{type_url_prefix.rstrip('/')}/tensorflow.{message.DESCRIPTOR.name}"
+        self.value = message.SerializeToString()
+    any_class.Is, any_class.Unpack, any_class.Pack = is_, unpack, pack
+
+
+Any = message_class(_pool, _PACKAGE, "Any", __name__)
+_add_any_methods(Any)                   # kept here: a class that nobody holds would be made anew
+
+
 def __getattr__(name):
     """Message classes, enums (`DataType.Name(1)`) and their numbers (`DT_FLOAT`), made at their
     first use."""

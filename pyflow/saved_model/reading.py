@@ -19,7 +19,7 @@ Threads: those of graph building; the session's step is as any other.
 import logging
 import os
 
-from pyflow.framework import graph as graph_lib
+from pyflow.framework import errors, graph as graph_lib
 from pyflow.saved_model import folders, keys
 from pyflow.train import checkpoint, meta_graph as meta_graph_lib
 
@@ -58,10 +58,6 @@ def import_into(graph, meta_graph, import_scope, export_dir, **saver_kwargs):
     with graph.as_default():
         saver = meta_graph_lib.import_meta_graph(meta_graph, import_scope=import_scope,
                                                  **saver_kwargs)
-    init = _init_op(graph, meta_graph, import_scope)
-    assets = {_scoped(name, import_scope): path
-              for name, path in folders.asset_files(meta_graph, export_dir).items()}
-
     def give_state(sess):
         path = folders.variables_path(export_dir)
         if saver is not None and checkpoint.checkpoint_exists(path):
@@ -69,23 +65,40 @@ def import_into(graph, meta_graph, import_scope, export_dir, **saver_kwargs):
         elif saver is not None:
             logging.getLogger("tensorflow").info(
                 "The specified SavedModel has no variables; no checkpoints were restored.")
-        if init is not None:
-            sess.run(init, assets)
+        run_init_op(sess, meta_graph, import_scope, export_dir)
     return give_state
 
 
-def _scoped(name, import_scope):
+def run_init_op(sess, meta_graph, import_scope, export_dir):
+    """Runs what initialises the imported MetaGraph's tables and the like, if it has such an op."""
+    init = init_op(sess.graph, meta_graph, import_scope)
+    if init is not None:
+        sess.run(init, {scoped(name, import_scope): path for name, path
+                        in folders.asset_files(meta_graph, export_dir).items()})
+
+
+def scoped(name, import_scope):
+    """A name of the MetaGraph as it is in the graph."""
     return f"{import_scope}/{name}" if import_scope else name
 
 
-def _init_op(graph, meta_graph, import_scope):
+def named(graph, name):
+    """The graph's element of that name; NotFoundError where there is none."""
+    try:
+        return graph.as_graph_element(name)
+    except KeyError as e:
+        raise errors.NotFoundError(None, None, f"the SavedModel's init op is not there: {e}, is "
+                                   "another import_scope needed?") from None
+
+
+def init_op(graph, meta_graph, import_scope):
     """The op that initialises tables and the like: of version 2 the output of a signature, of
     version 1 the item of a collection. None: nothing is to be done."""
     key = keys.INIT_OP_SIGNATURE_KEY
     if key in meta_graph.signature_def and key in meta_graph.signature_def[key].outputs:
         name = meta_graph.signature_def[key].outputs[key].name
         name = name.partition(":")[0]
-        return graph.get_operation_by_name(_scoped(name, import_scope)) if name else None
+        return named(graph, scoped(name, import_scope)) if name else None
     for key in (keys.MAIN_OP_KEY, keys.LEGACY_INIT_OP_KEY):
         names = meta_graph.collection_def[key].node_list.value \
             if key in meta_graph.collection_def else ()
@@ -93,7 +106,10 @@ def _init_op(graph, meta_graph, import_scope):
             raise RuntimeError(f"Expected exactly one SavedModel init op in the collection {key}, "
                                f"found {len(names)}")
         if names:
-            return graph.as_graph_element(_scoped(names[0], import_scope))
+            name, there = scoped(names[0], import_scope), graph.get_collection(key)
+            if there and not any(op.name == name for op in there):
+                return there[0]             # imported under a scope that is not said
+            return named(graph, name)
     return None
 
 

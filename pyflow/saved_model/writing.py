@@ -11,6 +11,7 @@ Threads: those of graph building.
     builder.add_meta_graph_and_variables(sess, ["serve"], {"serving_default": signature})
     builder.save()
 """
+import filecmp
 import logging
 import os
 import shutil
@@ -116,11 +117,17 @@ class SavedModelBuilder:
             if op is not None:
                 if not isinstance(op, graph_lib.Operation):
                     raise TypeError(f"{key} needs to be an Operation: {op!r}")
+                there = [k for k in (keys.MAIN_OP_KEY, keys.LEGACY_INIT_OP_KEY)
+                         if op.graph.get_collection(k)]
+                if there:
+                    raise ValueError("Graph already contains one or more main ops under the "
+                                     f"collection {there[0]}: one of them is enough")
                 nodes[key] = op.name
         return list(tags), signature_map, self._copy_assets(assets), nodes
 
     def _copy_assets(self, assets):
-        """The files behind `assets`, copied; equal names of different files get a number."""
+        """The files behind `assets`, copied unless they are there; equal names of different files
+        get a number."""
         from pyflow.framework import protos, tensor_util
         made, taken = [], {}
         for tensor in assets or ():
@@ -131,7 +138,8 @@ class SavedModelBuilder:
             name = _free_name(os.path.basename(path), path, taken)
             folder = os.path.join(self._export_dir, keys.ASSETS_DIRECTORY)
             os.makedirs(folder, exist_ok=True)
-            shutil.copyfile(path, os.path.join(folder, name))
+            if not os.path.exists(os.path.join(folder, name)):      # of an earlier MetaGraph's
+                shutil.copyfile(path, os.path.join(folder, name))
             made.append(protos.AssetFileDef(filename=name,
                                             tensor_info=protos.TensorInfo(name=tensor.name)))
         return made
@@ -162,12 +170,11 @@ def _require_info(name, info):
 
 
 def _free_name(name, path, taken):
-    """`name`, or with a number before its ending if another file has it."""
-    stem, ending = os.path.splitext(name)
+    """`name`, or with a number behind it if another file, of other bytes, has it."""
     found, number = name, 0
-    while taken.setdefault(found, path) != path:
+    while taken.setdefault(found, path) != path and not filecmp.cmp(taken[found], path, False):
         number += 1
-        found = f"{stem}_{number}{ending}"
+        found = f"{name}_{number}"
     return found
 
 

@@ -249,13 +249,26 @@ def import_meta_graph(meta_graph_or_file, clear_devices=False, import_scope=None
     None without variables.  graph: another graph to add it to.  restore_collections_predicate: a
     function of a collection's name, False leaves it out.  ValueError if it has inputs from outside
     its scope that `input_map` does not name."""
-    from pyflow.train.saver import Saver
+    return import_with_return_elements(meta_graph_or_file, clear_devices, import_scope,
+                                       **kwargs)[0]
+
+
+def import_with_return_elements(meta_graph_or_file, clear_devices=False, import_scope=None,
+                                **kwargs):
+    """As import_meta_graph: (Saver or None, the tensors and operations that `return_elements`
+    names or None)."""
     if (other := kwargs.pop("graph", None)) is not None:
         with other.as_default():
-            return import_meta_graph(meta_graph_or_file, clear_devices, import_scope, **kwargs)
+            return import_with_return_elements(meta_graph_or_file, clear_devices, import_scope,
+                                               **kwargs)
     wanted = kwargs.pop("restore_collections_predicate", None) or (lambda name: True)
-    message, graph, scope = _import(meta_graph_or_file, clear_devices, import_scope,
-                                    _import_options(kwargs), wanted=wanted)
+    message, graph, scope, found = _import(meta_graph_or_file, clear_devices, import_scope,
+                                           _import_options(kwargs), wanted=wanted)
+    return _saver_of(message, graph, scope), found
+
+
+def _saver_of(message, graph, scope):
+    from pyflow.train.saver import Saver
     if message.HasField("saver_def"):
         return Saver.from_proto(message.saver_def, import_scope=scope or None)
     if graph.get_collection(graph_lib.GraphKeys.GLOBAL_VARIABLES, scope or None):
@@ -276,9 +289,9 @@ def import_scoped_meta_graph(meta_graph_or_file, clear_devices=False, graph=None
     python/framework/meta_graph.py."""
     graph = graph or graph_lib.get_default_graph()
     with graph.as_default():
-        _, _, scope = _import(meta_graph_or_file, clear_devices, import_scope,
-                              {"input_map": input_map}, unbound_inputs_col_name,
-                              restore_collections_predicate)
+        _, _, scope, _ = _import(meta_graph_or_file, clear_devices, import_scope,
+                                 {"input_map": input_map}, unbound_inputs_col_name,
+                                 restore_collections_predicate)
     return _variables_by_name(graph, scope)
 
 
@@ -297,7 +310,8 @@ def copy_scoped_meta_graph(from_scope, to_scope, from_graph=None, to_graph=None)
 
 def _import(meta_graph_or_file, clear_devices, import_scope, options,
             unbound_collection=UNBOUND_COLLECTION, wanted=lambda name: True):
-    """(the message, the default graph, the scope): nodes and collections are there."""
+    """(the message, the default graph, the scope, the elements asked for): nodes and collections
+    are there."""
     from pyflow.framework import graph_io
     message = meta_graph_or_file
     if isinstance(message, (str, bytes, os.PathLike)):
@@ -308,14 +322,14 @@ def _import(meta_graph_or_file, clear_devices, import_scope, options,
         node.device = ""
     graph = graph_lib.get_default_graph()
     scope = graph.unique_name(import_scope, mark_as_used=False) if import_scope else ""
-    graph_io.import_graph_def(graph_def, name=import_scope or "", **options)
+    found = graph_io.import_graph_def(graph_def, name=import_scope or "", **options)
     origins = message.collection_def.get(saved_origins.COLLECTION)
     if origins is not None:
         saved_origins.restore(graph, origins.bytes_list.value, scope)
     for name in sorted(message.collection_def):
         if name not in (saved_origins.COLLECTION, unbound_collection) and wanted(name):
             _import_collection(graph, name, message.collection_def[name], scope)
-    return message, graph, scope
+    return message, graph, scope, found
 
 
 def _require_bound(message, input_map, collection):

@@ -252,7 +252,7 @@ def test_assets_of_one_name(tmp_path):
         builder.add_meta_graph_and_variables(sess, ["serve"], assets_collection=paths)
         builder.save()
     assert (tmp_path / "m/assets/words.txt").read_text() == "a"
-    assert (tmp_path / "m/assets/words_1.txt").read_text() == "b"
+    assert (tmp_path / "m/assets/words.txt_1").read_text() == "b"       # TensorFlow's name
 
 
 def test_a_saver_of_ones_own(tmp_path):

@@ -93,8 +93,9 @@ def _in_function(frame):
     return bool(frame.f_code.co_flags & 1)
 
 
-def install():
-    """Makes `import tensorflow` find pyflow, with Placeholders for what it lacks."""
+def install(root):
+    """Makes `import tensorflow` find pyflow, with Placeholders for what it lacks; modules that
+    TensorFlow's tests share (*test_util*.py) are those of the folder `root`."""
     import pyflow
     from pyflow.interop.tensorflow import finder
     pyflow.compat.install_as_tensorflow(old_python=True)
@@ -116,6 +117,9 @@ def install():
         try:
             return find(self, full_name, path, target)
         except ModuleNotFoundError:
+            file = root / f"{full_name.replace('.', '/')}.py"
+            if "test_util" in file.name and file.exists():
+                return importlib.util.spec_from_file_location(full_name, file)
             return importlib.machinery.ModuleSpec(full_name, _Loader(), is_package=True)
     finder._Module.__getattr__, finder.Finder.find_spec = getattr_, find_spec
 
@@ -140,7 +144,7 @@ class Results(unittest.TestResult):
         self.out, self.seconds = out, seconds
 
     def write(self, test, state, **more):
-        name = test if isinstance(test, str) else ".".join(test.id().split(".")[-2:])
+        name = test if isinstance(test, str) else name_of(test)
         self.out.write(json.dumps({"test": name, "state": state, **more}) + "\n")
         self.out.flush()
 
@@ -203,6 +207,11 @@ def _stopped(number, frame):
     raise TooLong("longer than it may take")
 
 
+def name_of(test):
+    """Class.method; of a parameterised test without its parameters."""
+    return f"{type(test).__name__}.{test._testMethodName}"
+
+
 def tests_of(suite):
     for test in suite:
         if isinstance(test, unittest.TestSuite):
@@ -212,7 +221,7 @@ def tests_of(suite):
 
 
 def main(file, results, seconds="60", *skip):
-    install()
+    install(pathlib.Path(file).resolve().parents[file.split("/tensorflow/")[-1].count("/") + 1])
     sys.argv = [file]
     name = pathlib.Path(file).stem
     signal.signal(signal.SIGALRM, _stopped)
@@ -229,8 +238,7 @@ def main(file, results, seconds="60", *skip):
             return 1
         kept = unittest.TestSuite()
         for test in tests_of(suite):
-            wanted = ".".join(test.id().split(".")[-2:])
-            if wanted not in skip and not wanted.endswith(".test_session"):
+            if name_of(test) not in skip and not name_of(test).endswith(".test_session"):
                 kept.addTest(test)
         kept.run(found)
         found.write("(the file)", "done")

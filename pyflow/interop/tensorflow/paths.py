@@ -171,6 +171,10 @@ python.summary.writer.writer_cache: summary
 python.summary.writer.event_file_writer: summary
 python.tools.freeze_graph: pyflow:interop.tensorflow.freeze_graph
 python.tools.inspect_checkpoint: pyflow:tools.inspect_checkpoint
+python.saved_model.constants: saved_model.constants saved_model pyflow:interop.tensorflow.saved_model
+python.saved_model.builder: saved_model.builder pyflow:interop.tensorflow.saved_model
+python.saved_model.builder_impl: saved_model.builder pyflow:interop.tensorflow.saved_model
+python.saved_model.loader_impl: saved_model.loader pyflow:interop.tensorflow.saved_model
 python.saved_model.*: saved_model saved_model.builder saved_model.loader saved_model.signature_constants saved_model.signature_def_utils saved_model.tag_constants saved_model.utils saved_model.main_op
 python.layers.utils: pyflow:interop.tensorflow.extras
 python.layers.convolutional: layers pyflow:interop.tensorflow.convolutional
