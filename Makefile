@@ -36,6 +36,8 @@
 #              process each (WAY="--processes --link tcp"), behind proxies that delay (WAY="--processes --delay 0 0.2 --jobs 8")
 # make fuzz          mutated graphs and checkpoints with libFuzzer, under ASan and UBSan (COUNT=1000000 each; needs clang)
 # make fuzz-types    graphs whose nodes disagree about element types and handles, under ASan and UBSan (COUNT=1000000)
+# make tf-tests FROM=FOLDER TensorFlow 1.15.0's own tests of its library, out of a checkout of it, or fetched without FROM (without test
+#              data then; ONLY as above); ten minutes; all of them write tests/tf_tests/results.md
 # make compile-all   the core, the runtime and all kernels with GCC 11, clang, and for aarch64, armhf and musl, without a warning
 #              (COMPILERS="gcc-13 clang-16:syntax"); and for aarch64 run under qemu
 # make test-matrix   the wheel with the oldest and newest NumPy, protobuf and cffi, for each Python here (MATRIX="--python 3.11")
@@ -74,7 +76,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
 # The longest first; LONG: of test-all.
 COMPUTING := test-others test-system test-ops $(if $(LONG),test-avx2 test-baseline) test-graphs $(if $(LONG),test-cuda)
 CLUSTERS := test-losses test-distributed test-links
-.PHONY: dist dist-long test-computing test-clusters chaos chaos-asynchronous slow-worker soak-dist fuzz-calls fuzz-messages chaos-failing cut-off bench-dist null-steps demo test test-all $(COMPUTING) $(CLUSTERS) test-avx2 test-baseline test-cuda bench ab models models-end-to-end oracle programs keras-tests libraries ray-tests kernel-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved fuzz-frames sanitize soak kills queue-schedules compile-all test-matrix clean
+.PHONY: dist dist-long test-computing test-clusters chaos chaos-asynchronous slow-worker soak-dist fuzz-calls fuzz-messages chaos-failing cut-off bench-dist null-steps demo test test-all $(COMPUTING) $(CLUSTERS) test-avx2 test-baseline test-cuda bench ab models models-end-to-end oracle programs keras-tests libraries ray-tests kernel-tests tf-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved fuzz-frames sanitize soak kills queue-schedules compile-all test-matrix clean
 
 demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
@@ -202,9 +204,15 @@ kernel-tests: .venv/installed .venv-kernel-tests/ready
 	  --json build/kernel-tests.json
 	$(if $(ONLY),,$(BIN)/python tests/kernel_tests/run.py --table build/kernel-tests.json --report tests/kernel_tests/results.md)
 
+tf-tests: .venv/installed .venv-kernel-tests/ready
+	@mkdir -p build && rm -f build/tf-tests.json
+	$(BIN)/python tests/tf_tests/run.py --python .venv-kernel-tests/bin/python $(if $(FROM),--from $(FROM)) $(if $(ONLY),--only "$(ONLY)") \
+	  --json build/tf-tests.json
+	$(if $(ONLY),,$(BIN)/python tests/tf_tests/run.py --table build/tf-tests.json --report tests/tf_tests/results.md)
+
 .venv-kernel-tests/ready: .venv/installed
 	$(PYTHON) -m venv --clear .venv-kernel-tests && .venv-kernel-tests/bin/python -m pip --disable-pip-version-check -q install \
-	  dist/pyflow_dataflow-*.whl "numpy==1.26.*" "scipy==1.11.*" pandas six pillow ml_dtypes grpcio
+	  dist/pyflow_dataflow-*.whl "numpy==1.26.*" "scipy==1.11.*" pandas six pillow ml_dtypes grpcio absl-py
 	@touch $@
 
 # Keras 2.2.4 in the youngest surroundings in which it still works by itself.

@@ -159,6 +159,10 @@ class Operation:
         else:
             op._control_outputs.append(self)
 
+    def values(self):
+        """The outputs; TensorFlow's older name of `outputs`, as a tuple."""
+        return tuple(self.outputs)
+
     def _update_input(self, index, tensor):
         """Replaces input `index` by `tensor`, which must have a compatible type and the same
         graph."""

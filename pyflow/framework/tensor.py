@@ -11,6 +11,7 @@ Threads: like the graph's (see graph.py).
 """
 
 from pyflow.framework import default_graph
+from pyflow.framework.object_reference import Reference
 from pyflow.framework.tensor_shape import TensorShape, as_shape
 
 
@@ -75,6 +76,10 @@ class Tensor:
     def consumers(self):
         """The operations that read this tensor."""
         return list(dict.fromkeys(self._consumers)) if self._consumers else []
+
+    def experimental_ref(self):
+        """A hashable reference to this tensor, for sets and dictionaries; `.deref()` gives it."""
+        return Reference(self)
 
     def eval(self, feed_dict=None, session=None):
         """The value, from `session` or the default session."""

@@ -27,7 +27,8 @@ from pyflow.session import Session
 
 __all__ = ["Benchmark", "TestCase", "benchmark_config", "compute_gradient",
            "compute_gradient_error", "create_local_cluster", "get_temp_dir", "gpu_device_name",
-           "is_built_with_cuda", "is_gpu_available", "main", "mock", "test_src_dir_path"]
+           "is_built_with_cuda", "is_built_with_gpu_support", "is_built_with_rocm",
+           "is_gpu_available", "main", "mock", "test_src_dir_path"]
 
 
 def main(argv=None):
@@ -70,6 +71,16 @@ def is_gpu_available(cuda_only=False, min_cuda_compute_capability=None):
 
 
 def is_built_with_cuda():
+    """False: accelerators come as plugins."""
+    return False
+
+
+def is_built_with_rocm():
+    """False: accelerators come as plugins."""
+    return False
+
+
+def is_built_with_gpu_support():
     """False: accelerators come as plugins."""
     return False
 

@@ -336,7 +336,8 @@ def test_layer_norm_lstm(layer_norm):
 
     def norm(a):
         return (a - a.mean(1, keepdims=True)) / a.std(1, keepdims=True) * 1.5 + 0.1 if layer_norm else a
-    i, j, f, o = (norm(a) for a in np.split(np.concatenate([x, h], 1) @ v[f"{scope}/kernel"], 4, 1))
+    i, j, f, o = (norm(a) for a in np.split(
+        np.concatenate([x, h], 1) @ v[f"{scope}/kernel"] + v.get(f"{scope}/bias", 0), 4, 1))
     new_c = norm(c * sigmoid(f + 0.5) + sigmoid(i) * np.tanh(j))
     np.testing.assert_allclose(got[1].c, new_c, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(got[0], np.tanh(new_c) * sigmoid(o), rtol=1e-4, atol=1e-5)

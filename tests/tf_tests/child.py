@@ -12,10 +12,12 @@ Invariants
        what a test says is missing is the first such path, or the attribute that an object lacked.
     3. A test's line "running" stands in the file before it starts.
 """
+import contextlib
 import importlib.machinery
 import importlib.util
 import json
 import pathlib
+import re
 import signal
 import sys
 import time
@@ -58,7 +60,7 @@ class Placeholder:
 
         class Base:
             def __init_subclass__(cls, **unused):
-                pass
+                super().__init_subclass__()
 
             def __init__(self, *args, **kwargs):
                 if isinstance(self, unittest.TestCase):
@@ -122,6 +124,37 @@ def install(root):
                 return importlib.util.spec_from_file_location(full_name, file)
             return importlib.machinery.ModuleSpec(full_name, _Loader(), is_package=True)
     finder._Module.__getattr__, finder.Finder.find_spec = getattr_, find_spec
+    declare_test_ops(root / "tensorflow/python/framework/test_ops.cc")
+    finder.paths.EXACT["python.framework.test_ops"] = ("pyflow:interop.tensorflow.gen_ops",)
+
+
+_CALL = re.compile(r'\.(Input|Output|Attr)\(\s*((?:"[^"]*"\s*)+)\)')
+
+
+def declare_test_ops(file):
+    """The ops of TensorFlow's library for its tests, test_ops.cc: signatures without kernels, from
+    which graphs are built and read."""
+    from pyflow.framework import op as op_lib
+    from pyflow.framework.tensor_shape import TensorShape
+    text = file.read_text("utf-8") if file.exists() else ""
+    for block in re.split(r"(?=REGISTER_OP\()", text)[1:]:
+        name, parts = re.match(r'REGISTER_OP\("(\w+)"\)', block)[1], {}
+        for kind, value in _CALL.findall(block.partition("REGISTER_KERNEL")[0]):
+            value = "".join(re.findall(r'"([^"]*)"', value))
+            parts.setdefault(kind, []).append(
+                re.sub(r"\bDT_(\w+)", lambda m: m[1].lower(), value))
+        scalar = "ScalarShape" in block
+
+        class Block:
+            def shape(op, scalar=scalar):
+                return [TensorShape([] if scalar else None)] * len(op.outputs)
+            gradient, reference, samples = op_lib.UNREGISTERED, None, None
+        made = op_lib.op(
+            name, *(", ".join(parts.get(kind, ())) for kind in ("Input", "Output", "Attr")),
+            stateful="SetIsStateful" in block, doc="One of test_ops.cc.")(Block)
+        with contextlib.suppress(ValueError):           # attributes of a form that is not read here
+            made.inputs
+            op_lib.register(made)
 
 
 class _Loader:
@@ -193,7 +226,6 @@ def described(err):
             owner = chain.obj if isinstance(chain.obj, type) else type(chain.obj)
             missing = f"{owner.__module__}:{owner.__qualname__}.{chain.name}"
         elif isinstance(chain, AssertionError):
-            import re
             found = re.search(r"""does not match ["'](?:module ')?((?:python|core)\.[\w.]+)["']""",
                               str(chain))
             missing = found[1] if found else ""

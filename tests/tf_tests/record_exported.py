@@ -5,6 +5,7 @@ called in public, of those that their module's row in paths.py does not find by 
 """
 import importlib.util
 import pathlib
+import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -45,6 +46,17 @@ def public_name(path):
 '''
 
 
+def _exports(root, file):
+    """run.exports of a file, and of those of which it imports all."""
+    text = file.read_text("utf-8")
+    found = {}
+    for module in re.findall(r"^from tensorflow.python.([\w.]+) import \*", text, re.MULTILINE):
+        other = root / f"{module.replace('.', '/')}.py"
+        if other.exists():
+            found.update(_exports(root, other))
+    return {**found, **run.exports(text)}
+
+
 def main(folder):
     from pyflow.interop.tensorflow import finder, paths
     root, lines = pathlib.Path(folder, "tensorflow/python"), []
@@ -53,7 +65,7 @@ def main(folder):
             continue
         module = f"python.{file.relative_to(root).with_suffix('')}".replace("/", ".")
         homes = paths.homes_of(module) or ()
-        names = {name: public[0] for name, public in run.exports(file.read_text("utf-8")).items()
+        names = {name: public[0] for name, public in _exports(root, file).items()
                  if name and public and (name != public[0].rpartition(".")[2] or all(
                      finder.value_in(home, name) is finder._MISSING for home in homes))}
         if names:

@@ -142,7 +142,10 @@ def run(file, args):
     """[lines of child.py] of a file; a child that died or hung is started again without the test
     that it was at."""
     where = args.folder / "running" / f"{file.parent.name}-{file.stem}-{os.getpid()}"
-    where.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["rm", "-rf", str(where)], check=True)
+    where.mkdir(parents=True)
+    root = file.resolve().parents[str(file).partition("/tensorflow/")[2].count("/") + 1]
+    (where / "tensorflow").symlink_to(root / "tensorflow")      # test data, from a checkout's root
     results = where.parent / f"{where.name}.json"
     results.unlink(missing_ok=True)
     paths = os.pathsep.join(filter(None, [str(HERE.parent / "kernel_tests"),

@@ -196,8 +196,8 @@ def test_lars(skipped, resource):
             weight, slope = np.linalg.norm(var), np.linalg.norm(grad)
             rate *= 0.02 * weight / (slope + 0.01 * weight + 1e-3)
             grad = grad + 0.01 * var
-        slots[0][...] = 0.9 * slots[0] + grad
-        var -= rate * (grad + 0.9 * slots[0])
+        slots[0][...] = 0.9 * slots[0] + rate * grad
+        var -= rate * grad + 0.9 * slots[0]
     check(lambda step: opt.LARSOptimizer(
         0.5, weight_decay=0.01, eeta=0.02, epsilon=1e-3, use_nesterov=True,
         skip_list=["w"] if skipped else ["other"]), update, [0], False, resource)

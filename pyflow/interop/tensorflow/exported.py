@@ -122,8 +122,20 @@ python.framework.constant_op
  constant_v1=constant
 python.framework.device_spec
  DeviceSpecV1=DeviceSpec
+python.framework.errors
+ raise_exception_on_not_ok_status=errors.raise_exception_on_not_ok_status
 python.framework.errors_impl
  raise_exception_on_not_ok_status=errors.raise_exception_on_not_ok_status
+python.framework.framework_lib
+ DType=dtypes.DType resource=dtypes.resource variant=dtypes.variant float16=dtypes.float16
+ half=dtypes.half float32=dtypes.float32 float64=dtypes.float64 double=dtypes.double
+ int32=dtypes.int32 uint8=dtypes.uint8 uint16=dtypes.uint16 uint32=dtypes.uint32
+ uint64=dtypes.uint64 int16=dtypes.int16 int8=dtypes.int8 string=dtypes.string
+ complex64=dtypes.complex64 complex128=dtypes.complex128 int64=dtypes.int64 bool=dtypes.bool
+ qint8=dtypes.qint8 quint8=dtypes.quint8 qint16=dtypes.qint16 quint16=dtypes.quint16
+ qint32=dtypes.qint32 bfloat16=dtypes.bfloat16 QUANTIZED_DTYPES=dtypes.QUANTIZED_DTYPES
+ as_dtype=dtypes.as_dtype load_op_library=load_op_library
+ load_file_system_library=load_file_system_library load_library=load_library
 python.framework.graph_util_impl
  must_run_on_cpu=graph_util.must_run_on_cpu
 python.framework.indexed_slices
@@ -176,6 +188,9 @@ python.ops.check_ops
  assert_shapes=debugging.assert_shapes
 python.ops.confusion_matrix
  confusion_matrix_v1=math.confusion_matrix
+python.ops.control_flow_grad
+ Assert=debugging.Assert cond=cond while_loop=while_loop group=group tuple=tuple case=case
+ switch_case=switch_case
 python.ops.control_flow_v2_toggles
  enable_control_flow_v2=enable_control_flow_v2 disable_control_flow_v2=disable_control_flow_v2
  control_flow_v2_enabled=control_flow_v2_enabled
@@ -208,6 +223,11 @@ python.ops.distributions.student_t
  StudentT=distributions.StudentT
 python.ops.gradients_util
  AggregationMethod=AggregationMethod
+python.ops.image_ops
+ resize_image_with_crop_or_pad=image.resize_with_crop_or_pad ResizeMethodV1=image.ResizeMethod
+ resize_image_with_pad_v1=image.resize_image_with_pad
+ non_max_suppression_with_overlaps=image.non_max_suppression_overlaps
+ crop_and_resize_v1=image.crop_and_resize
 python.ops.image_ops_impl
  resize_image_with_crop_or_pad=image.resize_with_crop_or_pad ResizeMethodV1=image.ResizeMethod
  resize_image_with_pad_v1=image.resize_image_with_pad
@@ -223,6 +243,22 @@ python.ops.init_ops
  GlorotNormal=glorot_normal_initializer
 python.ops.io_ops
  LMDBReader=LMDBReader
+python.ops.linalg.linalg
+ matrix_exponential=linalg.expm LinearOperator=linalg.LinearOperator
+ LinearOperatorBlockDiag=linalg.LinearOperatorBlockDiag
+ LinearOperatorCirculant=linalg.LinearOperatorCirculant
+ LinearOperatorCirculant2D=linalg.LinearOperatorCirculant2D
+ LinearOperatorCirculant3D=linalg.LinearOperatorCirculant3D
+ LinearOperatorComposition=linalg.LinearOperatorComposition
+ LinearOperatorDiag=linalg.LinearOperatorDiag
+ LinearOperatorFullMatrix=linalg.LinearOperatorFullMatrix
+ LinearOperatorIdentity=linalg.LinearOperatorIdentity
+ LinearOperatorScaledIdentity=linalg.LinearOperatorScaledIdentity
+ LinearOperatorKronecker=linalg.LinearOperatorKronecker
+ LinearOperatorLowRankUpdate=linalg.LinearOperatorLowRankUpdate
+ LinearOperatorLowerTriangular=linalg.LinearOperatorLowerTriangular
+ LinearOperatorToeplitz=linalg.LinearOperatorToeplitz
+ LinearOperatorZeros=linalg.LinearOperatorZeros
 python.ops.linalg.linalg_impl
  matrix_exponential=linalg.expm
 python.ops.linalg.linear_operator
@@ -272,6 +308,10 @@ python.ops.math_ops
  reduce_logsumexp_v1=math.reduce_logsumexp matvec=linalg.matvec bincount_v1=math.bincount
  sparse_segment_sum=sparse.segment_sum sparse_segment_mean=sparse.segment_mean
  sparse_segment_sqrt_n=sparse.segment_sqrt_n
+python.ops.nn
+ normalize=linalg.normalize dilation2d_v1=nn.dilation2d conv3d_v1=nn.conv3d
+ softmax_cross_entropy_with_logits_v2_helper=nn.softmax_cross_entropy_with_logits_v2
+ max_pool_with_argmax_v1=nn.max_pool_with_argmax
 python.ops.nn_impl
  normalize=linalg.normalize
 python.ops.nn_ops
@@ -301,6 +341,9 @@ python.ops.random_ops
  random_gamma=random.gamma random_poisson=random.poisson
 python.ops.script_ops
  eager_py_func=py_function
+python.ops.sets
+ set_size=sets.size set_intersection=sets.intersection set_difference=sets.difference
+ set_union=sets.union
 python.ops.sets_impl
  set_size=sets.size set_intersection=sets.intersection set_difference=sets.difference
  set_union=sets.union
@@ -315,6 +358,53 @@ python.ops.sparse_ops
  sparse_reset_shape=sparse.reset_shape sparse_fill_empty_rows=sparse.fill_empty_rows
  sparse_tensor_dense_matmul=sparse.sparse_dense_matmul sparse_softmax=sparse.softmax
  sparse_maximum=sparse.maximum sparse_minimum=sparse.minimum sparse_transpose=sparse.transpose
+python.ops.standard_ops
+ sparse_mask=sparse.mask matrix_transpose=linalg.transpose matrix_diag=linalg.diag
+ matrix_diag_part=linalg.diag_part matrix_set_diag=linalg.set_diag
+ sparse_placeholder=sparse.placeholder
+ required_space_to_batch_paddings=required_space_to_batch_paddings quantize_v2=quantize_v2
+ quantize=quantization.quantize extract_image_patches_v2=image.extract_patches
+ fingerprint=fingerprint assert_shapes=debugging.assert_shapes
+ batch_function=nondifferentiable_batch_function Zeros=initializers.zeros Ones=initializers.ones
+ Constant=initializers.constant RandomUniform=initializers.random_uniform
+ RandomNormal=initializers.random_normal TruncatedNormal=initializers.truncated_normal
+ UniformUnitScaling=initializers.uniform_unit_scaling
+ VarianceScaling=initializers.variance_scaling Orthogonal=initializers.orthogonal
+ Identity=initializers.identity GlorotUniform=glorot_uniform_initializer
+ GlorotNormal=glorot_normal_initializer lecun_normal=initializers.lecun_normal
+ lecun_uniform=initializers.lecun_uniform he_normal=initializers.he_normal
+ he_uniform=initializers.he_uniform LMDBReader=LMDBReader matrix_solve_ls=linalg.lstsq
+ self_adjoint_eig=linalg.eigh self_adjoint_eigvals=linalg.eigvalsh div_no_nan=math.divide_no_nan
+ multiply_no_nan=math.multiply_no_nan reduce_sum_v1=math.reduce_sum
+ reduce_euclidean_norm=math.reduce_euclidean_norm reduce_mean_v1=math.reduce_mean
+ reduce_variance=math.reduce_variance reduce_std=math.reduce_std reduce_prod_v1=math.reduce_prod
+ reduce_min_v1=math.reduce_min reduce_max_v1=math.reduce_max reduce_all_v1=math.reduce_all
+ reduce_any_v1=math.reduce_any reduce_logsumexp_v1=math.reduce_logsumexp matvec=linalg.matvec
+ bincount_v1=math.bincount sparse_segment_sum=sparse.segment_sum
+ sparse_segment_mean=sparse.segment_mean sparse_segment_sqrt_n=sparse.segment_sqrt_n
+ polyval=math.polyval reciprocal_no_nan=math.reciprocal_no_nan
+ verify_tensor_all_finite=debugging.assert_all_finite decode_raw_v1=decode_raw
+ decode_proto=io.decode_proto encode_proto=io.encode_proto random_normal=random.normal
+ random_uniform=random.uniform random_shuffle=random.shuffle categorical=random.categorical
+ random_gamma=random.gamma random_poisson=random.poisson from_dense=sparse.from_dense
+ sparse_expand_dims=sparse.expand_dims sparse_eye=sparse.eye sparse_concat=sparse.concat
+ sparse_add=sparse.add sparse_cross=sparse.cross sparse_cross_hashed=sparse.cross_hashed
+ sparse_reorder=sparse.reorder sparse_reshape=sparse.reshape sparse_split=sparse.split
+ sparse_slice=sparse.slice sparse_reduce_max=sparse.reduce_max
+ sparse_reduce_max_sparse=sparse.reduce_max_sparse sparse_reduce_sum=sparse.reduce_sum
+ sparse_reduce_sum_sparse=sparse.reduce_sum_sparse sparse_tensor_to_dense=sparse.to_dense
+ sparse_to_indicator=sparse.to_indicator sparse_merge=sparse.merge sparse_retain=sparse.retain
+ sparse_reset_shape=sparse.reset_shape sparse_fill_empty_rows=sparse.fill_empty_rows
+ sparse_tensor_dense_matmul=sparse.sparse_dense_matmul sparse_softmax=sparse.softmax
+ sparse_maximum=sparse.maximum sparse_minimum=sparse.minimum sparse_transpose=sparse.transpose
+ stateless_random_uniform=random.stateless_uniform stateless_random_normal=random.stateless_normal
+ stateless_categorical=random.stateless_categorical string_format=strings.format
+ string_length=strings.length substr_deprecated=substr string_to_number_v1=strings.to_number
+ string_to_hash_bucket_v1=strings.to_hash_bucket TensorArraySpec=TensorArraySpec
+ variable_creator_scope_v1=variable_creator_scope VariableV1=Variable
+ variables_initializer=initializers.variables
+ global_variables_initializer=initializers.global_variables
+ local_variables_initializer=initializers.local_variables
 python.ops.state_ops
  batch_scatter_update=batch_scatter_update
 python.ops.stateful_random_ops
@@ -345,9 +435,6 @@ python.platform.googletest
 python.platform.sysconfig
  get_lib=sysconfig.get_lib get_compile_flags=sysconfig.get_compile_flags
  get_link_flags=sysconfig.get_link_flags
-python.platform.test
- is_built_with_rocm=test.is_built_with_rocm
- is_built_with_gpu_support=test.is_built_with_gpu_support
 python.platform.tf_logging
  get_logger=get_logger
 python.profiler.model_analyzer
@@ -371,8 +458,16 @@ python.training.basic_loops
  basic_train_loop=train.basic_train_loop
 python.training.checkpoint_management
  CheckpointManager=train.CheckpointManager
-python.training.checkpoint_utils
- checkpoints_iterator=train.checkpoints_iterator
+python.training.distribute
+ get_loss_reduction=distribute.get_loss_reduction
+ InputReplicationMode=distribute.InputReplicationMode InputContext=distribute.InputContext
+ StrategyV1=distribute.Strategy StrategyExtendedV1=distribute.StrategyExtended
+ ReplicaContext=distribute.ReplicaContext
+python.training.distribution_strategy_context
+ get_replica_context=distribute.get_replica_context
+ in_cross_replica_context=distribute.in_cross_replica_context get_strategy=distribute.get_strategy
+ has_strategy=distribute.has_strategy
+ experimental_set_strategy=distribute.experimental_set_strategy
 python.training.experimental.loss_scale
  LossScale=train.experimental.LossScale FixedLossScale=train.experimental.FixedLossScale
  DynamicLossScale=train.experimental.DynamicLossScale
@@ -387,6 +482,8 @@ python.training.tracking.python_state
  PythonState=train.experimental.PythonState
 python.training.tracking.util
  CheckpointV1=train.Checkpoint
+python.training.training
+ piecewise_constant=train.piecewise_constant_decay
 python.user_ops.user_ops
  my_fact=user_ops.my_fact
 """

@@ -10,9 +10,9 @@ import os
 import uuid
 import zlib
 
-from pyflow.platform import gfile
+import pyflow as tf
 
-FileIO = gfile.GFile
+FileIO = tf.gfile.GFile
 _BLOCK = 1 << 24
 
 
@@ -33,9 +33,9 @@ def atomic_write_string_to_file(filename, contents, overwrite=True):
     beside = f"{os.fspath(filename)}.tmp{uuid.uuid4().hex}"
     write_string_to_file(beside, contents)
     try:
-        gfile.Rename(beside, filename, overwrite)
+        tf.gfile.Rename(beside, filename, overwrite)
     except Exception:
-        gfile.Remove(beside)
+        tf.gfile.Remove(beside)
         raise
 
 

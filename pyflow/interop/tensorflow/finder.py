@@ -169,7 +169,8 @@ def value_in(home, name):
         return _MISSING
     if not home.startswith("pyflow:"):
         return _public_value(module, name)
-    if name.startswith("_") and ":interop.tensorflow." not in home:
+    if name.startswith("_") and ":interop.tensorflow." not in home and (
+            name not in getattr(module, "__all__", ())):
         return _MISSING
     value = getattr(module, name, _MISSING)
     if isinstance(value, types.ModuleType) and not value.__name__.startswith(module.__name__):

@@ -61,10 +61,9 @@ def freeze_graph_with_def_protos(input_graph_def, input_saver_def, input_checkpo
 
 
 def _freeze_saved_model(folder, tags, output_node_names, output_graph, clear_devices, *rest):
-    from pyflow.saved_model import folders
-    graph_def = folders.meta_graph(folders.read(folder), tags, folder).graph_def
     with tf.Session(graph=tf.Graph()) as session:
-        tf.saved_model.loader.load(session, tags, folder, clear_devices=clear_devices)
+        graph_def = tf.saved_model.loader.load(session, tags, folder,
+                                               clear_devices=clear_devices).graph_def
         if clear_devices:
             for node in graph_def.node:
                 node.device = ""

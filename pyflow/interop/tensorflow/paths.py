@@ -15,7 +15,7 @@ import fnmatch
 
 TABLE = """
 python.framework.ops: pyflow:framework.graph pyflow:framework.gradient_registry . pyflow:interop.tensorflow.extras
-python.framework.dtypes: dtypes pyflow:framework.dtypes .
+python.framework.dtypes: dtypes pyflow:framework.dtypes . pyflow:interop.tensorflow.ref_types
 python.framework.tensor_shape: pyflow:framework.tensor_shape
 python.framework.tensor_util: pyflow:framework.tensor_util contrib.framework
 python.framework.tensor_spec: .
@@ -68,8 +68,8 @@ python.ops.losses.util: losses
 python.ops.clip_ops: .
 python.ops.data_flow_ops: . contrib.staging pyflow:lib.queue.queues pyflow:lib.queue.barriers pyflow:lib.queue.staging
 python.ops.io_ops: . io
-python.ops.image_ops: image
-python.ops.image_ops_impl: image
+python.ops.image_ops: pyflow:interop.tensorflow.image_ops image
+python.ops.image_ops_impl: pyflow:interop.tensorflow.image_ops image
 python.ops.string_ops: . strings
 python.ops.parsing_ops: . io
 python.ops.sparse_ops: . sparse
@@ -171,10 +171,10 @@ python.summary.writer.writer_cache: summary
 python.summary.writer.event_file_writer: summary
 python.tools.freeze_graph: pyflow:interop.tensorflow.freeze_graph
 python.tools.inspect_checkpoint: pyflow:tools.inspect_checkpoint
-python.saved_model.constants: saved_model.constants saved_model pyflow:interop.tensorflow.saved_model
-python.saved_model.builder: saved_model.builder pyflow:interop.tensorflow.saved_model
-python.saved_model.builder_impl: saved_model.builder pyflow:interop.tensorflow.saved_model
-python.saved_model.loader_impl: saved_model.loader pyflow:interop.tensorflow.saved_model
+python.saved_model.constants: saved_model.constants saved_model pyflow:saved_model.steps
+python.saved_model.builder: saved_model.builder pyflow:saved_model.steps
+python.saved_model.builder_impl: saved_model.builder pyflow:saved_model.steps
+python.saved_model.loader_impl: saved_model.loader pyflow:saved_model.steps
 python.saved_model.*: saved_model saved_model.builder saved_model.loader saved_model.signature_constants saved_model.signature_def_utils saved_model.tag_constants saved_model.utils saved_model.main_op
 python.layers.utils: pyflow:interop.tensorflow.extras
 python.layers.convolutional: layers pyflow:interop.tensorflow.convolutional
@@ -187,6 +187,7 @@ python.feature_column.*: feature_column
 python.data.ops.*: data
 python.data.util.nest: nest pyflow:framework.nest
 python.data: data
+python.eager.test: test
 python.eager.context: pyflow:interop.tensorflow.extras
 python.eager.function: pyflow:lib.function.traced_function .
 python.eager.def_function: .

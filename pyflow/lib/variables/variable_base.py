@@ -20,6 +20,7 @@ from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.convert import register_tensor_conversion_function
 from pyflow.framework.default_graph import outermost_graph
 from pyflow.framework.graph import GraphKeys
+from pyflow.framework.object_reference import Reference
 from pyflow.framework.tensor_shape import as_shape, unknown_shape
 from pyflow.lib.array import slicing_functions
 from pyflow.lib.control_flow.cond import cond
@@ -186,6 +187,10 @@ class Variable(metaclass=_VariableType):
         return KINDS[variable_def.is_resource](variable_def=variable_def, import_scope=import_scope)
 
     # ----------------------------------------------------------------------------- value and state
+    def experimental_ref(self):
+        """A hashable reference to this variable, for sets and dictionaries; `.deref()` gives it."""
+        return Reference(self)
+
     def eval(self, session=None):
         """The variable's value in `session` (the default session)."""
         return self._as_graph_element().eval(session=session)

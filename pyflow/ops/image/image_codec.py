@@ -112,13 +112,16 @@ def _png_grey(rgb):
     return np.where(same, rgb[..., 0], grey)[..., None].astype(rgb.dtype)
 
 
-def _converted(pixels, dtype):
-    """uint8 or uint16 pixels as the dtype asked for, over its whole range."""
+def _converted(pixels, dtype, data):
+    """uint8 or uint16 pixels of a file as the dtype asked for. Those of a PNG file are spread over
+    the whole of 16 bits, others are shifted, as TensorFlow's convert_image_dtype does."""
+    if dtype != UINT8 and pixels.dtype == np.uint8 and data[:4] == b"\x89PNG":
+        pixels = pixels.astype(np.uint16) * 257
     deep = pixels.dtype == np.uint16
     if dtype == FLOAT:
-        return pixels.astype(np.float32) / np.float32(65535 if deep else 255)
+        return pixels.astype(np.float32) * np.float32(1 / (65535 if deep else 255))
     if dtype == UINT16:
-        return pixels if deep else pixels.astype(np.uint16) * 257
+        return pixels if deep else pixels.astype(np.uint16) * 256
     return (pixels >> 8).astype(np.uint8) if deep else pixels
 
 
@@ -407,7 +410,8 @@ def decode_and_crop_jpeg(contents, crop_window, channels, ratio, try_recover_tru
 
 def decode_png(contents, channels, dtype):
     """DecodePng."""
-    return _converted(_any(_scalar(contents), channels, dtype != UINT8, "DecodePng"), dtype)
+    data = _scalar(contents)
+    return _converted(_any(data, channels, dtype != UINT8, "DecodePng"), dtype, data)
 
 
 def decode_gif(contents):
@@ -427,8 +431,8 @@ def decode_image(contents, channels, dtype, expand_animations):
     """DecodeImage."""
     data, op = _scalar(contents), "DecodeImage"
     if not expand_animations and _kind(data, op) == "GIF":
-        return _converted(_gif(data, op, first=True)[0], dtype)
-    return _converted(_any(data, channels, dtype != UINT8, op, animated=True), dtype)
+        return _converted(_gif(data, op, first=True)[0], dtype, data)
+    return _converted(_any(data, channels, dtype != UINT8, op, animated=True), dtype, data)
 
 
 def extract_jpeg_shape(contents, output_type):

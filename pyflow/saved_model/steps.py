@@ -1,4 +1,5 @@
-"""tensorflow.python.saved_model.builder_impl and loader_impl: what they have beside tf.saved_model.
+"""A SavedModel loaded step by step, and the builder of version 2: what TensorFlow's builder_impl and
+loader_impl have beside tf.saved_model.  Who calls it: programs, by those modules' paths.
 
     from tensorflow.python.saved_model import loader_impl
     loader = loader_impl.SavedModelLoader(folder)
@@ -6,11 +7,13 @@
     loader.restore_variables(session, saver)
     loader.run_init_ops(session, ["serve"])
 """
-import pyflow as tf
-from pyflow.framework import protos
-from pyflow.saved_model import folders, keys, reading, writing
+from pyflow.framework import dtypes, graph as graph_lib, protos
+from pyflow.saved_model import folders, keys, reading, signatures, writing
 from pyflow.train import checkpoint, meta_graph
 
+__all__ = ["INIT_OP_SIGNATURE_KEY", "SavedModelLoader", "TRAIN_OP_KEY", "TRAIN_OP_SIGNATURE_KEY",
+           "_SavedModelBuilder", "get_asset_tensors", "get_init_op", "get_train_op",
+           "parse_saved_model"]
 TRAIN_OP_SIGNATURE_KEY, TRAIN_OP_KEY = "__saved_model_train_op", "saved_model_train_op"
 INIT_OP_SIGNATURE_KEY = keys.INIT_OP_SIGNATURE_KEY
 
@@ -45,11 +48,11 @@ def _with_ops(signatures, init_op, train_op):
 
 def _info(op):
     """A TensorInfo that names an operation, or describes a tensor."""
-    if isinstance(op, tf.Tensor):
-        return tf.saved_model.build_tensor_info(op)
-    if not isinstance(op, tf.Operation):
+    if isinstance(op, graph_lib.Tensor):
+        return signatures.build_tensor_info(op)
+    if not isinstance(op, graph_lib.Operation):
         raise TypeError(f"init_op and train_op must be operations or tensors: {op!r}")
-    info = protos.TensorInfo(name=op.name, dtype=tf.float32.as_datatype_enum)
+    info = protos.TensorInfo(name=op.name, dtype=dtypes.float32.as_datatype_enum)
     info.tensor_shape.unknown_rank = True
     return info
 
@@ -83,7 +86,8 @@ class SavedModelLoader:
         """Gives the session the variables' values. ValueError where the graph has variables and
         there is no saver."""
         with sess.graph.as_default():
-            if saver is None and tf.global_variables(scope=import_scope):
+            if saver is None and graph_lib.get_collection(
+                    graph_lib.GraphKeys.GLOBAL_VARIABLES, scope=import_scope):
                 raise ValueError("No tf.train.Saver object was passed to the function "
                                  "SavedModelLoader.restore_variables, and the graph has variables "
                                  "to restore")
@@ -106,7 +110,7 @@ class SavedModelLoader:
 
 def get_init_op(meta_graph_def, import_scope=None):
     """The operation of the default graph that initialises an imported MetaGraph, or None."""
-    return reading.init_op(tf.get_default_graph(), meta_graph_def, import_scope)
+    return reading.init_op(graph_lib.get_default_graph(), meta_graph_def, import_scope)
 
 
 def get_train_op(meta_graph_def, import_scope=None):
@@ -114,8 +118,8 @@ def get_train_op(meta_graph_def, import_scope=None):
     key = TRAIN_OP_SIGNATURE_KEY
     if key in meta_graph_def.signature_def:
         name = meta_graph_def.signature_def[key].outputs[key].name
-        return reading.named(tf.get_default_graph(), reading.scoped(name, import_scope))
-    there = tf.get_collection(TRAIN_OP_KEY) if TRAIN_OP_KEY in meta_graph_def.collection_def else ()
+        return reading.named(graph_lib.get_default_graph(), reading.scoped(name, import_scope))
+    there = graph_lib.get_collection(TRAIN_OP_KEY) if TRAIN_OP_KEY in meta_graph_def.collection_def else ()
     return there[0] if there else None
 
 
