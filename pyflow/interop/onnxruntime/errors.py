@@ -62,5 +62,6 @@ def of_step(error):
         return Fail(str(error))
     op = error.op
     where = f"{op.type} node. Name:'{op.name}'" if op is not None else "the model."
-    return Fail(f"Non-zero status code returned while running {where} Status Message: "
+    kind = InvalidArgument if op is not None and op.type == "EnsureShape" else Fail
+    return kind(f"Non-zero status code returned while running {where} Status Message: "
                 f"{error.message}")

@@ -67,8 +67,8 @@ class InferenceSession:
         declared = {info.name: info for info in model.graph.input}
         self._overridable = [node_arg(declared[t.name]) for t in model.graph.initializer
                              if t.name in declared]
-        self._expected = {arg.name: _Expected(arg, self._variants.kinds[arg.name])
-                          for arg in self._inputs}
+        self._expected = {arg.name: _Expected(arg, info, self._variants.kinds[arg.name])
+                          for arg, info in zip(self._inputs, self._variants.inputs)}
         self._output_names = [arg.name for arg in self._outputs]
         self._meta = metadata_of(model)
 
@@ -211,11 +211,13 @@ class InferenceSession:
 class _Expected:
     """What an input takes."""
 
-    def __init__(self, arg, kind):
+    def __init__(self, arg, info, kind):
         self.name, self.type, self.kind = arg.name, arg.type, kind
         self.small = small_number(arg.type)
         self.dtype = element_dtype(arg.type) if self.small is None else dtypes.uint8
         self.numpy = np.dtype(self.dtype.as_numpy_dtype) if self.dtype is not None else None
+        self.any_rank = info.type is None or info.type.tensor_type is None or \
+            info.type.tensor_type.shape is None
         self.shape = tuple(d if isinstance(d, int) else None for d in arg.shape)
         self.said = [(i, d) for i, d in enumerate(self.shape) if d is not None]
         self.usual = self.numpy if kind.plain and self.small is None else None
@@ -235,7 +237,7 @@ class _Expected:
             value = codes_of(value) if number_of(value) == self.small else value
         if not isinstance(value, np.ndarray):
             if not isinstance(value, list):
-                raise RuntimeError(f"Unable to handle object of type {type(value)}")
+                raise self._no_array(value)
             value = np.array(value, object if self.dtype is dtypes.string else self.numpy)
         if value.dtype != self.numpy:
             found = dtype_of(value)
@@ -243,6 +245,8 @@ class _Expected:
                 raise errors.InvalidArgument(
                     f"Unexpected input data type. Actual: ({tensor_type_name(found)}) , expected: "
                     f"({self.type})")
+        if self.any_rank:
+            return value
         if len(value.shape) != len(self.shape):
             raise errors.InvalidArgument(
                 f"Invalid rank for input: {self.name} Got: {value.ndim} Expected: "
@@ -255,6 +259,18 @@ class _Expected:
                     f"Got invalid dimensions for input: {self.name} for the following indices\n"
                     f"{''.join(wrong)} Please fix either the inputs/outputs or the model.")
         return value
+
+    def _no_array(self, value):
+        """The exception for what is fed and no array, as onnxruntime chooses it."""
+        if value is None:
+            return errors.Fail(f"the input {self.name!r} is None; expected an array "
+                               f"({self.type})")
+        if isinstance(value, dict) and not value:
+            return RuntimeError("Size of dictionary is empty, unable to run the prediction.")
+        if isinstance(value, (str, tuple)):
+            return RuntimeError("Input must be a list of dictionaries or a single numpy array for "
+                                f"input '{self.name}'.")
+        return RuntimeError(f"Unable to handle object of type {type(value)}")
 
     def _structure(self, value):
         """The arrays of a sequence, or what an optional holds, None for nothing."""

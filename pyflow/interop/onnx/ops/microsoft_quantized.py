@@ -129,6 +129,8 @@ class _QuantizedLayer(Layer):
     """Weights [directions, inputs, gates * H] of 8 bits; inputs and states are quantised for each
     product.  Inputs 8 to 11: W's scale and zero point, R's."""
 
+    inputs_axis = 1
+
     def check_weights(self):
         node, width = self.node, self.gates * self.hidden
         lanes = len(self.directions)

@@ -50,6 +50,8 @@ def _activations(node, defaults):
 class Layer:
     """What the three kinds share: inputs, directions, lengths, and the loop."""
 
+    inputs_axis = 2         # of W, that has a place for each number of a step
+
     def __init__(self, node, gates, states, activations):
         self.node, self.gates = node, gates
         direction = node.attr("direction", "forward")
@@ -72,6 +74,7 @@ class Layer:
         for i, rank in ((1, 3), (2, 3)):
             node.expect_rank(i, rank)
         self.check_weights()
+        self.x = self._fitting(self.x)
 
     def check_weights(self):
         """OnnxError unless W fits."""
@@ -79,6 +82,15 @@ class Layer:
         if node.static_shape(1)[:2] != (len(self.directions), gates * self.hidden):
             raise node.error(f"W has shape {node.shape(1)}, expected "
                              f"({len(self.directions)}, {gates * self.hidden}, inputs)")
+
+    def _fitting(self, x):
+        """The samples, which have as many numbers as W has columns: checked now or in the step."""
+        have, columns = x.shape.as_tuple()[2], self.node.static_shape(1)[self.inputs_axis]
+        if have is None:
+            return tf.ensure_shape(x, [None, None, columns])
+        if have != columns:
+            raise self.node.error(f"W is for {columns} numbers a step, X has {have}")
+        return x
 
     def initial(self, i, d):
         """The first state of direction d, zeros if it is not given."""
