@@ -7,6 +7,7 @@ import time
 import numpy as np
 import processes
 import pytest
+from quiet import clock
 
 import pyflow as tf
 
@@ -95,6 +96,7 @@ def test_the_producer_of_a_consumer_that_sleeps(cluster):
     assert all(mb < 64 + 16 + 60 for mb in grown.values()), grown
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("kind", LINKS)
 def test_who_is_blocked_blocks_nobody_else_and_hears_of_the_end(kind):
     """The consumer's process is stopped, and more is sent to it than the way takes: neither threads of the pool
@@ -119,18 +121,18 @@ def test_who_is_blocked_blocks_nobody_else_and_hears_of_the_end(kind):
                 ended = []
 
                 def run():
-                    began = time.monotonic()
+                    began = clock()
                     try:
                         sess.run(taken, {x: 0.0}, options=tf.RunOptions(timeout_in_ms=600))
                     except tf.errors.DeadlineExceededError:
-                        ended.append(time.monotonic() - began)
+                        ended.append(clock() - began)
                 thread = threading.Thread(target=run)
                 thread.start()
                 time.sleep(0.3)                         # more waits than there is room for
-                began = time.monotonic()
+                began = clock()
                 for _ in range(5):
                     assert sess.run(read, {x: 3.0}, options=tf.RunOptions(timeout_in_ms=1000)) == 3.0 * MB
-                assert time.monotonic() - began < 2.0
+                assert clock() - began < 2.0
                 thread.join(5.0)                        # the stopped task is asked, too, who waits for whom
                 assert ended and ended[0] < 4.0
                 until(lambda: cluster.server._worker.task.counts()["open"] == 0)

@@ -10,6 +10,7 @@ import threading
 import time
 
 import pytest
+from quiet import clock
 
 import lost
 import processes
@@ -42,11 +43,11 @@ def state(server):
 
 def until(condition, seconds):
     """Seconds until condition() is true; fails after so many."""
-    begun = time.monotonic()
+    begun = clock()
     while not condition():
-        assert time.monotonic() - begun < seconds, f"not within {seconds} s"
+        assert clock() - begun < seconds, f"not within {seconds} s"
         time.sleep(0.01)
-    return time.monotonic() - begun
+    return clock() - begun
 
 
 @pytest.fixture
@@ -96,6 +97,7 @@ def test_ctrl_c_ends_a_step_elsewhere(ps, links):
         end(process)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("links", LINKS)
 def test_a_deadline_ends_a_step_elsewhere(ps, links):
     spec, server = ps(links)
@@ -104,13 +106,14 @@ def test_a_deadline_ends_a_step_elsewhere(ps, links):
         for target in (master.target, server.target.replace("localhost", "127.0.0.1")):
             with tf.Session(target, graph=graph) as session:
                 session.run(alive)
-                begun = time.monotonic()
+                begun = clock()
                 with pytest.raises(tf.errors.DeadlineExceededError):
                     session.run(never, options=tf.RunOptions(timeout_in_ms=200))
-                assert time.monotonic() - begun < 1.2
+                assert clock() - begun < 1.2
                 until(lambda: state(server)[0] == 0, 1)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("traced, said", [(True, "ps.* is no longer at localhost"),
                                           (False, "ps.* listens at localhost")])
 def test_a_step_at_a_task_that_is_elsewhere_now_is_unavailable(traced, said):
@@ -125,14 +128,14 @@ def test_a_step_at_a_task_that_is_elsewhere_now_is_unavailable(traced, said):
 
             def freeze_and_move():
                 cluster.processes["ps", 0].send_signal(signal.SIGSTOP)
-                begun.append(time.monotonic())
+                begun.append(clock())
                 cluster.server.update_cluster(moved)
             timer = threading.Timer(0.3, freeze_and_move)
             timer.start()
             with pytest.raises(tf.errors.UnavailableError, match=said):
                 session.run(never, options=traced and tf.RunOptions(
                     trace_level=tf.RunOptions.FULL_TRACE) or None, run_metadata=tf.RunMetadata())
-            assert time.monotonic() - begun[0] < 1.5       # a lease is 2.2 s
+            assert clock() - begun[0] < 1.5       # a lease is 2.2 s
             timer.join()
 
 

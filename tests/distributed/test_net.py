@@ -14,6 +14,7 @@ import time
 
 import numpy as np
 import pytest
+from quiet import clock
 
 import pyflow as tf
 from pyflow import _executor
@@ -224,6 +225,7 @@ def test_a_step_dropped_is_cancelled(net, there):
 
 
 # ---------------------------------------------------------------- lost peers
+@pytest.mark.alone
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_killed_peer_is_an_error_at_once(kind):
     lost = []
@@ -231,10 +233,10 @@ def test_a_killed_peer_is_an_error_at_once(kind):
     worker.connect(net)
     one = net.run(worker.name, plans.WAIT, 7, 1)
     assert not one.wait(0.02)
-    begun = time.monotonic()
+    begun = clock()
     worker.process.kill()
     error = failure(one.result, 10)
-    assert time.monotonic() - begun < 0.5
+    assert clock() - begun < 0.5
     assert error.code == UNAVAILABLE and error.task == worker.name and f"{worker.name} was lost" in error.message
     until(lambda: lost)
     assert lost[0][:3] == (worker.name, worker.incarnation, UNAVAILABLE)
@@ -259,14 +261,16 @@ def test_steps_of_a_lost_asker_end(worker):
     other.close()
 
 
+@pytest.mark.alone
 def test_a_frozen_peer_is_lost_after_its_lease():
     net, worker = new_net(lease=0.5), Worker("unix", lease=0.5)
     worker.connect(net)
     one = net.run(worker.name, plans.WAIT, 7, 1)
     os.kill(worker.process.pid, signal.SIGSTOP)
-    begun = time.monotonic()
+    wall, begun = time.monotonic(), clock()
     error = failure(one.result, 10)
-    assert 0.3 < time.monotonic() - begun < 1.5 and error.code == UNAVAILABLE and "no sign of life" in error.message
+    assert 0.3 < time.monotonic() - wall and clock() - begun < 1.5
+    assert error.code == UNAVAILABLE and "no sign of life" in error.message
     os.kill(worker.process.pid, signal.SIGCONT)
     until(lambda: eval(worker.ask("peers")) == [])           # the other side knows as well
     worker.connect(net)                                      # it is of the same incarnation: it may come back
@@ -625,14 +629,15 @@ def _steps_go_on(net, there, seconds):
         assert middle < 1.5 * np.median(before) and slowest < 2e-3
 
 
+@pytest.mark.alone
 def test_a_plan_that_turns_out_long_stops_nobody(there, net):
     """The thread that received it runs it, and another one receives meanwhile."""
     slow = net.run(there.name, plans.SLOW, 7, next(steps))
     other = new_net()
     there.connect(other)
-    begun = time.monotonic()
+    begun = clock()
     assert run(other, there, plans.NULL) == []
-    assert time.monotonic() - begun < 2.0
+    assert clock() - begun < 2.0
     assert slow.result(60)[0] == 3_000_000
     net.clean(there.name, 7)
     other.close()

@@ -3,10 +3,10 @@
 import gc
 import os
 import threading
-import time
 
 import numpy as np
 import pytest
+from quiet import clock
 
 import pyflow as tf
 
@@ -111,10 +111,10 @@ def test_a_dropped_step_is_cancelled_and_closing_cancels():
     endless = tf.while_loop(lambda i: i >= 0, lambda i: i + tf.cast(i < 0, tf.int32), [0])
     session = tf.Session(threads=2)
     one = started(session, endless, {})
-    began = time.monotonic()
+    began = clock()
     del one
     gc.collect()
-    assert time.monotonic() - began < 10
+    assert clock() - began < 10
     two = started(session, endless, {})
     session.close()
     with pytest.raises(Exception, match="closed"):

@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from quiet import clock
 
 import pyflow as tf
 
@@ -124,10 +125,10 @@ def test_first_error_wins_and_cancels_the_rest(timing):
     bad = timing("Fail")(x, ms=5)
     slow = [timing("Sleep")(timing("Sleep")(x, ms=20), ms=20) for _ in range(50)]
     with tf.Session(threads=2) as session:
-        started = time.perf_counter()
+        started = clock()
         with pytest.raises(tf.errors.DataLossError, match="failed on purpose") as caught:
             session.run([bad, *slow])
-        assert time.perf_counter() - started < 0.5
+        assert clock() - started < 0.5
         assert caught.value.op is bad.op and "test_threads.py" in str(caught.value)
         assert session.run(slow[0]) == 1.0, "the session goes on"
 
@@ -158,10 +159,10 @@ def test_interrupt_ends_a_blocked_run(timing):
     endless = tf.while_loop(lambda i: i < turns, lambda i: i * 1, [tf.constant(0)])
     with tf.Session(threads=2) as session:
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-        started = time.perf_counter()
+        started = clock()
         with pytest.raises(KeyboardInterrupt):
             session.run(endless, {turns: 5})
-        assert time.perf_counter() - started < 1.3
+        assert clock() - started < 1.3
 
 
 def test_deadline_ends_an_endless_loop():

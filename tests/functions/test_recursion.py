@@ -1,10 +1,10 @@
 """Functions that call themselves: values, gradients by recomputation, numerically checked, and an
 end where there is none."""
 import threading
-import time
 
 import numpy as np
 import pytest
+from quiet import clock
 
 import pyflow as tf
 from pyflow.python.framework import function
@@ -143,13 +143,14 @@ def test_recursion_without_an_end(config, milliseconds):
         lambda x: endless(x + 1.) * 2.).add_to_graph(tf.get_default_graph())
     y = endless(0.)
     with tf.Session(config=config) as session:
-        began = time.monotonic()
+        began = clock()
         with pytest.raises((tf.errors.DeadlineExceededError, tf.errors.ResourceExhaustedError)):
             session.run(y, options=tf.RunOptions(timeout_in_ms=milliseconds))
-        assert time.monotonic() - began < 20
+        assert clock() - began < 20
         assert session.run(tf.constant(1.) + 1.) == 2.
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("how", ["deadline", "close"])
 def test_a_loop_without_an_end_in_a_function(config, how, threads):
@@ -158,10 +159,10 @@ def test_a_loop_without_an_end_in_a_function(config, how, threads):
     def f(x):
         return tf.while_loop(lambda y: y < np.inf, lambda y: y * 0.5, [x])
     session = tf.Session(config=config, threads=threads)
-    began = time.monotonic()
+    began = clock()
     if how == "close":
         threading.Timer(0.05, session.close).start()
     with pytest.raises((tf.errors.DeadlineExceededError, tf.errors.CancelledError)):
         session.run(f(1.), options=tf.RunOptions(timeout_in_ms=50 if how == "deadline" else 10000))
-    assert time.monotonic() - began < 2
+    assert clock() - began < 2
     session.close()

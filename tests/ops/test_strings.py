@@ -3,10 +3,10 @@ import base64
 import decimal
 import fractions
 import re
-import time
 
 import numpy as np
 import pytest
+from quiet import clock
 
 import pyflow as tf
 
@@ -31,12 +31,12 @@ def test_no_expression_backtracks():
     made = [tf.strings.regex_full_match(text, p) for p in patterns]
     made += [tf.regex_replace(text, p, "x") for p in patterns]
     with tf.Session() as session:
-        before = time.perf_counter()
+        before = clock()
         session.run(made, {text: b"a" * 500})
-        short = time.perf_counter() - before
-        before = time.perf_counter()
+        short = clock() - before
+        before = clock()
         found = session.run(made, {text: b"a" * 3000})
-        assert time.perf_counter() - before < 200 * short
+        assert clock() - before < 200 * short
     assert not any(found[:5]) and all(f == b"a" * 3000 for f in found[5:])
 
 

@@ -3,6 +3,7 @@ import threading
 import time
 
 import pytest
+from quiet import clock
 
 import pyflow as tf
 
@@ -48,11 +49,11 @@ def test_a_read_that_waits_is_cancelled_and_the_next_one_goes_on(lines):
     record = tf.TextLineReader().read(queue)
     put = queue.enqueue([lines[0]])
     with tf.Session() as session:
-        started = time.monotonic()
+        started = clock()
         for _ in range(3):
             with pytest.raises(tf.errors.DeadlineExceededError):
                 session.run(record, options=tf.RunOptions(timeout_in_ms=60))
-        assert time.monotonic() - started < 10
+        assert clock() - started < 10
         session.run(put)
         assert [session.run(record).value for _ in range(3)] == [b"a0", b"a1", b"a2"]
 

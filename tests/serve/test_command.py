@@ -12,6 +12,7 @@ import time
 
 import numpy as np
 import pytest
+from quiet import clock
 
 pytest.importorskip("httptools")
 pytest.importorskip("uvicorn")
@@ -91,11 +92,11 @@ def test_a_deadline_over_http(folder):
     with Served({"zoo": folder / "zoo"}, limits={"poll": 0.0, "timeout": 0.2}) as server:
         for headers, most in (({}, 5), ({"x-timeout-ms": "20.5"}, 5),
                               ({"X-Timeout-Ms": "999999"}, 5)):
-            began = time.monotonic()
+            began = clock()
             status, found = server.ask("POST", "/v1/models/zoo:predict", {
                 "signature_name": "count", "inputs": 2_000_000_000}, headers)
             assert status == 504 and re.search("deadline|Timed out", found["error"]), found
-            assert time.monotonic() - began < most
+            assert clock() - began < most
         assert server.ask("POST", "/v1/models/zoo:predict", {"instances": [1]})[0] == 200
 
 

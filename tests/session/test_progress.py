@@ -13,6 +13,7 @@ import types
 
 import numpy as np
 import pytest
+from quiet import clock
 
 import pyflow as tf
 from pyflow import progress
@@ -184,10 +185,10 @@ def test_a_step_is_looked_at_while_it_is_waited_for():
 
         def stop():
             raise KeyError("stop")
-        start = time.monotonic()
+        start = clock()
         with pytest.raises(KeyError, match="stop"):
             sess.run_watched(empty, None, stop, 0.02)
-        assert time.monotonic() - start < 5
+        assert clock() - start < 5
         other = tf.placeholder_with_default(tf.ones([2, 2]), None)
         bad = tf.matmul(tf.ones([2, 3]), other, name="bad")
         with pytest.raises(tf.errors.InvalidArgumentError, match="'bad'"):

@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import pytest
+from quiet import clock
 
 import pyflow as tf
 
@@ -65,7 +66,7 @@ def test_big_constants_cost_nothing_to_run():
         big = tf.constant(np.zeros((20_000, 1000), np.float32))
         y = tf.shape(tf.identity(big))
         with tf.Session(graph=graph) as sess:
-            start = time.perf_counter()
+            start = clock()
             sess.run(y)
-            assert time.perf_counter() - start < 0.5
+            assert clock() - start < 0.5
             assert best(lambda: sess.run(y), 5, 5) < 1000

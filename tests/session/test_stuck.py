@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from quiet import clock
 
 import pyflow as tf
 from pyflow import _executor
@@ -35,10 +36,10 @@ def single_kernel_seconds(n=700):
 def test_a_deadline_ends_a_step_of_synchronous_kernels(threads):
     x, y, ones = long_product()
     with tf.Session(threads=threads) as session:
-        start = time.perf_counter()
+        start = clock()
         with pytest.raises(tf.errors.DeadlineExceededError, match="[Tt]imed out"):
             session.run(y, {x: ones}, options=tf.RunOptions(timeout_in_ms=100))
-        assert time.perf_counter() - start < 0.1 + 0.5 + 20 * single_kernel_seconds()
+        assert clock() - start < 0.1 + 0.5 + 20 * single_kernel_seconds()
         assert session.run(tf.reduce_sum(x[:1, :3]), {x: ones}) == 3
 
 
@@ -49,10 +50,10 @@ def test_close_from_another_thread_ends_a_step_of_synchronous_kernels(threads):
     session = tf.Session(threads=threads)
     closer = threading.Timer(0.15, session.close)
     closer.start()
-    start = time.perf_counter()
+    start = clock()
     with pytest.raises(tf.errors.CancelledError, match="session was closed"):
         session.run(y, {x: ones})
-    assert time.perf_counter() - start < 0.15 + 1.0 + 20 * single_kernel_seconds()
+    assert clock() - start < 0.15 + 1.0 + 20 * single_kernel_seconds()
     closer.join()
 
 
