@@ -30,8 +30,7 @@ from pyflow.framework import errors
 FILES = ("ca.pem", "task.pem", "task.key")
 VARIABLE = "PYFLOW_CERTIFICATES"
 LARGEST = 1 << 20           # bytes of a file of certificates
-NEEDS = ('servers speak over gRPC, and grpcio is not installed here: pip install '
-         '"pyflow-dataflow[distributed]"')
+NEEDS = "servers speak over gRPC, and grpcio is not installed here: pip install grpcio"
 
 
 def grpc():

@@ -16,6 +16,7 @@ Threads: functions without state.
 """
 import os
 
+from pyflow.framework import whole_files
 from pyflow.lib.files import remote
 from pyflow.saved_model import keys
 
@@ -52,8 +53,7 @@ def read(export_dir):
                       f"{{{keys.SAVED_MODEL_FILENAME_PBTXT}|"
                       f"{keys.SAVED_MODEL_FILENAME_PB}}}")
     try:
-        with open(path, "rb") as f:
-            data = f.read()
+        data = whole_files.read(path)
     except OSError as e:
         raise IOError(f"{path}: {e.strerror}") from None
     message = _parsed(path, data)

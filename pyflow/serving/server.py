@@ -13,7 +13,7 @@ import signal
 import socket
 
 NEEDS = ("python -m pyflow serve needs uvicorn and httptools: "
-         "pip install 'pyflow-dataflow[serve]'")
+         "pip install uvicorn httptools")
 
 
 def bound(host, port):

@@ -7,7 +7,9 @@ Exit status: 0 all is well; 1 it is not (something is missing, differs, is damag
 could not be found out: a wrong option, a file that is not there or not what it should be.
 Each command is a module of this package with `main(argv)`, imported only when it is asked for.
 """
+import contextlib
 import importlib
+import os
 import sys
 
 COMMANDS = {
@@ -52,11 +54,42 @@ def main(argv=None):
         return 2
     if not _environment_is_right():
         return 2
+    if hasattr(sys.stdout, "reconfigure"):      # a path that is no UTF-8 is shown, not an error
+        sys.stdout.reconfigure(errors="backslashreplace")
+    command = importlib.import_module(f"pyflow.tools.{name.replace('-', '_')}").main
+    if name in _OWN_PROGRAMS:
+        return command(argv[1:]) or 0
+    return _ended(name, command, argv[1:])
+
+
+_OWN_PROGRAMS = ("exec", "launch")      # what goes wrong is the program's, and said as Python does
+
+
+def _ended(name, command, argv):
+    """The command's exit status; what the system refused, and Ctrl-C, are said in a line."""
     try:
-        return importlib.import_module(f"pyflow.tools.{name.replace('-', '_')}").main(argv[1:]) or 0
+        status = command(argv) or 0
+        sys.stdout.flush()
+        return status
     except BrokenPipeError:
-        sys.stderr.close()
+        _no_more_output()
         return 0
+    except KeyboardInterrupt:
+        print(f"python -m pyflow {name}: interrupted", file=sys.stderr)
+        return 130
+    except MemoryError:
+        print(f"python -m pyflow {name}: out of memory", file=sys.stderr)
+    except OSError as error:
+        _no_more_output()
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"python -m pyflow {name}: {where}{error.strerror or error}", file=sys.stderr)
+    return 2
+
+
+def _no_more_output():
+    """What is left to print would fail once more when the interpreter ends."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _environment_is_right():

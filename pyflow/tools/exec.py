@@ -14,6 +14,9 @@ import runpy
 import sys
 
 
+_RUNPY = runpy.run_path.__code__.co_filename
+
+
 def main(argv):
     """Runs the program as `python SCRIPT ...` would.  Returns 2, with the reason on stderr, where there
     is none."""
@@ -33,11 +36,25 @@ def main(argv):
         install.install_as_tensorflow(args.old_python)
     sys.argv = words
     sys.path.insert(0, os.getcwd() if args.module else os.path.dirname(os.path.abspath(program)))
-    if args.module:
-        runpy.run_module(program, run_name="__main__", alter_sys=True)
-    else:
-        runpy.run_path(program, run_name="__main__")
+    try:
+        if args.module:
+            runpy.run_module(program, run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(program, run_name="__main__")
+    except Exception as error:
+        return _failed(error)
     return 0
+
+
+def _failed(error):
+    """Says what the program raised as Python does, from the program's first line on.  Returns 1."""
+    places = error.__traceback__
+    while places is not None and places.tb_frame.f_code.co_filename in (__file__, _RUNPY):
+        places = places.tb_next
+    error.__traceback__ = places
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, places
+    sys.excepthook(type(error), error, places)
+    return 1
 
 
 def _parser():

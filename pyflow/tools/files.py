@@ -1,6 +1,8 @@
 """Reads model files for the tools: GraphDef and MetaGraphDef, binary or text, and SavedModels."""
 import os
 
+from pyflow.framework import whole_files
+
 
 class UnreadableModel(Exception):
     """The file is no graph; the message says what was tried."""
@@ -17,12 +19,13 @@ def read_graph(path, tags=None):
         raise UnreadableModel(f"{path} is a folder without saved_model.pb; name a GraphDef (.pb,"
                               " .pbtxt), a .meta file or a SavedModel's folder")
     try:
-        with open(path, "rb") as f:
-            data = f.read()
+        data = whole_files.read(path)
     except OSError as e:
         raise UnreadableModel(f"{path}: {e.strerror}") from None
     errors = []
     for kind in _order(path):
+        if kind.endswith("text") and not whole_files.looks_like_text(data):
+            continue
         try:
             graph = _PARSERS[kind](data, protos)
         except Exception as e:  # a parser of untrusted bytes: whatever it says is shown
@@ -46,8 +49,7 @@ def read_meta_graph(path, tags=None):
 def read_meta_file(path):
     """The MetaGraphDef of a .meta file, binary or text."""
     from pyflow.framework import protos
-    with open(path, "rb") as f:
-        data = f.read()
+    data = whole_files.read(path)
     try:
         return protos.MetaGraphDef.FromString(data)
     except Exception:               # no binary one, as read_graph found

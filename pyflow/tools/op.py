@@ -6,6 +6,8 @@ import os
 import sys
 import textwrap
 
+from pyflow.tools import as_json
+
 
 def main(argv):
     """Prints the schema, kernels, gradient and source of an op, or all names."""
@@ -13,23 +15,43 @@ def main(argv):
     parser.add_argument(
         "name", nargs="?", help="an op type such as MatMul; a part of a name lists the matches"
     )
-    name = parser.parse_args(argv).name
+    as_json.add_option(parser)
+    args = parser.parse_args(argv)
+    name = args.name
     import pyflow  # noqa: F401 - registers the ops
     from pyflow.framework import op as op_lib
     from pyflow.session import runtime
     executor = runtime.start()
     names = op_lib.op_names()
     if name is None:
-        print("\n".join(names))
+        as_json.show({"ops": names}) if args.json else print("\n".join(names))
         return 0
     op_def = op_lib.find_op(name)
     if op_def is None:
         return _not_found(name, names)
+    from_plugin = op_def.name in {name for name, *_ in executor.plugin_ops()}
+    if args.json:
+        as_json.show(facts(op_def, executor, from_plugin))
+        return 0
     _print_schema(op_def)
     _print_kernels(op_def, executor)
-    _print_gradient(op_def, op_def.name in {name for name, *_ in executor.plugin_ops()})
+    print(f"gradient\n  {_gradient(op_def, from_plugin)}")
     _print_source(op_def)
     return 0
+
+
+def facts(op_def, executor, from_plugin):
+    """What is printed, as an object of JSON's types."""
+    return {"name": op_def.name, "stateful": bool(op_def.stateful),
+            "doc": inspect.cleandoc(op_def.doc or ""),
+            "inputs": [str(item) for item in op_def.inputs],
+            "outputs": [str(item) for item in op_def.outputs],
+            "attrs": [str(item) for item in op_def.attrs.values()],
+            "kernels": [{key: k[key] for key in ("device", "where", "plugin", "priority")}
+                        for k in _kernels(op_def, executor)],
+            "gradient": _gradient(op_def, from_plugin),
+            "shape_function": _where(op_def.shape) if op_def.shape else None,
+            "source": op_def.module or None}
 
 
 def _not_found(name, names):
@@ -55,11 +77,16 @@ def _print_schema(op_def):
             print(f"  {title:5}{item}")
 
 
+def _kernels(op_def, executor):
+    return sorted(executor.kernels(op_def.name),
+                  key=lambda k: (k["device"], -k["priority"], k["where"] or ""))
+
+
 def _print_kernels(op_def, executor):
     from pyflow.session.missing import CORE_OPS
-    kernels = executor.kernels(op_def.name)
+    kernels = _kernels(op_def, executor)
     print("kernels")
-    for k in sorted(kernels, key=lambda k: (k["device"], -k["priority"], k["where"] or "")):
+    for k in kernels:
         print(
             f"  {k['device']:5}{k['where'] or 'any type'}  ({k['plugin']}, priority"
             f" {k['priority']})"
@@ -68,7 +95,8 @@ def _print_kernels(op_def, executor):
         print("  in the executor itself" if op_def.name in CORE_OPS else "  none")
 
 
-def _print_gradient(op_def, from_plugin):
+def _gradient(op_def, from_plugin):
+    """Where the gradient stands, or that there is none."""
     from pyflow.framework import gradient_registry
     gradient = (
         gradient_registry.registered(op_def.name)
@@ -77,13 +105,10 @@ def _print_gradient(op_def, from_plugin):
     )
     gradient = gradient or op_def.gradient
     if not gradient and from_plugin:
-        print("gradient\n  none here; the plugin's package may register one when it is imported")
-    elif gradient is None:
-        print("gradient\n  none, on purpose: it stops here")
-    elif not gradient:
-        print("gradient\n  none: tf.gradients through it is a LookupError")
-    else:
-        print(f"gradient\n  {_where(gradient)}")
+        return "none here; the plugin's package may register one when it is imported"
+    if gradient is None:
+        return "none, on purpose: it stops here"
+    return _where(gradient) if gradient else "none: tf.gradients through it is a LookupError"
 
 
 def _where(function):

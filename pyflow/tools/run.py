@@ -14,6 +14,8 @@ import argparse
 import sys
 import time
 
+from pyflow.tools import as_json
+
 
 def main(argv):
     """Runs the model and prints or saves what is fetched.  Returns, with the reason on stderr, 2
@@ -32,11 +34,12 @@ def main(argv):
         with tf.Session(graph=model.graph, config=config) as sess:
             model.give_state(sess)
             values = sess.run(fetches, feeds)
-            _show(_shown(model, fetches), values, args.save)
+            found = _results(_shown(model, fetches), values, args.save, args.json)
             if args.repeat:
-                _time(sess, fetches, feeds, args.repeat)
+                found["repeat"] = _time(sess, fetches, feeds, args.repeat)
             if args.profile:
-                _profile(sess, fetches, feeds, args.profile)
+                found["profile"] = _profile(sess, fetches, feeds)
+            _show(found, args)
     except (models.UnreadableModel, OSError) as e:
         print(e, file=sys.stderr)
         return 2
@@ -72,6 +75,7 @@ def _parser():
     parser.add_argument("--profile", nargs="?", type=int, const=15, default=0, metavar="ROWS",
                         help="print where the time of one more step went")
     parser.add_argument("--threads", type=int, help="default: one for each core")
+    as_json.add_option(parser)
     return parser
 
 
@@ -81,14 +85,35 @@ def _shown(model, fetches):
     return [names.get(tensor, tensor) for tensor in fetches]
 
 
-def _show(fetches, values, save):
+def _results(fetches, values, save, in_json):
+    """What is said of the values: where they were saved, else themselves."""
     import numpy as np
     if save:
         np.savez(save, **{name: v for name, v in zip(fetches, values) if v is not None})
+        return {"saved": save}
+    return {"outputs": {name: as_json.array(value) if in_json else value
+                        for name, value in zip(fetches, values)}}
+
+
+def _show(found, args):
+    """Prints what was found out."""
+    import numpy as np
+
+    from pyflow.tools import trace_report
+    if args.json:
+        if "profile" in found:
+            found["profile"] = trace_report.facts(found["profile"], args.profile)
+        as_json.show(found)
         return
     with np.printoptions(threshold=100):            # more is shown by its ends; --save has all
-        for name, value in zip(fetches, values):
+        for name, value in found.get("outputs", {}).items():
             print(f"{name} = {value}")
+    if "repeat" in found:
+        times = found["repeat"]
+        print(f"{times['steps']} steps: fastest {times['fastest_s'] * 1e3:.3f} ms, "
+              f"median {times['median_s'] * 1e3:.3f} ms")
+    if "profile" in found:
+        print(trace_report.report(found["profile"], args.profile))
 
 
 def _time(sess, fetches, feeds, count):
@@ -98,14 +123,13 @@ def _time(sess, fetches, feeds, count):
         sess.run(fetches, feeds)
         seconds.append(time.perf_counter() - start)
     seconds.sort()
-    print(f"{count} steps: fastest {seconds[0] * 1e3:.3f} ms, "
-          f"median {seconds[count // 2] * 1e3:.3f} ms")
+    return {"steps": count, "fastest_s": seconds[0], "median_s": seconds[count // 2]}
 
 
-def _profile(sess, fetches, feeds, rows):
-    """The report of one traced step; the first step, which prepares the plan, is over."""
+def _profile(sess, fetches, feeds):
+    """The Trace of one more step; the first step, which prepares the plan, is over."""
     import pyflow as tf
-    from pyflow.tools import trace, trace_report
+    from pyflow.tools import trace
     metadata = tf.RunMetadata()
     sess.run(fetches, feeds, tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), metadata)
-    print(trace_report.report(trace.of_metadata(metadata), rows))
+    return trace.of_metadata(metadata)

@@ -2,7 +2,7 @@
 
 DIR is a SavedModel's folder or a folder of numbered versions, of which the newest serves, and a
 newer one takes its place as soon as it is there; or a model's file (.pb, .onnx). Several models:
---model NAME=DIR for each. It needs the extra: pip install 'pyflow-dataflow[serve]'.
+--model NAME=DIR for each. It needs two packages: pip install uvicorn httptools.
 
 Threads: a command of its own, until SIGTERM or SIGINT.
 """
@@ -49,7 +49,7 @@ def _parser():
     add("--name", help="the model's name in addresses; without it the name of DIR")
     add("--model", action="append", default=[], metavar="NAME=DIR", help="one more model")
     add("--host", default="127.0.0.1", help="the address to listen on")
-    add("--port", type=int, default=8501, help="0: a free one, which is printed")
+    add("--port", type=_port, default=8501, help="0: a free one, which is printed")
     add("--tags", default="", help="of a SavedModel's graph, with commas; empty: serve")
     add("--keep", type=_count, default=1, metavar="N", help="how many of the newest versions serve")
     add("--label", action="append", default=[], metavar="[NAME/]LABEL=VERSION",
@@ -93,6 +93,12 @@ _seconds = _checked(float, "seconds", lambda s: 0 <= s < 1e9)
 _microseconds = _checked(lambda text: float(text) / 1e6, "microseconds", lambda s: 0 <= s < 1e3)
 _sizes = _checked(lambda text: tuple(map(int, text.split(","))), "ascending sizes, with commas",
                   lambda sizes: sizes[0] >= 1 and sorted(set(sizes)) == list(sizes))
+
+
+def _port(text):
+    if not re.fullmatch(r"\d{1,5}", text) or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"expected a port, 0 to 65535, got {text!r}")
+    return int(text)
 
 
 def _bytes(text):

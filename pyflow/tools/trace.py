@@ -8,7 +8,6 @@ critical path: the longest chain of kernels that had to run one after the other.
 Threads: a command of its own.
 """
 import argparse
-import gzip
 import io
 import json
 import os
@@ -16,7 +15,9 @@ import sys
 from types import SimpleNamespace
 from typing import NamedTuple
 
+from pyflow.framework import whole_files
 from pyflow.session.trace_records import Event
+from pyflow.tools import as_json
 
 
 class Trace(NamedTuple):
@@ -40,6 +41,7 @@ def main(argv):
     parser.add_argument("file", help="a trace, or a RunMetadata (.pb)")
     parser.add_argument("--top", type=int, default=15, help="rows per table (default 15)")
     parser.add_argument("--step", type=int, help="look at this step alone, by its number")
+    as_json.add_option(parser)
     args = parser.parse_args(argv)
     from pyflow.tools import trace_report
     try:
@@ -48,7 +50,10 @@ def main(argv):
         print(e, file=sys.stderr)
         return 2
     try:
-        print(trace_report.report(trace, args.top, args.step))
+        if args.json:
+            as_json.show(trace_report.facts(trace, args.top, args.step))
+        else:
+            print(trace_report.report(trace, args.top, args.step))
     except ValueError as e:
         print(e, file=sys.stderr)
         return 1
@@ -60,12 +65,11 @@ def load(path):
     if not os.path.exists(path) and os.path.exists(path + ".part"):
         path += ".part"
     try:
-        with open(path, "rb") as f:
-            data = f.read()
+        data = whole_files.read(path)
+        if data[:2] == b"\x1f\x8b":
+            data = whole_files.unpacked(data, path)
     except OSError as e:
         raise UnreadableTrace(f"{path}: {e.strerror}") from None
-    if data[:2] == b"\x1f\x8b":
-        data = gzip.decompress(data)
     if data.startswith(b'{"pyflow_trace"'):
         from pyflow.session import trace_file
         text = io.StringIO()

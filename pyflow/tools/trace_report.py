@@ -13,18 +13,35 @@ from pyflow.session import chrome_trace
 _WORK = ("kernel", "async", "block", "stream")
 
 
+def facts(trace, top=15, step=None):
+    """The same in JSON's types, times in nanoseconds.  ValueError: as `report`."""
+    events, work = _chosen(trace, step)
+    own = self_times(work)
+    ops = _grouped(work, own, lambda e: (e.op,))
+    nodes = _grouped(work, own, lambda e: (e.name, e.op, _line(trace, e)))
+    path = _longest(trace, work)
+    found = {
+        "steps": len({trace.steps[e.step].id for e in work if 0 <= e.step < len(trace.steps)}),
+        "kernels": sum(e.count for e in work if e.kind != "stream"),
+        "wall_ns": _wall(trace, work, step),
+        "busy_ns": sum(time for e, time in _pairs(work, own) if e.kind != "async"),
+        "failed": [e.name for e in work if e.failed],
+        "ops": [{"op": op, "count": count, "self_ns": time, "waits": waits}
+                for (op,), (count, time, waits) in ops[:top]],
+        "nodes": [{"node": name, "op": op, "made_at": line, "count": count, "self_ns": time,
+                   "waits": waits} for (name, op, line), (count, time, waits) in nodes[:top]],
+        "queueing_ns": sum(e.start - e.ready for e in work), "notes": list(trace.notes)}
+    if path is not None:
+        number, _, length, chain = path
+        found["critical_path"] = {"step": number, "ns": length, "nodes": [
+            {"node": e.name, "op": e.op, "ns": e.end - e.start, "iteration": list(e.iteration or ())}
+            for e in chain]}
+    return found
+
+
 def report(trace, top=15, step=None):
     """The whole report.  ValueError: there is nothing to report on."""
-    events = trace.events
-    if step is not None:
-        known = {i for i, s in enumerate(trace.steps) if s.id == step}
-        events = [e for e in events if e.step in known]
-        if not events:
-            raise ValueError(f"the trace has no step {step}; it has "
-                             f"{', '.join(sorted({str(s.id) for s in trace.steps}))}")
-    work = [e for e in events if e.kind in _WORK]
-    if not work:
-        raise ValueError("the trace has no kernels: did a step run while it was written?")
+    events, work = _chosen(trace, step)
     own = self_times(work)
     total = sum(own.values())
     lines = _head(trace, work, own, step) + [""]
@@ -37,6 +54,21 @@ def report(trace, top=15, step=None):
     if peak.in_use:
         lines += ["", f"allocator: {size(peak.in_use)} in use at most, after {peak.name}"]
     return "\n".join(line.rstrip() for line in lines + [f"note: {n}" for n in trace.notes])
+
+
+def _chosen(trace, step):
+    """(events, those of them that are work) of all steps or of one."""
+    events = trace.events
+    if step is not None:
+        known = {i for i, s in enumerate(trace.steps) if s.id == step}
+        events = [e for e in events if e.step in known]
+        if not events:
+            raise ValueError(f"the trace has no step {step}; it has "
+                             f"{', '.join(sorted({str(s.id) for s in trace.steps}))}")
+    work = [e for e in events if e.kind in _WORK]
+    if not work:
+        raise ValueError("the trace has no kernels: did a step run while it was written?")
+    return events, work
 
 
 def span(ns):
@@ -131,14 +163,19 @@ def _line(trace, event):
     return trace.steps[event.step].plan.lines.get(event.name, "")
 
 
-def _table(title, work, own, total, top, key, names):
+def _grouped(work, own, key):
+    """[(key, [count, self time, waits])], the dearest first."""
     groups = {}
     for event, time in _pairs(work, own):
         group = groups.setdefault(key(event), [0, 0, False])
         group[0] += event.count
         group[1] += time
         group[2] |= event.kind == "async"
-    rows = sorted(groups.items(), key=lambda item: (-item[1][1], item[0]))
+    return sorted(groups.items(), key=lambda item: (-item[1][1], item[0]))
+
+
+def _table(title, work, own, total, top, key, names):
+    rows = _grouped(work, own, key)
     wide = [max([len(n)] + [min(48, len(k[i])) for k, _ in rows[:top]])
             for i, n in enumerate(names)]
     head = "  ".join(f"{n:{w}}" for n, w in zip(names, wide))
@@ -189,17 +226,25 @@ def critical_path(steps, events):
     return length, path[::-1]
 
 
-def _critical(trace, work, top):
+def _longest(trace, work):
+    """(number, its events, ns and events of its critical path) of the longest step, or None."""
     groups = {}
     for event in work:
         if 0 <= event.step < len(trace.steps) and event.kind != "stream":
             groups.setdefault(trace.steps[event.step].id, []).append(event)
     if not groups:
-        return []
+        return None
     number, events = max(groups.items(), key=lambda item: spans_length(
         [(e.start, e.end) for e in item[1]]))
+    return number, events, *critical_path(trace.steps, events)
+
+
+def _critical(trace, work, top):
+    found = _longest(trace, work)
+    if found is None:
+        return []
+    number, events, length, path = found
     wall = spans_length([(e.start, e.end) for e in events])
-    length, path = critical_path(trace.steps, events)
     lines = [f"critical path of the longest step ({number}): {span(length)} of {span(wall)} "
              f"({length / max(wall, 1):.0%}), {len(path)} kernels"]
     shown = sorted(sorted(path, key=lambda e: e.start - e.end)[:top], key=lambda e: e.start)

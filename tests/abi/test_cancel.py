@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 import time
+import timeit
 
 import pytest
 from quiet import clock
@@ -45,6 +46,21 @@ def after(seconds, what, *arguments):
     return timer
 
 
+def interrupted(session, fetch):
+    """Seconds that a step takes to end of a Ctrl-C after 0.04 s, from another process: a brief kernel
+    keeps the interpreter."""
+    start = clock()
+    with subprocess.Popen(["sh", "-c", f"sleep 0.04; kill -INT {os.getpid()}"]):
+        with pytest.raises(KeyboardInterrupt):
+            session.run(fetch)
+        return clock() - start
+
+
+def best(measure):
+    """The best of up to five rounds: the process that sends the signal may get its turn late."""
+    return min(measure() for _ in range(5))
+
+
 # ---------------------------------------------------------------- who asks is told
 
 
@@ -66,11 +82,7 @@ def test_ctrl_c_ends_it(kind):
     with tf.Session(threads=2) as session:
         fetch = op(kind)
         session.run(op(kind, ms=0))
-        start = clock()        # from another process: a brief kernel keeps the interpreter
-        with subprocess.Popen(["sh", "-c", f"sleep 0.04; kill -INT {os.getpid()}"]):
-            with pytest.raises(KeyboardInterrupt):
-                session.run(fetch)
-            assert clock() - start < 0.06 + SOON
+        assert best(lambda: interrupted(session, fetch)) < 0.06 + SOON
 
 
 @pytest.mark.alone
@@ -109,11 +121,7 @@ def test_in_a_function_that_is_called(kind, threads):
         with pytest.raises(tf.errors.DeadlineExceededError):
             session.run(y, options=tf.RunOptions(timeout_in_ms=40))
         assert clock() - start < 0.04 + SOON
-        start = clock()
-        with subprocess.Popen(["sh", "-c", f"sleep 0.04; kill -INT {os.getpid()}"]):
-            with pytest.raises(KeyboardInterrupt):
-                session.run(y)
-            assert clock() - start < 0.06 + SOON
+        assert best(lambda: interrupted(session, y)) < 0.06 + SOON
 
 
 def test_one_that_asks_nobody_has_exceeded_its_deadline():
@@ -144,7 +152,11 @@ def test_sigusr1_names_it(capfd):
 
 
 def test_other_threads_go_on_beside_a_kernel_that_does_not_say_it_is_brief():
-    counted = 0
+    counted = usual = 0
+    end = time.monotonic() + 0.08
+    while time.monotonic() < end:           # turns of this loop beside nothing
+        usual += 1
+        time.sleep(0.001)
     with tf.Session(threads=1) as session:
         fetch = op("Nap", ms=80)
         thread = threading.Thread(target=session.run, args=(fetch,))
@@ -152,14 +164,16 @@ def test_other_threads_go_on_beside_a_kernel_that_does_not_say_it_is_brief():
         while thread.is_alive():
             counted += 1
             time.sleep(0.001)
-    assert counted > 20
+    assert counted > usual / 4
 
 
 @pytest.mark.alone
 def test_asking_costs_nanoseconds():
+    """No more than three additions in Python do, which take 10 ns each or more."""
+    add = 1e9 * min(timeit.repeat("a + a + a + a", "a = 1000", number=10000, repeat=20)) / 10000
     with tf.Session(threads=1) as session:
-        spent = min(session.run(op("Cost"), options=tf.RunOptions(timeout_in_ms=60000)) for _ in range(3))
-    assert spent < 60, f"{spent} ns"
+        spent = min(session.run(op("Cost"), options=tf.RunOptions(timeout_in_ms=60000)) for _ in range(20))
+    assert spent < 2 * add, f"{spent} ns, beside {add} ns"
 
 
 # ---------------------------------------------------------------- held calls

@@ -184,7 +184,7 @@ def test_an_address_that_is_taken(folder, capfd):
 def test_without_uvicorn(folder, capfd, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     status, text = said(capfd, folder / "half")
-    assert status == 1 and "pip install 'pyflow-dataflow[serve]'" in text
+    assert status == 1 and "pip install uvicorn httptools" in text
 
 
 # ---------------------------------------------------------------- files

@@ -1,8 +1,11 @@
 """python -m pyflow COMMAND."""
+import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import numpy as np
 import pytest
@@ -213,3 +216,113 @@ def test_files_that_are_nothing_known_are_a_line_and_status_2(name, tmp_path, ca
         first = said.err.splitlines()[0]
         assert path in first and "Traceback" not in said.err and not said.out, said
         assert not list(tmp_path.glob("made*"))
+
+
+# ---------------------------------------------------------------- what a user can cause
+
+def child(*args, **how):
+    """A command in a process of its own: (status, stdout, stderr)."""
+    done = subprocess.run([sys.executable, "-m", "pyflow", *map(str, args)], capture_output=True,
+                          text=True, timeout=120, errors="surrogateescape", **how)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("command_", ["check", "explain", "run", "summary", "trace", "convert"])
+def test_a_file_larger_than_any_graph_is_refused_by_its_size(command_, tmp_path, capfd):
+    """5 GB, of which nothing is on the disk: no byte of it is read."""
+    path = tmp_path / "huge.pb"
+    with open(path, "wb") as file:
+        file.truncate(5 * 10**9)
+    rest = ["-o", str(tmp_path / "x.onnx")] if command_ == "convert" else []
+    assert command.main([command_, str(path), *rest]) == 2
+    said = capfd.readouterr().err
+    assert "it has 5.0 GB, expected at most 2.1 GB" in said and len(said.splitlines()) == 1, said
+
+
+def test_a_packed_trace_has_a_bound(tmp_path):
+    import gzip
+
+    from pyflow.framework import whole_files
+    data = gzip.compress(b"[" + b" " * 10**6)
+    assert len(whole_files.unpacked(data, "t", 10**7)) == 10**6 + 1
+    for wrong, words in ((data, "it has more than 100,000 bytes unpacked"),
+                         (data[:-20], "ends early"), (b"\x1f\x8bxx" * 9, "not gzip")):
+        with pytest.raises(OSError, match=words):
+            whole_files.unpacked(wrong, "t", 10**5 if wrong is data else 10**7)
+
+
+def test_what_the_system_refuses_is_one_line():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "pyflow", "devices"], stdout=full,
+                              stderr=subprocess.PIPE, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (
+        2, "python -m pyflow devices: No space left on device\n")
+
+
+def test_a_path_that_is_no_utf_8(tmp_path):
+    path = os.fsencode(tmp_path) + b"/graph\xff.pb"
+    with open(path, "wb") as file:
+        file.write(b"\x0a\x03abc")
+    for command_ in ("explain", "check", "run", "summary"):
+        done = subprocess.run([sys.executable, "-m", "pyflow", command_, path], timeout=120,
+                              capture_output=True)
+        assert done.returncode == 2 and b"Traceback" not in done.stderr, done.stderr
+
+
+def test_ctrl_c_is_one_line(tmp_path):
+    """A model that runs for ever."""
+    path = tmp_path / "endless.pb"
+    with tf.Graph().as_default() as graph:
+        tf.identity(tf.while_loop(lambda i: i >= 0, lambda i: (i + 1) % 9, [tf.constant(0)]),
+                    name="y")
+    path.write_bytes(graph.as_graph_def().SerializeToString())
+    process = subprocess.Popen([sys.executable, "-m", "pyflow", "run", path], text=True,
+                               stderr=subprocess.PIPE, env={**os.environ, "PYFLOW_DEBUG": "1"})
+    for line in process.stderr:             # the devices are told when the session begins
+        if "CPU" in line:
+            break
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    said = process.stderr.read()
+    assert process.wait(20) == 130 and said.endswith("python -m pyflow run: interrupted\n")
+    assert "Traceback" not in said
+
+
+def test_a_program_fails_at_its_own_line(tmp_path):
+    """`exec` says what the program raised from the program's first line on, as Python does."""
+    (tmp_path / "p.py").write_text("def f():\n    raise KeyError('here')\nf()\n")
+    status, _, said = child("exec", tmp_path / "p.py")
+    lines = said.splitlines()
+    assert status == 1 and lines[0] == "Traceback (most recent call last):"
+    assert lines[1].endswith("p.py\", line 3, in <module>") and lines[-1] == "KeyError: 'here'"
+    (tmp_path / "q.py").write_text("import sys; sys.exit(7)\n")
+    assert child("exec", tmp_path / "q.py")[0] == 7
+    (tmp_path / "r.py").write_text("def f(:\n")
+    status, _, said = child("exec", tmp_path / "r.py")
+    assert status == 1 and said.splitlines()[-1].startswith("SyntaxError") and "runpy" not in said
+
+
+def test_json(model, tmp_path, capfd):
+    def told(*words, status=0):
+        assert command.main([*map(str, words), "--json"]) == status
+        return json.loads(capfd.readouterr().out)
+    devices = told("devices")
+    assert "/device:CPU:0" in [device["name"] for device in devices["devices"]]
+    assert any(p.get("id") == "pyflow.cpu" and p["kernels"] > 500 for p in devices["plugins"])
+    assert told("check", model) == {"model": str(model), "nodes": 3, "problems": []}
+    found = told("run", model, "--feed", "x=[[1.0, 2.0]]", "--repeat", 2, "--profile")
+    assert found["outputs"] == {"y:0": {"dtype": "float32", "shape": [1, 1], "value": [[5.0]]}}
+    assert found["repeat"]["steps"] == 2 and found["profile"]["steps"] == 1
+    assert {row["op"] for row in found["profile"]["ops"]} >= {"MatMul"}
+    assert told("run", model, "--feed", "x=[[NaN, 1e39]]")["outputs"]["y:0"]["value"] == [["NaN"]]
+    found = told("op", "MatMul")
+    assert found["inputs"] == ["a: T", "b: T"] and found["gradient"].split(":")[0].endswith(".py")
+    assert "MatMul" in told("op")["ops"]
+    with tf.Graph().as_default() as graph:
+        node = tf.constant(1.0, name="c").op.node_def
+        message = graph.as_graph_def()
+    message.node.add().CopyFrom(node)
+    message.node[-1].name, message.node[-1].op = "strange", "NoSuchOp"
+    (tmp_path / "strange.pb").write_bytes(message.SerializeToString())
+    found = told("check", tmp_path / "strange.pb", status=1)
+    assert [p["nodes"] for p in found["problems"]] == [["strange"]]

@@ -19,8 +19,8 @@ Invariants
     a task: placing [_place] -> hosted [_placed] -> running [_start] -> ended [_heard: _task_ended]
             hosted | running -> lost [_heard, _silent] -> placing
 
-Threads: Supervisor's; Ray's calls are made by it alone.  ray is imported when it is used: the extra
-pyflow-dataflow[ray].  Callers: `python -m pyflow launch --on ray`, tests.
+Threads: Supervisor's; Ray's calls are made by it alone.  ray is imported when it is used.
+Callers: `python -m pyflow launch --on ray`, tests.
 
     with RayCluster([sys.executable, "train.py"], {"ps": 1, "worker": 2}, restarts=5) as cluster:
         status = cluster.wait()
@@ -38,7 +38,7 @@ from pyflow.distributed.launch.supervision import RUNNING, Slot, Supervisor
 from pyflow.framework import errors
 
 NAMESPACE = "pyflow"
-NEEDS = 'clusters on Ray need the package ray: pip install "pyflow-dataflow[ray]"'
+NEEDS = "clusters on Ray need two packages: pip install ray grpcio"
 # For a head that we start: a lost node is noticed after a second, where Ray's defaults take 15.
 HEALTH = {"health_check_initial_delay_ms": 1000, "health_check_period_ms": 250,
           "health_check_timeout_ms": 250, "health_check_failure_threshold": 4}
