@@ -130,6 +130,30 @@ cdef class Plan:
         return begin((self,), &self.p, 1, (tuple(range(self.n_args)),), tuple(range(self.n_rets)), feeds, timeout_ms, rendezvous,
                      callback, task, session, step, trace, quiet, here)
 
+cdef Plan traced_plan(dict plans, const pf_plan* p):
+    """The Plan of a step of a trace: one of `plans`, or the body of a function that one of them called."""
+    cdef Plan outer, body
+    cdef pf_str name
+    cdef int32_t k
+    found = plans.get(<uintptr_t>p)
+    if found is not None:
+        return found
+    for outer in plans.values():
+        if outer.called is not None and <uintptr_t>p in outer.called:
+            return outer.called[<uintptr_t>p]
+        for k in range(pf_library_size(outer.p.library)):
+            if pf_library_compiled(outer.p.library, k, &name) == p:
+                body = Plan.__new__(Plan)
+                body.p = <pf_plan*>p
+                pf_a32_add_rlx(&body.p.refs, 1)
+                body.n_args, body.n_rets = <int>p.n_args, <int>p.n_rets
+                body.within = outer
+                if outer.called is None:
+                    outer.called = {}
+                outer.called[<uintptr_t>p] = body
+                return body
+    raise KeyError("a step of the trace belongs to no plan that is known")
+
 cdef list run_plan(Plan plan, object feeds, pf_run_options* o, Interrupt* interrupt, bint keep):
     cdef pf_tensor* small[MAX_INLINE_ARGS * 2]
     cdef pf_tensor** args = small

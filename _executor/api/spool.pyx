@@ -9,7 +9,7 @@ Invariants
 """
 cimport cython
 from look_h cimport *
-from pyflow._executor.plans cimport Plan
+from pyflow._executor.plans cimport Plan, traced_plan
 from pyflow._executor.steps cimport Trace
 
 cdef extern from "<unistd.h>" nogil:
@@ -87,7 +87,7 @@ cdef class Spool:
     def add(self, Trace trace, describe):
         """The steps of a trace, which are over.  describe(plan): the line before its first step."""
         cdef int32_t k
-        cdef list plans = [self.number_of(trace.plans[<uintptr_t>trace.t.steps[k].plan], describe)
+        cdef list plans = [self.number_of(traced_plan(trace.plans, trace.t.steps[k].plan), describe)
                            for k in range(trace.t.n_steps)]
         cdef const pf_trace_chunk** chunks = chunks_of(trace.t)
         try:

@@ -16,6 +16,7 @@ Invariants
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from look_h cimport *
+from pyflow._executor.plans cimport traced_plan
 from pyflow._executor.steps cimport Records, Trace
 from pyflow._executor.records cimport *
 
@@ -412,7 +413,7 @@ cdef class StepStats:
         if len(known_lanes) < pf_trace_lanes(NULL, 0):
             known_lanes = names_of()
         self.records, self.lanes = trace.records, known_lanes
-        self.texts = [names_of_plan(trace.plans[<uintptr_t>trace.t.steps[k].plan])
+        self.texts = [names_of_plan(traced_plan(trace.plans, trace.t.steps[k].plan))
                       for k in range(trace.t.n_steps)]
 
     def write(self, message):

@@ -1,8 +1,10 @@
 /* strings_unicode.c - UnicodeDecode, UnicodeDecodeWithOffsets, UnicodeEncode, UnicodeTranscode.
  *
  * Encodings: UTF-8, UTF-16-BE and -LE, UTF-32-BE and -LE, US-ASCII, ISO-8859-1, and of those with a
- * byte a character the ones in unicode_codepages.h.  What is not well formed counts as one error
- * per longest prefix of a character (Unicode 15, table 3-8), and is an error, left out, or replaced.
+ * byte a character the ones in unicode_codepages.h.  A string in UTF-16 or UTF-32 begins with a mark
+ * of its bytes' order, which is no character of it, or is big-endian.  What is not well formed
+ * counts as one error per longest prefix of a character (Unicode 15, table 3-8), and is an error,
+ * left out, or replaced.
  *
  * Invariants: only scalar values (no surrogates, at most U+10FFFF) come out of a decoder.
  * Threads: one.
@@ -10,7 +12,7 @@
 #include "base/bytes.h"
 #include "strings/unicode_codepages.h"
 
-enum { UTF8, UTF16BE, UTF16LE, UTF32BE, UTF32LE, ASCII, LATIN1, PAGE };
+enum { UTF8, UTF16BE, UTF16LE, UTF32BE, UTF32LE, UTF16, UTF32, ASCII, LATIN1, PAGE };
 /* PAGE + k: pf_codepages[k] */
 enum { STRICT, REPLACE, IGNORE };
 typedef struct {
@@ -38,7 +40,8 @@ static int names_encoding(pf_str s, const char *name) {
 static int encoding_of(pf_str s) {
   static const struct { const char *name; int kind; } names[] = {
       {"UTF-8", UTF8}, {"UTF-16-BE", UTF16BE}, {"UTF-16-LE", UTF16LE}, {"UTF-32-BE", UTF32BE},
-      {"UTF-32-LE", UTF32LE}, {"US-ASCII", ASCII}, {"ASCII", ASCII}, {"ISO-8859-1", LATIN1},
+      {"UTF-32-LE", UTF32LE}, {"UTF-16", UTF16}, {"UTF-32", UTF32}, {"US-ASCII", ASCII},
+      {"ASCII", ASCII}, {"ISO-8859-1", LATIN1},
       {"LATIN1", LATIN1}};
   for (int64_t i = 0; i < PF_LEN(names); i++)
     if (names_encoding(s, names[i].name)) return names[i].kind;
@@ -58,8 +61,9 @@ static pf_status unicode_init(pf_ctx *c, void *state) {
   pf_str wrong = s->from < 0 ? s->input_encoding : s->output_encoding;
   if (s->from < 0 || s->to < 0)
     return PF_INVALID(c, "Could not create converter for encoding: %.*s; there are UTF-8, "
-                      "UTF-16-BE, UTF-16-LE, UTF-32-BE, UTF-32-LE, US-ASCII, ISO-8859-1 to -15, "
-                      "windows-1250 to -1258, KOI8-R, KOI8-U, macintosh and TIS-620",
+                      "UTF-16, UTF-16-BE, UTF-16-LE, UTF-32, UTF-32-BE, UTF-32-LE, US-ASCII, "
+                      "ISO-8859-1 to -15, windows-1250 to -1258, KOI8-R, KOI8-U, macintosh and "
+                      "TIS-620",
                       (int)PF_MIN(wrong.len, 100), wrong.data);
   if (!is_scalar_value(s->replacement))
     return PF_INVALID(c, "replacement_char out of unicode codepoint range: %" PRId64,
@@ -142,15 +146,34 @@ static void put_code(pf_bytes *b, int64_t code, int encoding) {
   pf_bytes_add(b, (const char *)o, n);
 }
 
-/* calls `take` for each character by the op's policy; 0: an error under "strict" */
+/* the order of a string's bytes, by the mark that it may begin with, of `*mark` bytes */
+static int order_of(int encoding, pf_str text, int64_t *mark) {
+  int64_t len = encoding == UTF16 ? 2 : 4;
+  int big = encoding == UTF16 ? UTF16BE : UTF32BE, little = encoding == UTF16 ? UTF16LE : UTF32LE;
+  *mark = 0;
+  if (encoding != UTF16 && encoding != UTF32) return encoding;
+  if (text.len < len) return big;
+  const char *marks = encoding == UTF16 ? "\xfe\xff\xff\xfe" : "\0\0\xfe\xff\xff\xfe\0\0";
+  if (!memcmp(text.data, marks, (size_t)len)) *mark = len;
+  if (memcmp(text.data, marks + len, (size_t)len)) return big;
+  *mark = len;
+  return little;
+}
+
+/* calls `take` for each character by the op's policy; 0: an error under "strict".  A control
+ * character that is to be replaced is one, too, as in TensorFlow; under "strict" if `control`. */
 typedef void (*taker)(void *arg, int64_t code, int64_t at);
-static int each_code(const unicode_state *s, pf_str text, taker take, void *arg) {
-  for (int64_t i = 0, len; i < text.len; i += len) {
-    int64_t code = code_at((const uint8_t *)text.data + i, text.len - i, s->from, &len);
-    if (code < 0 && s->policy == STRICT) return 0;
-    if (code < 0 && s->policy == IGNORE) continue;
-    if (code < 0 || (s->control && code <= 0x1f)) code = s->replacement;
-    take(arg, code, i);
+static int each_code(const unicode_state *s, pf_str text, int control, taker take, void *arg) {
+  int64_t mark, len;
+  int from = order_of(s->from, text, &mark);
+  for (int64_t i = mark; i < text.len; i += len) {
+    int64_t code = code_at((const uint8_t *)text.data + i, text.len - i, from, &len);
+    if (code < 0 || (s->control && code <= 0x1f)) {
+      if (s->policy == STRICT && (code < 0 || control)) return 0;
+      if (s->policy == IGNORE) continue;
+      code = s->replacement;
+    }
+    take(arg, code, i == mark ? 0 : i);         /* the mark's bytes are the first character's */
   }
   return 1;
 }
@@ -187,7 +210,7 @@ static pf_status decode(pf_ctx *c, const unicode_state *s, int with_offsets) {
   for (int64_t i = 0; i < n && !st; i++) {
     pf_str text;
     st = c->host->str_get(x, i, &text);
-    if (!st && !each_code(s, text, take_code, &d))
+    if (!st && !each_code(s, text, 0, take_code, &d))
       st = PF_INVALID(c, "Invalid formatting on input string %" PRId64, i);
     pf_put_index(splits, c->out_type[0], i + 1, d.codes.n / 4);
   }
@@ -266,7 +289,7 @@ static pf_status transcode(pf_ctx *c, const void *state) {
     pf_str text;
     st = c->host->str_get(x, i, &text);
     r.text.n = 0;
-    if (!st && !each_code(s, text, take_text, &r))
+    if (!st && !each_code(s, text, 1, take_text, &r))
       st = PF_INVALID(c, "Invalid formatting on input string %" PRId64, i);
     if (!st && r.text.failed) st = pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a string");
     if (!st) st = c->host->str_set(y, i, (pf_str){r.text.data, r.text.n});
