@@ -140,9 +140,9 @@ class App:
 
     async def _run(self, servable, endpoint, request, method, deadline):
         if method == "predict":
-            arrays, in_rows = bodies.predict_feeds(request, endpoint)
+            arrays, rows = bodies.predict_feeds(request, endpoint)
             results = await self._runner.run(servable, endpoint, arrays, deadline)
-            return json_text.write(bodies.predict_answer(results, endpoint, in_rows))
+            return json_text.write(bodies.predict_answer(results, endpoint, rows))
         arrays = bodies.example_feeds(request, endpoint)
         results = await self._runner.run(servable, endpoint, arrays, deadline)
         answer = bodies.classify_answer if method == "classify" else bodies.regress_answer

@@ -32,14 +32,15 @@ def signature_name(request):
 # ---------------------------------------------------------------- predict
 
 def predict_feeds(request, endpoint):
-    """([array], in rows): the inputs, and whether they came as rows."""
+    """([array], rows): the inputs, and of how many rows they came, None for columns."""
     in_rows = "instances" in request
     if in_rows == ("inputs" in request):
         raise refusals.bad(f"expected either 'instances' (rows) or 'inputs' (columns), got "
                            f"{'both' if in_rows else 'neither'}")
     if in_rows:
-        return _of_rows(request["instances"], endpoint), True
-    return _of_columns(request["inputs"], endpoint), False
+        arrays = _of_rows(request["instances"], endpoint)
+        return arrays, len(request["instances"])
+    return _of_columns(request["inputs"], endpoint), None
 
 
 def _of_columns(given, endpoint):
@@ -91,27 +92,27 @@ def _names(specs):
     return ", ".join(f"{spec.name!r} ({spec})" for spec in specs)
 
 
-def predict_answer(results, endpoint, in_rows):
-    """The JSON value of a predict's results."""
+def predict_answer(results, endpoint, rows):
+    """The JSON value of a predict's results; rows: how many were asked for, None for columns."""
     specs = endpoint.outputs
-    if in_rows:
-        return {"predictions": _rows(results, specs)}
+    if rows is not None:
+        return {"predictions": _rows(results, specs, rows)}
     values = {spec.name: tensors.json_of(array, spec) for spec, array in zip(specs, results)}
     return {"outputs": values if len(specs) > 1 else values[specs[0].name]}
 
 
-def _rows(results, specs):
+def _rows(results, specs, rows):
     for spec, array in zip(specs, results):
-        if not array.ndim or len(array) != len(results[0]):
+        if not array.ndim or len(array) != rows:
             raise refusals.bad(
                 f"output {spec.name!r} of shape {tensors.shown(array.shape)} has no row for each of"
-                f" {len(results[0]) if results[0].ndim else 'the'} instances; ask with 'inputs'")
+                f" {rows} instances; ask with 'inputs'")
     values = [tensors.json_of(array, spec) for spec, array in zip(specs, results)]
     if len(specs) == 1:
         return values[0]
     parts = [v if type(v) is list or v.ndim > 1 else tensors.plain(v) for v in values]
     return [{spec.name: part[at] for spec, part in zip(specs, parts)}
-            for at in range(len(results[0]))]
+            for at in range(rows)]
 
 
 # ---------------------------------------------------------------- classify, regress

@@ -10,6 +10,8 @@ Threads: `run` from any number of threads at once.
     endpoint = Endpoint(session, "serving_default", signature_def)
     [y] = endpoint.run([x], timeout_ms=0)
 """
+import numpy as np
+
 from pyflow.framework import dtypes, errors
 from pyflow.saved_model import keys, signatures
 from pyflow.serving import tensors
@@ -50,9 +52,15 @@ class Endpoint:
     def run(self, arrays, timeout_ms=0):
         """[array] of the outputs. timeout_ms: 0 for none; DeadlineExceededError after it."""
         if not timeout_ms:
-            return self._call(*arrays)
+            return self._arrays(self._call(*arrays))
         from pyflow.framework import protos
-        return self._call(*arrays, options=protos.RunOptions(timeout_in_ms=timeout_ms))
+        return self._arrays(self._call(*arrays,
+                                       options=protos.RunOptions(timeout_in_ms=timeout_ms)))
+
+    @staticmethod
+    def _arrays(results):
+        """A text alone comes from a step as bytes."""
+        return [np.array(r, object) if type(r) is bytes else r for r in results]
 
 
 def _specs(graph, infos, what, signature):

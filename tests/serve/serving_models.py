@@ -83,6 +83,18 @@ def _total():
     return predict({"x": x}, {"total": tf.reduce_sum(x), "x": x + 0.0})
 
 
+def _told():
+    """A text alone, beside rows; its number of rows depends on the values."""
+    x = tf.placeholder(tf.float32, [None])
+    return predict({"x": x}, {"about": tf.as_string(tf.reduce_sum(x), precision=1),
+                              "raw_bytes": tf.constant(b"\xff")})
+
+
+def _kept():
+    x = tf.placeholder(tf.float32, [None])
+    return predict({"x": x}, {"a_kept": tf.boolean_mask(x, x > 0), "x": x + 0.0})
+
+
 def _classify():
     x = tf.placeholder(tf.float32, [None, 2])
     scores = tf.nn.softmax(tf.matmul(x, tf.constant(W)))
@@ -123,7 +135,8 @@ def _sparse():
 
 
 _ZOO = {"serving_default": _half, "pair": _pair, "types": _types, "text": _text,
-        "checked": _checked, "count": _count, "total": _total, "classify": _classify,
+        "checked": _checked, "count": _count, "total": _total, "told": _told,
+        "kept": _kept, "classify": _classify,
         "scores": _scores, "regress": _regress, "examples": _examples, "parsed": _parsed,
         "sparse": _sparse}
 
