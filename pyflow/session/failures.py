@@ -12,7 +12,9 @@ With "From /job:worker/replica:0/task:1:" before it where it arose in a task tha
 
 Invariants
     1. The class follows the status code alone (absl codes, kernel.h).
-    2. `e.op` is the user's Operation also for nodes that a pass put in (send, receive, feeds,
+    2. What has no value yet is named with the initializer that the program lacks: of global or
+       local variables, or of tables.
+    3. `e.op` is the user's Operation also for nodes that a pass put in (send, receive, feeds,
        fetches), and the failed one's of a fused node, whose message begins with "{{node NAME}} ".
 
 Threads: pure functions.
@@ -20,6 +22,7 @@ Threads: pure functions.
 import re
 
 from pyflow.framework import errors
+from pyflow.framework.collections import GraphKeys
 
 
 def to_op_error(failure, graph, origins):
@@ -31,6 +34,8 @@ def to_op_error(failure, graph, origins):
         return KeyboardInterrupt()              # Ctrl-C while a py_func ran
     inner = _INNER.match(failure.message)       # a node that was fused with others
     message = failure.message[inner.end():] if inner else failure.message
+    if failure.code == errors.FAILED_PRECONDITION:
+        message = _with_initializer(message, graph)
     op = (inner and _operation(graph, inner[1]) or origins.get(failure.node)
           or _operation(graph, failure.node))
     kind = (
@@ -46,6 +51,37 @@ def to_op_error(failure, graph, origins):
 _CODES = frozenset(range(1, 17))
 _INNER = re.compile(r"\{\{node ([^{}\s]+)\}\} ")
 _CALLED = re.compile(r"in node '([^'/]+)/([^']+)' \(op [^)]*\): (?:\{\{node ([^{}\s]+)\}\} )?")
+
+
+def _with_initializer(text, graph):
+    """The message, its advice the initializer of the collection that the variable is in."""
+    text = text.replace("Table not initialized.",
+                        "Table not initialized. Run tf.tables_initializer() first.")
+    found = _UNSET.search(text)
+    if found is None:
+        return text
+    name, advice = found[1], None
+    if _holds(graph, GraphKeys.GLOBAL_VARIABLES, name):
+        advice = "Run tf.global_variables_initializer() first."
+    elif _holds(graph, GraphKeys.LOCAL_VARIABLES, name):
+        advice = ("Run tf.local_variables_initializer() first: it is a local variable, as those of "
+                  "metrics and epoch counters.")
+    elif _operation(graph, name) is not None:
+        advice = ("Run its own initializer first: it is in no collection, so neither "
+                  "tf.global_variables_initializer() nor tf.local_variables_initializer() does.")
+    return text if advice is None else text[:found.end(1)] + text[found.end(1):].replace(
+        _FOR_EXAMPLE, advice, 1)
+
+
+_UNSET = re.compile(r"uninitialized value (\S+) \(read by ")
+_FOR_EXAMPLE = ("Run the variable's initializer first, for example "
+                "tf.global_variables_initializer().")
+
+
+def _holds(graph, collection, name):
+    """Whether a collection of variables has the one of that operation, or shared name."""
+    ops = [getattr(v, "op", None) for v in graph.get_collection(collection)]
+    return any(op is not None and name in (op.name, op.attrs.get("shared_name")) for op in ops)
 
 
 def _operation(graph, name):
