@@ -36,7 +36,7 @@ def limit_epochs(tensor, num_epochs=None, name=None):
         return tensor
     if num_epochs <= 0:
         raise ValueError(f"num_epochs must be > 0 not {num_epochs}.")
-    with graph.name_scope(name, "input_producer", [tensor]) as scope:
+    with graph.name_scope(name, "limit_epochs", [tensor]) as scope:
         zero = graph.convert_to_tensor(0, dtype=dtypes.int64)
         epochs = variables.Variable(zero, name="epochs", trainable=False,
                                     collections=[graph.GraphKeys.LOCAL_VARIABLES])

@@ -326,3 +326,24 @@ def test_what_does_not_fit_is_told():
                                            coverage_penalty_weight=0.5), ValueError, "coverage")):
         with pytest.raises(error, match=said):
             make()
+
+
+def test_the_lengths_of_beams_are_their_own():
+    """TensorFlow's are those of the places in the batch in which beams finished: [2, 0, 3]."""
+    numbers = np.random.RandomState(0)
+    with tf.Graph().as_default(), tf.Session() as session:
+        embedding = tf.constant(numbers.randn(5, 4).astype(np.float32) * 2)
+        start = tf.contrib.seq2seq.tile_batch(
+            tf.constant(numbers.randn(3, 5).astype(np.float32)), 3)
+        weights = tf.constant_initializer(numbers.randn(9, 5).astype(np.float32) * 1.5)
+        with tf.variable_scope("d", initializer=weights):
+            decoder = tf.contrib.seq2seq.BeamSearchDecoder(
+                tf.nn.rnn_cell.BasicRNNCell(5), embedding, tf.fill([3], 0), 2, start, 3)
+            outputs, state, lengths = tf.contrib.seq2seq.dynamic_decode(
+                decoder, maximum_iterations=6)
+        assert lengths.dtype == tf.int32 and lengths.shape.as_list() == [3, 3]
+        session.run(tf.global_variables_initializer())
+        ids, of_state, found = session.run([outputs.predicted_ids, state.lengths, lengths])
+        np.testing.assert_array_equal(found, of_state)
+        ends = np.argmax(ids == 2, axis=1) + 1          # [batch, beam]: up to the end token
+        np.testing.assert_array_equal(found, np.where((ids == 2).any(1), ends, ids.shape[1]))

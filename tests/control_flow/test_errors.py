@@ -181,3 +181,13 @@ def test_inner_loop_may_use_the_outer_ones_tensors():
     def outer(i):
         return i + tf.while_loop(lambda j: j < i, lambda j: j + i + 1, [tf.constant(0)])
     tf.while_loop(lambda i: i < 3, outer, [tf.constant(1)])
+
+
+@pytest.mark.parametrize("held", [(True, True), (False, True, True), (True, False, True)])
+def test_case_without_default_counts_its_last_predicate(held):
+    with tf.Graph().as_default(), tf.Session() as session:
+        pairs = [(tf.constant(value), lambda k=k: tf.constant(k)) for k, value in enumerate(held)]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="more than 1 conditions"):
+            session.run(tf.case(pairs, exclusive=True))
+        assert session.run(tf.case(pairs)) == held.index(True)
+        assert session.run(tf.case(pairs[-1:], exclusive=True)) == len(held) - 1

@@ -22,12 +22,12 @@ def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name="case"
     differ. TypeError for predicates that are no tensors or functions that cannot be called,
     InvalidArgumentError where `exclusive` does not hold."""
     pairs = _checked_pairs(pred_fn_pairs, exclusive)
-    with ops.name_scope(name, "case", [pred for pred, _ in pairs]):
+    preds = [pred for pred, _ in pairs]
+    with ops.name_scope(name, "case", preds):
         if default is None:
             default, pairs = _asserting_default(pairs)
         elif not callable(default):
             raise TypeError("default must be callable.")
-        preds = [pred for pred, _ in pairs]
         if exclusive and len(preds) > 1:
             with ops.control_dependencies([_assert_at_most_one(preds)]):
                 return _chain(pairs, default, strict)

@@ -269,6 +269,10 @@ class BeamSearchDecoder(Decoder):
                 if isinstance(t, TensorArray) else t, final_state.cell_state))
         return FinalBeamSearchDecoderOutput(ids, outputs), final_state
 
+    def lengths(self, final_state, counted):
+        """Those of the beams: what finished in a beam's place may have been another one."""
+        return tensors.cast(final_state.lengths, dtypes.int32)
+
     def _sorted(self, array, parent_ids, lengths):
         """A TensorArray of [batch * beam, ...], stacked, its beams read back."""
         stacked = array.stack()

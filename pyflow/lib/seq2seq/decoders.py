@@ -43,6 +43,11 @@ class Decoder(ShowsArguments):
         """(outputs, state) of all steps [time, batch, ...], as the caller gets them."""
         return outputs, final_state
 
+    def lengths(self, final_state, counted):
+        """How many steps each sequence has; counted: up to where its place in the batch
+        finished."""
+        return counted
+
 
 def dynamic_decode(decoder, output_time_major=False, impute_finished=False,
                    maximum_iterations=None, parallel_iterations=32, swap_memory=False, scope=None):
@@ -90,7 +95,7 @@ def dynamic_decode(decoder, output_time_major=False, impute_finished=False,
         outputs, state = decoder.finalize(outputs, state, lengths)
         if not output_time_major:
             outputs = nest.map_structure(swap_batch_and_time, outputs)
-        return outputs, state, lengths
+        return outputs, state, decoder.lengths(state, lengths)
 
 
 def _step(decoder, impute, zeros, time, arrays, state, inputs, finished, lengths):
