@@ -2,6 +2,7 @@
 #              make); ISA=baseline: kernels for the plainest instruction set alone, built in a quarter of the time
 # make test    build and run the tests, on this processor's best kernels
 # make test-all  these, the long ones, the kernels for older processors, and the emulated GPU
+# make test-blas  linear algebra and products with OpenBLAS's kernels for each kind of processor (part of test-all); a minute
 # make bench   pyflow beside TensorFlow, torch, onnxruntime, jax and NumPy (downloads them into .venv-tf, .venv-torch, .venv-ort);
 #              an hour, BENCH=--quick a third of it
 # make ab OLD=old.whl   this tree beside another wheel on 40 fixed rows: did a change cost speed?  (15 minutes)
@@ -74,9 +75,9 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
                 tests/passes/test_fuse.py tests/passes/test_fuse_random.py tests/oracle/test_oracle.py
 
 # The longest first; LONG: of test-all.
-COMPUTING := test-others test-system test-ops $(if $(LONG),test-avx2 test-baseline) test-graphs $(if $(LONG),test-cuda)
+COMPUTING := test-others test-system test-ops $(if $(LONG),test-avx2 test-baseline test-blas) test-graphs $(if $(LONG),test-cuda)
 CLUSTERS := test-losses test-distributed test-links
-.PHONY: dist dist-long test-computing test-clusters chaos chaos-asynchronous slow-worker soak-dist fuzz-calls fuzz-messages chaos-failing cut-off bench-dist null-steps demo test test-all $(COMPUTING) $(CLUSTERS) test-avx2 test-baseline test-cuda bench ab models models-end-to-end oracle programs keras-tests libraries ray-tests kernel-tests tf-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved fuzz-frames sanitize soak kills queue-schedules compile-all test-matrix clean
+.PHONY: dist dist-long test-computing test-clusters chaos chaos-asynchronous slow-worker soak-dist fuzz-calls fuzz-messages chaos-failing cut-off bench-dist null-steps demo test test-all $(COMPUTING) $(CLUSTERS) test-avx2 test-baseline test-blas test-cuda bench ab models models-end-to-end oracle programs keras-tests libraries ray-tests kernel-tests tf-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved fuzz-frames sanitize soak kills queue-schedules compile-all test-matrix clean
 
 demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
@@ -143,6 +144,15 @@ test-others: .venv/installed-tests
 
 test-baseline test-avx2: .venv/installed-tests  # as older processors run them
 	PYFLOW_CPU_ISA=$(@:test-%=%) $(PYTEST) $(KERNEL_TESTS)
+
+# As OpenBLAS computes on each kind of processor, with our kernels for it; test-ops has this one.
+BLAS_CORES := Prescott:baseline Nehalem:baseline Sandybridge:baseline Haswell:avx2 Zen:avx2 SkylakeX:avx512 Cooperlake:avx512
+BLAS_TESTS := $(addprefix tests/ops/test_,triangular_solve.py linalg_sizes.py least_squares.py svd_gradients.py matmul_complex.py \
+                matmul_ways.py) -k "not test_product or 450-600-380 or 260-3100-110"
+
+test-blas: .venv/installed-tests
+	for core in $(BLAS_CORES); do echo "OpenBLAS's kernels, our own: $$core"; \
+	  OPENBLAS_CORETYPE=$${core%:*} PYFLOW_CPU_ISA=$${core#*:} $(PYTEST) $(BLAS_TESTS) || exit 1; done
 
 test-cuda: .venv/installed-tests  # apart: its emulated GPU would be the others' default device
 	$(PYTEST) tests/cuda

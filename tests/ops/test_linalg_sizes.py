@@ -77,6 +77,24 @@ def test_nan_comes_out_as_nan():
     assert np.isnan(s).all() and np.isnan(e).all()
 
 
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
+@pytest.mark.parametrize("n", (12, 40, 130))
+def test_nan_shows_where_the_order_of_the_method_brings_it(n, dtype):
+    """For small matrices and large ones, whatever processor the library finds."""
+    a = matrix((n, n), dtype)
+    a = (a @ adjoint(a) / n + 4 * np.eye(n)).astype(dtype)
+    a[7, 3] = np.nan
+    with tf.Graph().as_default():
+        low, (q, r), x, back, sign = run(
+            [tf.cholesky(a), tf.qr(a), tf.matrix_solve(a, np.ones((n, 2), dtype)),
+             tf.matrix_inverse(a), tf.matrix_determinant(a)])
+    rows, columns = np.indices((n, n))
+    reached = (rows == 7) & (columns >= 3) | (rows > 7) & (columns >= 7)
+    np.testing.assert_array_equal(np.isnan(low), reached & (columns <= rows))
+    assert np.isfinite(r[:, :3]).all() and np.isnan(r[3, 3:]).all() and np.isnan(q[:, 3:]).all()
+    assert np.isnan(x).all() and np.isnan(back).all() and np.isnan(sign)
+
+
 def test_singular_and_indefinite_matrices_are_errors():
     a = np.ones((40, 40))
     with tf.Graph().as_default():

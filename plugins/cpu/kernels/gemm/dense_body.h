@@ -48,7 +48,7 @@ static int N(lu)(T *a, int64_t *order, int64_t n) {
     int64_t p = k;
     for (int64_t i = k + 1; i < n; i++)
       if (ABS(a[i * n + k]) > ABS(a[p * n + k])) p = i;
-    if (!(ABS(a[p * n + k]) > 0)) { singular = 1; continue; }
+    if (ABS(a[p * n + k]) == 0) { singular = 1; continue; }
     if (p != k) {
       for (int64_t j = 0; j < n; j++) {
         T t = a[k * n + j];
@@ -110,7 +110,7 @@ static void N(reflect)(T *a, T *tau, int64_t m, int64_t n) {
     T alpha = a[j * n + j];
     for (int64_t i = j + 1; i < m; i++) tail += ABS(a[i * n + j]) * ABS(a[i * n + j]);
     tau[j] = 0;
-    if (!(tail > DBL_MIN) && !(ABS(alpha - REAL(alpha)) > DBL_MIN)) continue;
+    if (tail <= DBL_MIN && ABS(alpha - REAL(alpha)) <= DBL_MIN) continue;
     double beta = -copysign(sqrt(ABS(alpha) * ABS(alpha) + tail), REAL(alpha));
     tau[j] = (beta - alpha) / beta;
     for (int64_t i = j + 1; i < m; i++) a[i * n + j] /= alpha - beta;

@@ -7,7 +7,7 @@
 static int N(factor_qr)(pf_ctx *c, T *a, T *q, T *r, int64_t m, int64_t n, int64_t p, T *work) {
   int64_t k = PF_MIN(m, n);
   T *tau = work;
-  if (pf_lapack.found && k >= 32 && m < 1 << 20 && n < 1 << 20) {
+  if (pf_lapack.found && k >= 32 && m < 1 << 20 && n < 1 << 20 && N(finite)(a, m * n)) {
     int im = (int)m, in = (int)n, ip = (int)p, ik = (int)k, info = 0, ask = -1, size;
     T *f = work + k, wanted[2] = {0};
     N(flip)(a, f, m, n);
@@ -256,54 +256,23 @@ static pf_status N(cholesky_grad)(pf_ctx *c, const void *state) {
 }
 
 /* ---------------------------------------------------------------- MatrixTriangularSolve */
-static pf_status N(triangular)(pf_ctx *c, const void *state) {
-  const triangular_state *o = (const triangular_state *)state;
-  const DLTensor *x = c->in[0], *b = c->in[1];
-  matrices s, r;
-  int32_t type = c->in_type[0], nd = PF_MAX(x->ndim, b->ndim);
-  int64_t shape[PF_MAX_DIMS];
-  PF_TRY(pf_squares(c, 0, "matrix", &s));
-  PF_TRY(pf_matrices(c, 1, "rhs", &r));
-  if (r.m != s.n)
-    return PF_INVALID(c, "Input matrix and rhs are incompatible: matrix %s, rhs %s", PF_SHAPE(x).s,
-                      PF_SHAPE(b).s);
-  for (int32_t i = 0; i < nd - 2; i++) {
-    int32_t ix = x->ndim - nd + i, ib = b->ndim - nd + i;
-    int64_t u = ix < 0 ? 1 : x->shape[ix], v = ib < 0 ? 1 : b->shape[ib];
-    if (u != v && u != 1 && v != 1)
-      return PF_INVALID(c, "Batch dimensions of matrix %s and rhs %s do not broadcast",
-                        PF_SHAPE(x).s, PF_SHAPE(b).s);
-    shape[i] = u == 1 ? v : u;
+/* Small systems, in double and rounded once. */
+static void N(solve_small)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
+  const triangular_job *j = (const triangular_job *)arg;
+  const int64_t n = j->n, k = j->k;
+  T *a = (T *)(void *)(j->work + j->work_bytes * (uint64_t)worker), *x = a + n * n;
+  for (int64_t task = lo; task < hi; task++) {
+    const int64_t i = task / j->cuts, from = task % j->cuts * j->unit;
+    const int64_t columns = PF_MIN(j->unit, k - from);
+    int64_t at_a, at_b;
+    operands_of(j, i, &at_a, &at_b);
+    N(load)(PF_DATA(void, j->a), j->type, at_a * n * n, n * n, a);
+    for (int64_t r = 0; r < n; r++)
+      N(load)(PF_DATA(void, j->b), j->type, (at_b * n + r) * k + from, columns, x + r * columns);
+    N(substitute)(a, x, n, columns, j->lower, j->adjoint, 0);
+    for (int64_t r = 0; r < n; r++)
+      N(store)(j->x, j->type, (i * n + r) * k + from, columns, x + r * columns);
   }
-  shape[nd - 2] = s.n, shape[nd - 1] = r.n;
-  DLTensor *y = pf_output_checked(c, 0, shape, nd);
-  PF_EXHAUSTED(y);
-  int64_t nn = s.n * s.n, nk = s.n * r.n, count = pf_product(shape, 0, nd - 2);
-  T *a = (T *)pf_room(c, 2, s.n, PF_MAX(s.n, r.n));
-  PF_EXHAUSTED(a);
-  T *rhs = a + nn;
-  for (int64_t i = 0; i < count; i++) {
-    int64_t left = i, at_x = 0, at_b = 0, step_x = 1, step_b = 1;
-    for (int32_t d = nd - 3; d >= 0; d--) {
-      int32_t ix = x->ndim - nd + d, ib = b->ndim - nd + d;
-      int64_t k = left % shape[d];
-      left /= shape[d];
-      if (ix >= 0) at_x += (x->shape[ix] == 1 ? 0 : k) * step_x, step_x *= x->shape[ix];
-      if (ib >= 0) at_b += (b->shape[ib] == 1 ? 0 : k) * step_b, step_b *= b->shape[ib];
-    }
-    N(load)(PF_DATA(void, x), type, at_x * nn, nn, a);
-    for (int64_t j = 0; j < s.n; j++)
-      if (a[j * s.n + j] == 0) return PF_INVALID(c, "Input matrix is not invertible.");
-    const int64_t size = pf_type_size(type);
-    char *out = PF_DATA(char, y) + i * nk * size;
-    if (s.n >= LEAST_TRSM) memcpy(out, PF_DATA(char, b) + at_b * nk * size, (size_t)(nk * size));
-    if (trsm(type, PF_DATA(char, x) + at_x * nn * size, out, s.n, r.n, o->lower, o->adjoint))
-      continue;
-    N(load)(PF_DATA(void, b), type, at_b * nk, nk, rhs);
-    N(substitute)(a, rhs, s.n, r.n, o->lower, o->adjoint, 0);
-    N(store)(PF_DATA(void, y), type, i * nk, nk, rhs);
-  }
-  return PF_OK;
 }
 
 /* ---------------------------------------------------------------- MatrixSolveLs */
@@ -311,7 +280,7 @@ static pf_status N(triangular)(pf_ctx *c, const void *state) {
  * The library's columns are our rows: it sees a^T [n, m], b^T [k, m], and makes x^T = b^T conj(a),
  * and the upper triangle of the Gram matrix's transpose, which is our lower one. */
 static int N(normal_by_library)(const T *a, const T *b, T *x, T *gram, T *rhs, int m, int n, int k,
-                                double l) {
+                                double l, void *room) {
   const double one = 1, zero = 0;
   const T one_t = 1, zero_t = 0;
   int q = PF_MIN(m, n), sum = PF_MAX(m, n), tall = m >= n, info = 0;
@@ -322,17 +291,17 @@ static int N(normal_by_library)(const T *a, const T *b, T *x, T *gram, T *rhs, i
   if (info || !k) return !info;
   if (tall) LAPACK_GEMM("N", "C", &k, &n, &m, &one_t, b, &k, a, &n, &zero_t, x, &k, 1, 1);
   else memcpy(rhs, b, sizeof(T) * (size_t)m * (size_t)k);
-  for (int adjoint = 0; adjoint < 2; adjoint++)
-    if (!trsm(WORK_TYPE, gram, tall ? x : rhs, q, k, 1, adjoint))
-      N(substitute)(gram, tall ? x : rhs, q, k, 1, adjoint, 0);
+  pf_triangle t = {.n = q, .k = k, .lda = q, .ldx = k, .a = gram, .x = tall ? x : rhs,
+                   .type = WORK_TYPE, .lower = 1};
+  for (; t.adjoint < 2; t.adjoint++) pf_triangulars()->solve(&t, room);
   if (!tall) LAPACK_GEMM("N", "C", &k, &n, &m, &one_t, rhs, &k, a, &n, &zero_t, x, &k, 1, 1);
   return 1;
 }
 static int N(normal_equations)(const T *a, const T *b, T *x, T *work, int64_t m, int64_t n,
-                               int64_t k, double l) {
+                               int64_t k, double l, void *room) {
   int64_t q = PF_MIN(m, n), most = PF_MAX(PF_MAX(m, n), k);
-  if (pf_lapack.found && q >= LEAST_LIBRARY_GRAM && most < 1 << 20)
-    return N(normal_by_library)(a, b, x, work, work + q * q, (int)m, (int)n, (int)k, l);
+  if (pf_lapack.found && q >= LEAST_LIBRARY_GRAM && most < 1 << 20 && N(finite)(a, m * n))
+    return N(normal_by_library)(a, b, x, work, work + q * q, (int)m, (int)n, (int)k, l, room);
   T *h = work, *gram = h + m * n, *rhs = gram + q * q;
   N(transpose)(a, h, m, n);
   if (m >= n) N(product)(h, a, gram, n, m, n);
@@ -388,10 +357,17 @@ static pf_status N(least_squares)(pf_ctx *c, const void *state) {
   double *values = (double *)pf_room(c, 1, 1, q);
   PF_EXHAUSTED(values);
   T *rhs = x + mn, *out = rhs + mk, *work = out + nk;
+  pf_triangle t = {.n = PF_MIN(s.m, s.n), .k = r.n, .lda = PF_MIN(s.m, s.n), .ldx = r.n,
+                   .type = WORK_TYPE, .lower = 1};
+  uint64_t room_bytes = pf_triangulars()->work(&t);
+  t.adjoint = 1;
+  room_bytes = PF_MAX(room_bytes, pf_triangulars()->work(&t));
+  void *room = fast ? c->host->scratch(c, room_bytes, 64) : values;
+  PF_EXHAUSTED(room);
   for (int64_t i = 0; i < s.count; i++) {
     N(load)(PF_DATA(void, a), type, i * mn, mn, x);
     N(load)(PF_DATA(void, b), type, i * mk, mk, rhs);
-    if (fast && !N(normal_equations)(x, rhs, out, work, s.m, s.n, r.n, l))
+    if (fast && !N(normal_equations)(x, rhs, out, work, s.m, s.n, r.n, l, room))
       return PF_INVALID(c, "Input matrix was rank deficient or ill-conditioned. Try setting "
                            "fast=False or provide a larger l2_regularizer > 0.");
     if (!fast && !N(least_norm)(c, x, rhs, out, values, work, s.m, s.n, r.n))

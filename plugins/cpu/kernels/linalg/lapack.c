@@ -12,9 +12,7 @@ void pf_lapack_find(void) {
       FIND(sgetrf), FIND(dgetrf), FIND(cgetrf), FIND(zgetrf), FIND(sgetrs), FIND(dgetrs),
       FIND(cgetrs), FIND(zgetrs), FIND(spotrf), FIND(dpotrf), FIND(cpotrf), FIND(zpotrf),
       FIND(dgeqrf), FIND(zgeqrf), FIND(dorgqr), FIND(zungqr), FIND(dgesdd), FIND(zgesdd),
-      FIND(dsyevd), FIND(zheevd), FIND(dgemm), FIND(zgemm), FIND(dsyrk), FIND(zherk),
-#define FIND_TRSM(i, name) {"scipy_" #name "_", offsetof(pf_lapack_table, trsm[i])}
-      FIND_TRSM(0, strsm), FIND_TRSM(1, dtrsm), FIND_TRSM(2, ctrsm), FIND_TRSM(3, ztrsm)};
+      FIND(dsyevd), FIND(zheevd), FIND(dgemm), FIND(zgemm), FIND(dsyrk), FIND(zherk)};
   for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
     void *symbol = dlsym(RTLD_DEFAULT, wanted[i].name);
     if (!symbol) return;

@@ -5,13 +5,14 @@
  *      the plugin's own loops (dense_body.h).
  *   2. Fortran's convention: column-major, everything by reference, 32-bit integers; the lengths of strings
  *      go last and are 1.
+ *   3. It sees finite numbers only (pf_are_finite): what it makes of infinities and NaN depends on its
+ *      blocks, and those on the processor.
  * Threads: the library is pinned to one thread (blas.c); calls from several threads are independent.
  */
 #ifndef PF_CPU_LAPACK_H
 #define PF_CPU_LAPACK_H
 #include <complex.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/common.h"
 
 typedef struct {
   int found;
@@ -31,9 +32,6 @@ typedef struct {
   void (*dpotrf)(const char *uplo, const int *n, void *a, const int *lda, int *info, size_t);
   void (*cpotrf)(const char *uplo, const int *n, void *a, const int *lda, int *info, size_t);
   void (*zpotrf)(const char *uplo, const int *n, void *a, const int *lda, int *info, size_t);
-  void (*trsm[4])(const char *side, const char *uplo, const char *trans, const char *diag,
-                  const int *m, const int *n, const void *alpha, const void *a, const int *lda,
-                  void *b, const int *ldb, size_t, size_t, size_t, size_t);  /* s, d, c, z */
   void (*dgemm)(const char *ta, const char *tb, const int *m, const int *n, const int *k,
                 const void *alpha, const void *a, const int *lda, const void *b, const int *ldb,
                 const void *beta, void *c, const int *ldc, size_t, size_t);
@@ -70,4 +68,18 @@ typedef struct {
 
 extern pf_lapack_table pf_lapack;
 void pf_lapack_find(void);
+
+/* n numbers of float, double, complex64 or complex128 without an infinity or NaN */
+PF_LOCAL int pf_are_finite(int32_t type, const void *a, int64_t n) {
+  const uint32_t *f = (const uint32_t *)a;
+  const uint64_t *d = (const uint64_t *)a;
+  int any = 0;
+  if (type == PF_COMPLEX64 || type == PF_COMPLEX128) n *= 2;
+  if (type == PF_FLOAT32 || type == PF_COMPLEX64)
+    for (int64_t i = 0; i < n; i++) any |= (f[i] & 0x7f800000u) == 0x7f800000u;
+  else
+    for (int64_t i = 0; i < n; i++)
+      any |= (d[i] & 0x7ff0000000000000u) == 0x7ff0000000000000u;
+  return !any;
+}
 #endif

@@ -3,8 +3,10 @@
  * Invariants
  *   1. A tensor is [..., n, n]; each matrix is worked on in a scratch copy, its adjoint taken
  *      while copying.
- *   2. LU has partial pivoting (Golub and Van Loan, 3.4); a pivot of exactly 0 means singular.
- *   3. From LAPACK_FROM rows on LAPACK does it, where it was found (lapack.h); else these O(n^3) loops.
+ *   2. LU has partial pivoting (Golub and Van Loan, 3.4); a pivot of exactly 0 means singular.  NaN and
+ *      infinities pass through.
+ *   3. From LAPACK_FROM rows on LAPACK does finite ones, where it was found (lapack.h); else these
+ *      O(n^3) loops.
  */
 #include <complex.h>
 #include "base/common.h"
@@ -33,7 +35,7 @@ typedef struct {
     for (int64_t k = 0; k < n; k++) { \
       int64_t p = k; \
       for (int64_t i = k + 1; i < n; i++) if (SIZE(m[i * n + k]) > SIZE(m[p * n + k])) p = i; \
-      if (!(SIZE(m[p * n + k]) > 0)) return 0; \
+      if (SIZE(m[p * n + k]) == 0) return 0; \
       if (p != k) { \
         for (int64_t j = 0; j < n; j++) { \
           T t = m[k * n + j]; m[k * n + j] = m[p * n + j], m[p * n + j] = t; \
@@ -69,8 +71,8 @@ typedef struct {
         T s = a[i * n + j]; \
         for (int64_t k = 0; k < j; k++) s -= l[i * n + k] * CONJ(l[j * n + k]); \
         if (i > j) l[i * n + j] = s / l[j * n + j]; \
-        else if (REAL(s) > 0) l[i * n + i] = sqrt(REAL(s)); \
-        else return 0; \
+        else if (REAL(s) <= 0) return 0; \
+        else l[i * n + i] = sqrt(REAL(s)); \
       } \
       for (int64_t j = i + 1; j < n; j++) l[i * n + j] = 0; \
     } \
@@ -154,6 +156,11 @@ static routines routines_of(int32_t type) {
     default: return (routines){pf_lapack.zgetrf, pf_lapack.zgetrs, pf_lapack.zpotrf};
   }
 }
+static square one_of(const square *s) {
+  square one = *s;
+  one.count = 1;
+  return one;
+}
 /* t [n, m] = a [m, n] transposed, elements of `esize` bytes */
 static void turn(const char *a, char *t, int64_t m, int64_t n, int64_t esize) {
   for (int64_t i = 0; i < m; i++)
@@ -163,13 +170,21 @@ static void turn(const char *a, char *t, int64_t m, int64_t n, int64_t esize) {
 /* y = op(a)^-1 b (b NULL: the identity) for every matrix: row-major a is the library's a^T, so op "T"
  * solves with a, "N" with a^T, and for complex adjoints b and y are conjugated instead. */
 static int64_t lapack_solve(const square *s, int32_t type, const char *a, const char *b, char *y,
-                            char *work, int *pivots) {
+                            char *work, void *order) {
   routines f = routines_of(type);
   int64_t es = pf_type_size(type), nn = s->n * s->n, nk = s->n * s->columns;
   int n = (int)s->n, k = (int)s->columns, info = 0;
   int complex_type = type == PF_COMPLEX64 || type == PF_COMPLEX128;
   char *rhs = work + nn * es;
+  int *pivots = order;
   for (int64_t i = 0; i < s->count; i++) {
+    if (!pf_are_finite(type, a + i * nn * es, nn)) {
+      const square one = one_of(s);
+      if (invert_loops[type](&one, a + i * nn * es, b ? b + i * nk * es : NULL, y + i * nk * es,
+                             work, order) >= 0)
+        return i;
+      continue;
+    }
     memcpy(work, a + i * nn * es, (size_t)(nn * es));
     f.getrf(&n, &n, work, &n, pivots, &info);
     if (info > 0) return i;
@@ -200,6 +215,11 @@ static int64_t lapack_cholesky(const square *s, int32_t type, const char *a, cha
   int n = (int)s->n, info = 0;
   for (int64_t i = 0; i < s->count; i++) {
     char *l = y + i * nn * es;
+    if (!pf_are_finite(type, a + i * nn * es, nn)) {
+      const square one = one_of(s);
+      if (cholesky_loops[type](&one, a + i * nn * es, NULL, l, NULL, NULL) >= 0) return i;
+      continue;
+    }
     memcpy(l, a + i * nn * es, (size_t)(nn * es));
     f.potrf("U", &n, l, &n, &info, 1);
     if (info) return i;
@@ -215,10 +235,10 @@ static pf_status run_lapack(pf_ctx *c, const batch_loop *loops, const square *s,
     return PF_INVALID(c, "matrices of %" PRId64 " rows are too large", s->n);
   char *work = c->host->scratch(c, (uint64_t)more + 64, 64);
   PF_EXHAUSTED(work);
-  int *pivots = c->host->scratch(c, (uint64_t)s->n * 4 + 8, 8);
-  PF_EXHAUSTED(pivots);
+  void *order = c->host->scratch(c, (uint64_t)s->n * 8 + 8, 8);
+  PF_EXHAUSTED(order);
   if (loops == cholesky_loops) failed = lapack_cholesky(s, s->type, s->a, s->y);
-  else failed = lapack_solve(s, s->type, s->a, b, s->y, work, pivots);
+  else failed = lapack_solve(s, s->type, s->a, b, s->y, work, order);
   return failed < 0 ? PF_OK : PF_INVALID(c, "%s (matrix %" PRId64 " of %" PRId64 ")", failure,
       failed, s->count);
 }
