@@ -2,6 +2,7 @@
 
 - A wheel's libraries are stripped, and on Linux it says which C library it needs: manylinux_2_35 for
   one whose libraries ask for functions of glibc 2.35 at most, which is what auditwheel says of it.
+- A wheel says which commit it was built from (pyflow/commit.txt), where that can be found out.
 - An editable install whose build tools pip is about to delete (build isolation) could not be
   imported: it is refused, with what to do instead.
 
@@ -22,6 +23,8 @@ import zipfile
 import mesonpy
 from mesonpy import (build_sdist, get_requires_for_build_sdist,  # noqa: F401 - hooks as they are
                      get_requires_for_build_wheel)
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 # Libraries that every Linux of a manylinux tag has (PEP 600), and the loader.
 EVERYWHERE = re.compile(rb"(libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+|ld-linux[\w-]*)\.so[.\d]*")
@@ -61,6 +64,9 @@ def finish(wheel):
     """The wheel with its libraries stripped and its platform tag; the path of it."""
     with zipfile.ZipFile(wheel) as source:
         files = {entry: source.read(entry) for entry in source.infolist() if not entry.is_dir()}
+    entry = zipfile.ZipInfo("pyflow/commit.txt")
+    entry.external_attr = 0o644 << 16
+    files = {entry: commit().encode(), **files}
     libraries = [e for e, data in files.items() if data.startswith(b"\x7fELF")]
     for entry in libraries:
         files[entry] = stripped(files[entry])
@@ -81,6 +87,18 @@ def finish(wheel):
                 data = record(files)
             target.writestr(entry, data, zipfile.ZIP_DEFLATED)
     return made
+
+
+def commit():
+    """The tree's commit, with a plus behind it if files of it were changed; empty where the tree is
+    no checkout of its own."""
+    def git(*words):
+        done = subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True)
+        return done.stdout.strip() if done.returncode == 0 else ""
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        return ""
+    return git("rev-parse", "--short=12", "HEAD") + "+" * bool(
+        git("status", "--porcelain", "--untracked-files=no"))
 
 
 def record(files):

@@ -23,7 +23,7 @@ import sys as _sys
 from pyflow import _names
 
 __version__ = "1.15.0"          # TensorFlow's whose API this is: programs choose spellings by it
-pyflow_version = "0.1.0"        # pyflow's own
+pyflow_version = "0.2.0"        # pyflow's own
 
 _names.assemble(_sys.modules[__name__])
 

@@ -8649,6 +8649,7 @@ variance_scaling_initializer: Any
 variant: DType
 def verify_tensor_all_finite(t: _TensorLike | None = ..., msg: Any = ..., name: str | None = ..., x: _TensorLike | None = ..., message: Any = ...) -> Any: ...
 class version:
+    COMMIT: str
     COMPILER_VERSION: str
     GIT_VERSION: str
     GRAPH_DEF_VERSION: Any

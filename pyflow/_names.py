@@ -115,7 +115,7 @@ _VERSIONS = ("GIT_VERSION COMPILER_VERSION GRAPH_DEF_VERSION GRAPH_DEF_VERSION_M
 LAZY.update({name: ("pyflow.platform.version", name)
              for name in f"{_VERSIONS} MONOLITHIC_BUILD CXX11_ABI_FLAG".split()})
 LAZY.update({f"version.{name}": ("pyflow.platform.version", name)
-             for name in f"VERSION PYFLOW_VERSION {_VERSIONS}".split()})
+             for name in f"VERSION PYFLOW_VERSION COMMIT {_VERSIONS}".split()})
 ELSEWHERE = {**RENAMED, **LAZY}
 HOMES = {name: module for module, names in _public.PUBLIC.items() for name in names.split()}
 PACKAGES = {"pyflow.train", "pyflow.saved_model", "pyflow.estimator",  # namespaces that have a

@@ -1,5 +1,6 @@
 """Types of pyflow.version.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
 from pyflow import version as _version
+COMMIT = _version.COMMIT
 COMPILER_VERSION = _version.COMPILER_VERSION
 GIT_VERSION = _version.GIT_VERSION
 GRAPH_DEF_VERSION = _version.GRAPH_DEF_VERSION

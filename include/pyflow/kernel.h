@@ -1,4 +1,4 @@
-/* pyflow/kernel.h - the kernel plugin ABI, the whole of it.  Version 1.2; frozen at 1.0: since then it only grows.
+/* pyflow/kernel.h - the kernel plugin ABI, the whole of it.  Version 1.3 (PF_ABI_MINOR); frozen at 1.0: since then it only grows.
  *
  * A plugin is a shared library with ONE exported symbol,
  *
@@ -242,7 +242,7 @@ enum { PF_LOG_DEBUG = 10, PF_LOG_INFO = 20, PF_LOG_WARNING = 30, PF_LOG_ERROR = 
 /* ---------------------------------------------------------------- what a kernel may call */
 struct pf_host {
   uint32_t size, minor;
-  const char *name;                     /* "pyflow 0.1.0" */
+  const char *name;                     /* "pyflow 0.2.0" */
 
   /* errors and logging */
   pf_status (*fail)(pf_ctx *, pf_status, const char *msg, int64_t len); /* [compute] keeps the message (copied), returns the status */

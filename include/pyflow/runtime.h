@@ -32,7 +32,7 @@ extern "C" {
 
 typedef struct pf_model pf_model;       /* opaque: a graph compiled for one set of inputs and outputs */
 
-/* "pyflow 0.1.0" */
+/* "pyflow 0.2.0" */
 PF_RT_API const char *pf_rt_version(void);
 
 /* Loads a plugin (the CPU's kernels, say) from a path. */

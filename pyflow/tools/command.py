@@ -42,8 +42,9 @@ def main(argv=None):
             print(f"  {name:14}{text}")
         return 0
     if argv[0] in ("-V", "--version"):
-        import pyflow
-        print(f"pyflow {pyflow.pyflow_version}")
+        from pyflow.platform import version
+        built = f" (commit {version.COMMIT})" if version.COMMIT else ""
+        print(f"pyflow {version.PYFLOW_VERSION}{built}")
         return 0
     name = argv[0]
     if name not in COMMANDS:

@@ -147,7 +147,8 @@ def test_the_debug_ladder():
 
 
 def test_version():
-    assert run("--version") == f"pyflow {tf.pyflow_version}\n"
+    built = f" (commit {tf.version.COMMIT})" if tf.version.COMMIT else ""
+    assert run("--version") == f"pyflow {tf.pyflow_version}{built}\n"
 
 
 def test_a_malformed_variable_is_a_line(monkeypatch):

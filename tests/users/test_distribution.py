@@ -2,9 +2,17 @@
 
 `pyflow` on the package registry is another project, which `pip install pyflow` would put in our place.
 """
+import importlib.util
 import pathlib
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
+import types
+import zipfile
+
+import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -55,3 +63,33 @@ def test_one_version():
     for path, pattern in {"pyflow/__init__.py": r'pyflow_version = "(.+)"', "meson.build": r"version: '(.+)',",
                           "_executor/core/step/host.pyx": r'table\.name = b"pyflow (.+)"'}.items():
         assert re.search(pattern, (ROOT / path).read_text(encoding="utf-8"))[1] == version, path
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="a checkout is made with git")
+def test_a_wheel_names_its_commit(tmp_path, monkeypatch):
+    """pyflow/commit.txt is the checkout's, with a plus where files were changed since."""
+    spec = importlib.util.spec_from_file_location("backend", ROOT / "_executor" / "build_backend.py")
+    monkeypatch.setitem(sys.modules, "mesonpy", types.SimpleNamespace(
+        build_sdist=None, get_requires_for_build_sdist=None, get_requires_for_build_wheel=None))
+    backend = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(backend)
+    monkeypatch.setattr(backend, "ROOT", tmp_path)
+    assert backend.commit() == ""
+
+    def git(*words):
+        return subprocess.run(["git", "-C", tmp_path, "-c", "user.name=a", "-c", "user.email=a@b",
+                               *words], check=True, capture_output=True, text=True).stdout
+    git("init", "-q")
+    (tmp_path / "x").write_text("1")
+    git("add", "x")
+    git("commit", "-qm", "one")
+    assert backend.commit() == git("rev-parse", "--short=12", "HEAD").strip()
+    (tmp_path / "x").write_text("2")
+    assert backend.commit().endswith("+")
+    wheel = tmp_path / "a-1-py3-none-linux_x86_64.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("a-1.dist-info/WHEEL", "Tag: py3-none-linux_x86_64\n")
+        archive.writestr("a-1.dist-info/RECORD", "")
+    with zipfile.ZipFile(backend.finish(wheel)) as archive:
+        assert archive.read("pyflow/commit.txt").decode() == backend.commit()
+        assert "pyflow/commit.txt,sha256=" in archive.read("a-1.dist-info/RECORD").decode()

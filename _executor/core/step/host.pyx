@@ -641,7 +641,7 @@ cdef void fill_table() noexcept nogil:
     functions1 = pf_functions_table()
     table.size = sizeof(pf_host)
     table.minor = PF_ABI_MINOR
-    table.name = b"pyflow 0.1.0"
+    table.name = b"pyflow 0.2.0"
     table.fail = h_fail
     table.log = h_log
     table.output = h_output

@@ -38,7 +38,7 @@ static pf_status start(const pf_host *host) {
 static const pf_plugin plugin = {.size = sizeof(pf_plugin),
                                  .flags = 0,
                                  .id = "pyflow.cuda",
-                                 .version = "0.1.0",
+                                 .version = "0.2.0",
                                  .ops = NULL,
                                  .kernels = kernels,
                                  .devices = devices,

@@ -71,7 +71,7 @@ static pf_status start(const pf_host *host) { /* of each host in the process: no
 }
 
 static const pf_plugin plugin = {
-  .size = sizeof plugin, .id = "pyflow.cpu", .version = "0.1.0", .kernels = kernels, .start = start,
+  .size = sizeof plugin, .id = "pyflow.cpu", .version = "0.2.0", .kernels = kernels, .start = start,
   .abi_major = PF_ABI_MAJOR, .abi_minor = PF_ABI_MINOR, .min_minor = 1, /* pf_infer.host */
 };
 
