@@ -6,7 +6,9 @@
 
 Invariants
 1. An error that came from there names this process's operation and line.
-2. While a session is open its server hears of it, four times per lease.
+2. While a session is open, a stream of it to its server is (Life): a client whose Python is slow,
+   or that is stopped, keeps its session while that stands. Where it broke, the server hears of the
+   client four times per lease.
 
 Threads: any.
 """
@@ -16,14 +18,14 @@ import threading
 import types
 import weakref
 
-from pyflow.distributed import (cluster_step, links, look, messages, remote_worker, rpc, security,
-                                services, tensors, why, worker)
-from pyflow.framework import errors
+from pyflow.distributed import (cluster_step, links, look, messages, probe, remote_worker, rpc,
+                                security, services, tensors, why, worker)
+from pyflow.framework import errors, protos
 from pyflow.session import devices as devices_lib
 from pyflow.session import failures, metadata, runtime, targets
 from pyflow.train import saved_origins
 
-PATIENCE = 30.0                         # seconds for a server to answer a session's first call
+LOOK_SECONDS = 0.5                      # between looks whether a log should say who is waited for
 LEASE = 10.0
 _step_numbers = itertools.count(1 << 63 | int.from_bytes(os.urandom(5), "little") << 20)
     # beside those that the server's own master counts from 1 in the same session
@@ -51,13 +53,14 @@ class Place:
         runtime.declare_ops()
         link = Link(self, session._graph, session._config, deterministic, session._timeout_ms,
                     session._threads)
+        session._timeout_ms = session._timeout_ms or link.timeout_ms
         pools = devices_lib.Pools(session._config, session._threads)
         return targets.Opened(executor.StepError, link, pools, Compiler(link))
 
-    def reset(self, containers):
+    def reset(self, containers, timeout=None):
         """As master.Place.reset."""
-        self.call("Reset", messages.ResetRequest(
-            container=containers, call=remote_worker.new_call()), PATIENCE, True)
+        self.call_when_there("Reset", messages.ResetRequest(
+            container=containers, call=remote_worker.new_call()), timeout)
 
     def channel(self):
         """The grpc channel to the server."""
@@ -69,11 +72,48 @@ class Place:
                         {call: services.MASTER[call]})
         try:
             return getattr(stub, call)(request, timeout=timeout, wait_for_ready=wait)
+        except protos.EncodeError as problem:
+            raise _too_large(problem) from None
         except Exception as problem:
             if not hasattr(problem, "trailing_metadata"):
                 raise
             raise rpc.of_call(problem, call, "the server", self.address,
                               runtime.executor().StepError) from None
+
+
+    def life(self, handle):
+        """A call that is under way as long as this process and its connection are: gRPC's threads
+        see to that, which need no Python."""
+        stub = rpc.Stub(self.channel(), "MasterService", {"Life": services.MASTER["Life"]})
+        return stub.Life(messages.CloseSessionRequest(session=handle))
+
+    def call_when_there(self, call, request, timeout=None):
+        """As `call`, once a process listens there, for so many seconds, as long as it takes without;
+        a log says meanwhile why nobody answers."""
+        stub = rpc.Stub(self.channel(), "MasterService", {call: services.MASTER[call]})
+        future = getattr(stub, call).future(request, timeout=timeout, wait_for_ready=True)
+        told = remote_worker.Waiting(f"{call} still waits for the server at {self.address}",
+                                     self._why_silent)
+        try:
+            while True:
+                try:
+                    return future.result(LOOK_SECONDS)
+                except security.grpc().FutureTimeoutError:
+                    told.look()
+        except security.grpc().RpcError as problem:
+            raise self._explained(rpc.of_call(problem, call, "the server", self.address,
+                                              runtime.executor().StepError), timeout) from None
+        finally:
+            future.cancel()
+
+    def _explained(self, failure, timeout):
+        if failure.code == errors.DEADLINE_EXCEEDED and timeout:
+            failure.message = (f"the server at {self.address} did not answer for {timeout:g} s: "
+                               f"{self._why_silent()}")
+        return failure
+
+    def _why_silent(self):
+        return probe.reason(self.address, credentials=self._channels.credentials)
 
 
 class Link:
@@ -87,11 +127,12 @@ class Link:
             config=config.SerializeToString() if config is not None else b"",
             origin=saved_origins.items_of(graph.get_operations()), deterministic=deterministic,
             lease=LEASE, threads=threads, process=worker.PROCESS, call=remote_worker.new_call())
-        patience = timeout_ms / 1000 if timeout_ms else PATIENCE
         try:
-            self.handle = place.call("CreateSession", request, patience, wait=True).session
+            reply = place.call_when_there(
+                "CreateSession", request, timeout_ms / 1000 if timeout_ms else None)
         except runtime.executor().StepError as failure:
             raise failures.to_op_error(failure, graph, {}) from None
+        self.handle, self.timeout_ms = reply.session, reply.timeout_ms     # the server's own
         beat = threading.Thread(target=_beat, args=(weakref.ref(self), place, self.handle,
                                                     self._over), daemon=True)
         beat.start()
@@ -168,16 +209,25 @@ class Link:
 
 def _beat(link, place, handle, over):
     """Signs of life, as long as the session is there."""
-    while not over.wait(LEASE / 4):
-        alive = link()
-        if alive is None:
-            return
-        alive._let_go()
-        del alive
-        try:
-            place.call("KeepAlive", messages.CloseSessionRequest(session=handle), 2.0)
-        except runtime.executor().StepError:
-            pass
+    life = None
+    try:
+        while True:
+            if life is None or life.done():     # new, or it broke
+                life = place.life(handle)
+            if over.wait(LEASE / 4):
+                return
+            alive = link()
+            if alive is None:
+                return
+            alive._let_go()
+            del alive
+            try:
+                place.call("KeepAlive", messages.CloseSessionRequest(session=handle), 2.0)
+            except runtime.executor().StepError:
+                pass
+    finally:
+        if life is not None:
+            life.cancel()
 
 
 class Compiler:
@@ -224,6 +274,12 @@ def explain(failure, graph):
     return failures.to_op_error(failure, graph, {})
 
 
+def _too_large(problem):
+    """The StepError of a message that cannot be written."""
+    found = rpc.error_message(problem)
+    return runtime.executor().StepError(found.code, found.message)
+
+
 _own_lock = threading.Lock()
 _own = None
 
@@ -234,7 +290,7 @@ def own_links():
     with _own_lock:
         if _own is None or _own.process != worker.PROCESS:
             number = int.from_bytes(worker.PROCESS[:4], "little") >> 1
-            task = runtime.executor().Task(f"/job:client/replica:0/task:{number}")
+            task = runtime.executor().Task(f"/client:{number}")     # core/net/frames.h
             _own = links.Links(types.SimpleNamespace(task=task, name=task.name),
                                links.chosen(), listen=False)
             _own.process = worker.PROCESS
@@ -267,9 +323,13 @@ class Compiled:
         """The fetches' values.  Raises StepError."""
         if self._linked and trace is None:
             return self._run_linked(args, timeout_ms)
-        request = messages.RunCallableRequest(
-            call=remote_worker.new_call(), callable=self._number, timeout_ms=timeout_ms, trace=3 if trace is not None else 0,
-            feed=[tensors.encode(a, t) for a, t in zip(args, self._types)])
+        try:
+            request = messages.RunCallableRequest(
+                call=remote_worker.new_call(), callable=self._number, timeout_ms=timeout_ms,
+                trace=3 if trace is not None else 0,
+                feed=[tensors.encode(a, t) for a, t in zip(args, self._types)])
+        except protos.EncodeError as problem:
+            raise _too_large(problem) from None
         reply = self._link.call("RunCallable", request,
                                 timeout_ms / 1000 + 2.0 if timeout_ms else None)
         if reply.step_stats and trace is not None:
@@ -372,6 +432,7 @@ class PartialRun:
             handle=self._handle, fetch=[t.name for t in mapper.tensors],
             target=[op.name for op in mapper.targets], timeout_ms=timeout_ms,
             call=remote_worker.new_call())
+        values = []
         for tensor, value in pairs:
             feed = feeds.get(tensor)
             if feed is None:
@@ -379,9 +440,13 @@ class PartialRun:
                     None, None,
                     f"The feed {tensor.name} was not specified in partial_run_setup.")
             request.feed.append(tensor.name)
-            request.value.append(tensors.encode(feed.convert(value),
-                                                tensor.dtype.base_dtype.as_datatype_enum))
+            values.append(tensors.encode(feed.convert(value),
+                                         tensor.dtype.base_dtype.as_datatype_enum))
         try:
+            try:
+                request.value.extend(values)
+            except protos.EncodeError as problem:
+                raise _too_large(problem) from None
             reply = self._link.call("PartialRun", request)
         except runtime.executor().StepError as failure:
             raise explain(failure, self._link.graph) from None

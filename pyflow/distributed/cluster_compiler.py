@@ -2,7 +2,8 @@
 graph is cut by task, and each partition is registered once with its worker.
 
 Invariants
-1. A session speaks to the tasks its graph names, and to no other.
+1. A session speaks to the tasks its graph names, and to no other; nodes that ask for no job are,
+   as TensorFlow places them, on the task whose name comes first (`_first`).
 2. A graph all of whose nodes lie on the master's own task is a plan of this process: no hop.
 3. What cannot travel (handles, Python functions) is refused before anything is registered.
 
@@ -21,6 +22,7 @@ from pyflow.session import devices as devices_lib
 from pyflow.session import evaluate, failures, plans, runtime
 
 _NO_WIRE = frozenset(("resource", "variant"))
+_PYTHON = frozenset(("PyFunc", "PyFuncStateless", "EagerPyFunc"))
 
 
 class Compiler(plans.Compiler):
@@ -31,8 +33,9 @@ class Compiler(plans.Compiler):
         self.client = worker_lib.PROCESS            # where the graph's Python functions are
         self._pairs = pairs.Choice(getattr(config, "send_recv_pairs", ()))
         self._config, self._asked = config, {link.tasks.own.name}
-        self._own_devices = link.tasks.own.devices()
+        self.devices = self._own_devices = link.tasks.own.devices()
         self._remote_devices, self._seen_revision = [], None
+        self._order(link.tasks.own.name)
         super().__init__(graph, link.state, pool,
                          self._combined(), bool(getattr(config, "allow_soft_placement", False)),
                          bool(getattr(config, "log_device_placement", False)), options, rewrites,
@@ -48,6 +51,12 @@ class Compiler(plans.Compiler):
             [*own.all, *self._remote_devices], self.link.tasks.own.kernel_table(),
             lambda d: executor.device_problem(*devices_lib._core(d)) if d.name in here else None,
             self.link.renames)
+
+    def _order(self, first):
+        """Which task is preferred where several would do: `first`, then by name."""
+        names = sorted(self.link.visible(), key=lambda task: (task != first, f"{task}/"))
+        self._ranks = {task: number for number, task in enumerate(names)}
+        self.devices.set_ranks(self._ranks)
 
     def of_graph(self, graph):
         """A Compiler for another graph of the same session."""
@@ -88,28 +97,38 @@ class Compiler(plans.Compiler):
         if status.kernels_digest != self.link.tasks.own.kernels_digest():
             table = worker.kernel_table() if worker.local else KernelTable(worker.kernels())
         number = devices_lib.as_int64(status.incarnation)
-        rank = self.link.visible().index(task)          # whatever it is asked for first
         return [Device(d.name, d.priority, core_name=d.core_name, kernels=table,
-                       incarnation=number, rank=rank) for d in status.device]
+                       incarnation=number, rank=self._ranks.get(task, len(self._ranks)))
+                for d in status.device]
 
     def _named(self):
         """The tasks that the nodes of the graph and its functions ask for, of those the session
         sees."""
-        specs = [(t, DeviceSpec.from_string(t)) for t in self.link.visible()]
-        found = {}
-        requests = {op.device for op in self.graph.get_operations()}
-        for function in self.graph._library.definitions.values():
-            requests.update(node.device for node in function.node_def)
-        for request in requests:
-            asked = place_devices.meant(parsed(request), self.link.renames) if request else None
-            if asked is None or asked.job is None:
-                continue
-            fitting = [t for t, spec in specs if asked.job == spec.job
+        nodes = [(op.device, op.type) for op in self.graph.get_operations()]
+        bodies = [(node.device, node.op) for function in self.graph._library.definitions.values()
+                  for node in function.node_def]
+        self._order(self._first([*nodes, *bodies]))
+        specs = [(t, DeviceSpec.from_string(t)) for t in self._ranks]
+        found, requests = {}, {request for request, _ in nodes}
+        requests.update(request for request, _ in bodies if request)
+        for request in sorted(requests):
+            asked = place_devices.meant(parsed(request), self.link.renames)
+            fitting = [t for t, spec in specs if asked.job in (None, spec.job)
                        and asked.replica in (None, spec.replica)
                        and asked.task in (None, spec.task)]
             if fitting:
                 found[fitting[0]] = None
         return list(found)
+
+    def _first(self, nodes):
+        """The task of nodes that ask for no job.  nodes: [(request, op type)].  TensorFlow's: the
+        first by name. The own one where a Python function asks for none: it is in no other process,
+        and what it makes may be a handle."""
+        if any(kind in _PYTHON and (not request or parsed(request).job is None)
+               for request, kind in nodes):
+            return self.link.tasks.own.name
+        first = DeviceSpec.from_string(min(self.link.visible(), key=lambda task: f"{task}/"))
+        return place_devices.meant(first, self.link.renames).to_string()
 
     def _work(self, with_reasons):
         if self.graph.revision != self._seen_revision:
@@ -267,7 +286,7 @@ def check_edges(graph, foreign):
     name = partition_split.partition_name
     for node in graph.nodes:
         task = name(node.device)
-        if foreign[task] and node.op in ("PyFunc", "PyFuncStateless", "EagerPyFunc"):
+        if foreign[task] and node.op in _PYTHON:
             raise errors.InvalidArgumentError(
                 None, node.origin, f"the Python function of node '{node.name}' is in the client's "
                 f"process and cannot run at {task}: put it on a device of the client's own task")

@@ -29,6 +29,7 @@ from pyflow.session import Session
 ASK, AGAIN = 1.0, 0.02          # seconds for the chief to answer, and between questions
 SAME = 0.5                      # how long a worker waits for another layout than it had
 READY = 0.5                     # for the model to be ready, before the layout is asked for again
+THERE = 30.0                    # for a task to be there before the chief looks where others are
 PATIENCE = 2.0                  # for a task of a layout to be there
 _LOST = (errors.UnavailableError, errors.AbortedError, errors.DeadlineExceededError)
 _TASK = re.compile(r"/job:([A-Za-z][A-Za-z0-9_]{0,199})/task:([0-9]{1,9})")

@@ -126,35 +126,45 @@ class Links:
             return self._connect(name, incarnation, offers, channel, timeout)
 
     def _connect(self, name, incarnation, offers, channel, timeout):
+        failed, found = [], None
         for kind, address in self._fitting(offers):
             try:
-                return self._connected_by(kind, name, incarnation, address, timeout)
+                found = self._connected_by(kind, name, incarnation, address, timeout)
+                break
             except runtime.executor().StepError as problem:
-                self._note(kind, name, problem)
-        if channel is None:
-            return None
-        stream = grpc_link.dial(channel(), self.net)
-        try:
-            return self._connected_by("grpc", name, incarnation, stream.dial(), timeout)
-        except runtime.executor().StepError as problem:
-            self._note("grpc", name, problem)
-            return None
-        finally:
-            stream.undial()             # the peer has connected meanwhile
+                failed.append((kind, problem))
+                self._check(problem)
+        if found is None and channel is not None:
+            stream = grpc_link.dial(channel(), self.net)
+            try:
+                found = self._connected_by("grpc", name, incarnation, stream.dial(), timeout)
+            except runtime.executor().StepError as problem:
+                failed.append(("grpc", problem))
+                self._check(problem)
+            finally:
+                stream.undial()         # the peer has connected meanwhile
+        for kind, problem in failed:
+            self._note(kind, name, problem, found)
+        return found
 
     def _connected_by(self, kind, name, incarnation, address, timeout):
         self.net.connect(name, incarnation, kind, address, insecure=self._insecure,
                          timeout=timeout)
         return self.kind_of(name) or kind
 
-    def _note(self, kind, name, problem):
-        """A link cannot be made: said once in a log, where another one may serve.  Raises what
-        says that the peer is another one."""
+    @staticmethod
+    def _check(problem):
+        """Raises what says that the peer is another one."""
         if problem.code == errors.ABORTED:
             raise problem
+
+    def _note(self, kind, name, problem, other):
+        """A link cannot be made: said once in a log where a slower one serves.  other: that, or
+        None: then its process is gone, which who waits for it is told."""
         with self._lock:
-            new = (name, kind) not in self._failed and kind != "grpc"
-            self._failed.add((name, kind))
+            new = (name, kind) not in self._failed and other is not None
+            if other is not None:
+                self._failed.add((name, kind))
         _log.log(logging.WARNING if new else logging.DEBUG,
                  "no %s link to %s: %s", kind, name, problem.message)
 

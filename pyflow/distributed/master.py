@@ -12,9 +12,10 @@ Threads: any.  Callers: server.py, master_service.py.
 """
 import logging
 import threading
+import time
 import weakref
 
-from pyflow.distributed import cluster_compiler, remote_worker, session_link
+from pyflow.distributed import cluster_compiler, session_link
 from pyflow.framework import protos
 from pyflow.passes.options import Options as Rewrites
 from pyflow.session import devices as devices_lib
@@ -85,14 +86,14 @@ class Place:
     """Sessions of a server (session/targets.py).  tasks: a Tasks.
 
     renames: {(job, task): (job, task)}, which task is meant where a graph asks for one; hidden: those
-    that sessions do not speak to; patience: seconds for a task to be there."""
+    that sessions do not speak to; patience: seconds for a task to be there, None: as long as it takes."""
 
-    def __init__(self, tasks, renames=None, hidden=(), patience=remote_worker.START_SECONDS):
+    def __init__(self, tasks, renames=None, hidden=(), patience=None):
         self._tasks = tasks
         self.sessions = set()           # those that are open
         self.renames, self.hidden, self.patience = renames or {}, frozenset(hidden), patience
 
-    def renamed(self, renames, hidden=(), patience=remote_worker.START_SECONDS):
+    def renamed(self, renames, hidden=(), patience=None):
         """Another Place for sessions of the same server, which looks after them too."""
         found = Place(self._tasks, renames, hidden, patience)
         found.sessions = self.sessions
@@ -101,6 +102,7 @@ class Place:
     def open(self, session, deterministic, partitions, costs, inspect):
         """The session's Opened."""
         config = _merged(session._config, self._tasks.own.config)
+        session._timeout_ms = int(getattr(config, "operation_timeout_in_ms", 0))
         link = session_link.SessionLink(self, self._tasks, config)
         try:
             return self._opened(link, session, config, deterministic, partitions, costs, inspect)
@@ -127,15 +129,18 @@ class Place:
             if link.number == number:
                 link.failed(step, failure)
 
-    def reset(self, containers):
+    def reset(self, containers, timeout=None):
         """Forgets named containers of all tasks that answer, all state for [], and ends the
-        sessions that are open here: who uses them hears ABORTED, as after a restart."""
+        sessions that are open here: who uses them hears ABORTED, as after a restart.  timeout:
+        seconds in which tasks have to answer."""
+        until = None if timeout is None else time.monotonic() + timeout
         for link in list(self.sessions):
             link.lose("its server's containers were reset")
         failed = []
         for task in self._tasks.names():
             try:
-                self._tasks.get(task).reset(containers)
+                self._tasks.get(task).reset(
+                    containers, None if until is None else max(0.01, until - time.monotonic()))
             except runtime.executor().StepError as problem:
                 failed.append(f"{task}: {problem.message}")
         if failed:
@@ -151,4 +156,6 @@ def _merged(config, server):
     if config is not None:
         found.CopyFrom(config)
     found.MergeFrom(server)
+    if config is not None and config.operation_timeout_in_ms:     # TF: LocalMaster::RunStep
+        found.operation_timeout_in_ms = config.operation_timeout_in_ms
     return found

@@ -6,8 +6,9 @@
     PartialRunSetup, PartialRun    a step in stages, its values kept here
 
 Invariants
-1. A client that is not heard of for its lease loses its sessions; a call that its client gave up is
-   cancelled.  A call under way is heard of: who is gone ends it.
+1. A client whose connection is gone (Life), and which is not heard of for its lease, loses its
+   sessions; a call that its client gave up is cancelled.  A client that is slow, or stopped, keeps
+   them while its connection stands; it is given up after rpc.SILENCE seconds of silence.
 2. What was delivered twice is done once (once.py), by the number that the client gave the call.
 3. Errors name the client's operations; what a pass made stands for the operation it serves.
 
@@ -50,7 +51,8 @@ class MasterService:
         with self._lock:
             self._sessions[handle] = found
         found.link.on_lost = lambda: lambda why: self._forget(handle)
-        return messages.CreateSessionResponse(session=handle)
+        return messages.CreateSessionResponse(session=handle,
+                                              timeout_ms=found.link.timeout_ms)
 
     def ExtendSession(self, request, context):
         self._session(request).extend(request.graph_def, request.origin, request.version)
@@ -69,6 +71,12 @@ class MasterService:
     def KeepAlive(self, request, context):
         self._session(request)
         return messages.Empty()
+
+    def Life(self, request, context):
+        """Until the client, or its connection, or the session is gone."""
+        ended = self._session(request).lives(context)
+        yield messages.Empty()
+        ended.wait()
 
     def ListDevices(self, request, context):
         reply = messages.ListDevicesResponse()
@@ -106,8 +114,8 @@ class MasterService:
         with self._lock:
             for session in self._sessions.values():
                 session.seen = min(now, session.seen + away)
-            late = [h for h, s in self._sessions.items()
-                    if not s.busy and now - s.seen > s.lease(self._worker.lease)]
+            late = [h for h, s in self._sessions.items() if not s.busy and now - s.seen > (
+                rpc.SILENCE if s.connections else s.lease(self._worker.lease))]
             gone = [self._sessions.pop(handle) for handle in late]
         for session in gone:
             session.close()
@@ -177,6 +185,7 @@ class MasterService:
         arrays = [tensors.decode(value) for value in feed]
         trace = runtime.executor().Trace(level) if level else None
         try:
+            timeout_ms = timeout_ms or session.link.timeout_ms
             plan = compiled.timed if timeout_ms else compiled.plan
             with session.at_work():
                 started = plan.start(arrays, timeout_ms, trace=trace)
@@ -268,6 +277,7 @@ class _Session:
         self.lock, self.seen, self.busy = threading.RLock(), time.monotonic(), 0
         self._lease, self.callables, self.partial = request.lease, {}, {}
         self.once, self._count = once.Once(task=task), threading.Lock()
+        self.connections = set()                # an Event for each that its client has
         self._numbers, self._client = itertools.count(1), request.process
         graph = self._imported(request.graph_def, request.origin)
         threads = threads_lib.choose(request.threads or None, config)
@@ -294,6 +304,19 @@ class _Session:
             self.seen = time.monotonic()
             with self._count:
                 self.busy -= 1
+
+    def lives(self, context):
+        """Its client has a connection, for as long as a call of it is: the Event that it is over."""
+        ended = threading.Event()
+
+        def over():
+            self.seen = time.monotonic()
+            self.connections.discard(ended)
+            ended.set()
+        self.connections.add(ended)
+        if not context.add_callback(over):
+            over()
+        return ended
 
     @staticmethod
     def _imported(data, origins):
@@ -362,6 +385,8 @@ class _Session:
 
     def close(self):
         """Ends it at every task."""
+        for ended in list(self.connections):
+            ended.set()
         self.link.cancel("the session was closed")
         self.link.close()
         self.callables.clear()

@@ -76,7 +76,7 @@ TracingResponse: 1 step *TracedStep; 2 left_out int64
 TracedStep: 1 session uint64; 2 step uint64; 3 step_stats bytes
 CreateSessionRequest: 1 graph_def bytes; 2 config bytes; 3 origin *bytes; 4 deterministic bool; 5
     lease double; 6 threads int32; 7 process bytes; 8 call uint64
-CreateSessionResponse: 1 session string; 2 version uint64
+CreateSessionResponse: 1 session string; 2 version uint64; 3 timeout_ms int64
 ExtendSessionRequest: 1 session string; 2 graph_def bytes; 3 origin *bytes; 4 version uint64
 MakeCallableRequest: 1 session string; 2 feed *string; 3 fetch *string; 4 target *string; 5 version
     uint64; 6 joined *JoinedMessage; 7 explain bool; 8 call uint64

@@ -16,6 +16,7 @@ Invariants
 Threads: any.
 """
 import itertools
+import logging
 import os
 import queue
 import threading
@@ -29,8 +30,9 @@ from pyflow.session import runtime
 STATUS_SECONDS = 10.0                   # for a server that listens to answer
 OFFSET_SECONDS = 30.0                   # clocks drift: then their offset is measured anew
 DEREGISTER_SECONDS = 2.0                # what is not forgotten now goes with its session
-START_SECONDS = 30.0                    # for one to be there at all, its process just started
 LOOK_SECONDS = 1.0                      # between looks whether it is still waited for
+SAY_SECONDS, SAY_AGAIN_SECONDS = 2.0, 10.0  # until a log says who is waited for, and between
+_log = logging.getLogger("pyflow")
 
 
 class Channels:
@@ -68,6 +70,21 @@ class Channels:
             channels, self._channels = list(self._channels.values()), {}
         for channel in channels:
             channel.close()
+
+
+class Waiting:
+    """Says in a log who is waited for, soon and then every SAY_AGAIN_SECONDS, and why.  what: the
+    sentence's beginning; why: function that finds its end, in a second at most."""
+
+    def __init__(self, what, why):
+        self._what, self._why = what, why
+        self._next = time.monotonic() + SAY_SECONDS
+
+    def look(self):
+        """Says it if it is time to."""
+        if time.monotonic() >= self._next:
+            _log.warning("%s: %s", self._what, self._why())
+            self._next = time.monotonic() + SAY_AGAIN_SECONDS
 
 
 class Stream:
@@ -210,11 +227,11 @@ class RemoteWorker:
         """Of the server that answered first."""
         return self.status().incarnation
 
-    def status(self, timeout=STATUS_SECONDS, fresh=False):
+    def status(self, timeout=STATUS_SECONDS, fresh=False, given_up=lambda: False):
         """Its GetStatusResponse, asked once.  Raises StepError, UNAVAILABLE or DEADLINE_EXCEEDED
         with the address, if nobody answers."""
         if self._status is None or fresh:
-            found = self._wait_for("GetStatus", messages.GetStatusRequest(), timeout)
+            found = self._wait_for("GetStatus", messages.GetStatusRequest(), timeout, given_up)
             if found.task != self.name:
                 raise runtime.executor().StepError(
                     errors.FAILED_PRECONDITION, f"at {self.address} listens {found.task}, not "
@@ -238,14 +255,18 @@ class RemoteWorker:
         if self._status is not None and self._links is not None:
             self._links.cut(self.name, self._status.incarnation, why)
 
-    def _wait_for(self, call, request, timeout):
-        """The reply to a call, which is made again until the server is there, for so many seconds.
-        StepError, UNAVAILABLE, once this worker was closed: the task is elsewhere now."""
-        until = time.monotonic() + timeout
+    def _wait_for(self, call, request, timeout, given_up=lambda: False):
+        """The reply to a call, which is made again until the server is there, for so many seconds;
+        None: as long as it takes.  StepError: UNAVAILABLE once this worker was closed, the task is
+        elsewhere now; CANCELLED once it is given up."""
+        until = float("inf") if timeout is None else time.monotonic() + timeout
+        told = Waiting(f"CreateSession still waiting for response from worker: {self.name}",
+                       lambda: self._why_silent())
         with self._lock:
             self._waiting += 1
         try:
-            while not self._closed:
+            while not self._closed and not given_up():
+                told.look()
                 left = until - time.monotonic()
                 try:
                     return self._ask(self._stub(call), call, request,
@@ -256,6 +277,9 @@ class RemoteWorker:
                     again = failure.code in (errors.CANCELLED, errors.DEADLINE_EXCEEDED)
                     if not again or time.monotonic() >= until:
                         raise self._explained(failure, timeout) from None
+            if not self._closed:
+                raise runtime.executor().StepError(
+                    errors.CANCELLED, f"the session was closed while it waited for {self.name}")
             raise runtime.executor().StepError(
                 errors.UNAVAILABLE, f"{self.name} is no longer at {self.address}")
         finally:
@@ -265,8 +289,11 @@ class RemoteWorker:
     def _explained(self, failure, timeout):
         if failure.code == errors.DEADLINE_EXCEEDED:
             failure.message = (f"{self.name} at {self.address} did not answer for {timeout:g} s: "
-                               f"{probe.reason(self.address, credentials=self._channels.credentials)}")
+                               f"{self._why_silent()}")
         return failure
+
+    def _why_silent(self):
+        return probe.reason(self.address, credentials=self._channels.credentials)
 
     def clock(self):
         """As Worker.clock."""
@@ -285,13 +312,15 @@ class RemoteWorker:
 
     # ------------------------------------------------------------ sessions and graphs
 
-    def open_session(self, number, isolate=False, master="", lease=0.0, patience=START_SECONDS):
-        """As Worker.open_session; waits until the server is there, at most `patience` seconds."""
-        self.status(patience)
+    def open_session(self, number, isolate=False, master="", lease=0.0, patience=None,
+                     given_up=lambda: False):
+        """As Worker.open_session; waits until the server is there, at most `patience` seconds, as
+        long as it takes without, or until given_up()."""
+        self.status(patience, given_up=given_up)
         self._wait_for("CreateWorkerSession", messages.SessionRequest(
             session=number, isolate=isolate, master=master or self._me[0], lease=lease,
             incarnation=self.incarnation, master_incarnation=self._me[1], epoch=self._me[2]),
-            patience)
+            patience, given_up)
         self._join()
 
     def _join(self):
@@ -331,9 +360,9 @@ class RemoteWorker:
         """A StateResponse to a StateRequest."""
         return self._call("WorkerState", request)
 
-    def reset(self, containers):
+    def reset(self, containers, timeout=None):
         """As Worker.reset, of the server that is there now."""
-        found = self.status(fresh=True)
+        found = self.status(timeout or STATUS_SECONDS, fresh=True)
         self._call("CleanupAll", messages.ResetRequest(
             container=containers, incarnation=found.incarnation, call=new_call()))
 

@@ -73,7 +73,8 @@ class Resharding:
             self._first = False
             self._server.reset_tasks({f"/job:{self._job}/replica:0/task:{k}": 0 for k in
                                       layouts.tasks_of(self._server, self._job)}, True, ANSWER)
-        return self._server.target_where(self._renames(self.servers)), moved
+        return self._server.target_where(self._renames(self.servers),
+                                         patience=layouts.THERE), moved
 
     def begin(self, session):
         """The parameters are there, in a session of `serve`'s target."""
@@ -192,8 +193,8 @@ class _Move:
 
     def _session(self, here, there):
         of = self._of
-        session = Session(of._server.target_where(of._renames(here, there)), graph=of._graph,
-                          config=of._config, **of._options)
+        target = of._server.target_where(of._renames(here, there), patience=layouts.THERE)
+        session = Session(target, graph=of._graph, config=of._config, **of._options)
         self._sessions.append(session)
         return session
 

@@ -6,24 +6,27 @@ of requests), "from" (a stream of replies), "both"; without names of messages: b
 Invariants
 1. A failure travels as a status code (tf.errors' numbers are gRPC's) with an ErrorMessage in the
    trailing metadata: what is raised there is raised here, with node, op, device and task.
-2. Every channel has keep-alive, so that a frozen or cut-off peer is an error within LEASE seconds.
+2. Every channel has keep-alive: who calls finds a frozen or cut-off server within its lease.  A
+   server pings seldom: its clients may be stopped for SILENCE seconds, and go on.  Where a peer is
+   no client, and calls alone, links.Watch calls back.
 3. A message is at most MAX_MESSAGE bytes.
 
 Threads: any.  grpc is imported by the first call.
 """
 from pyflow.distributed import messages
 from pyflow.distributed.security import grpc
-from pyflow.framework import errors
+from pyflow.framework import errors, protos
 
 MAX_MESSAGE = (1 << 31) - 1
+SILENCE = 600.0                         # seconds of a client that is stopped, or cut off
 _TRAILER = "pyflow-error-bin"
 _KINDS = {"unary": "unary_unary", "to": "stream_unary", "from": "unary_stream",
           "both": "stream_stream"}
 
 
 def options(lease=2.5):
-    """Channel and server options.  lease: seconds without a sign of life after which a peer is
-    taken for lost."""
+    """Channel options; a server's with lease=SILENCE.  lease: seconds without a sign of life after
+    which a peer is taken for lost."""
     every, patience = max(100, int(lease * 360)), int(lease * 520)
     return [("grpc.max_send_message_length", MAX_MESSAGE),
             ("grpc.max_receive_message_length", MAX_MESSAGE),
@@ -52,6 +55,10 @@ def error_message(failure, task="", origin=None):
             code=failure.error_code, message=failure.message, node=op.name if op is not None else
             "", op=op.type if op is not None else "", task=task, explained=True)
     code = getattr(failure, "code", None)
+    if isinstance(failure, protos.EncodeError):
+        return messages.ErrorMessage(code=errors.INVALID_ARGUMENT, task=task, message=(
+            f"over {MAX_MESSAGE} bytes are to be sent at once, which no message can have: feed and "
+            "fetch such values in parts, or from a session in a server's process"))
     if not isinstance(code, int):       # neither of ours
         code = failure_code(failure)
         return messages.ErrorMessage(code=code, message=f"{type(failure).__name__}: {failure}",

@@ -35,6 +35,7 @@ NEEDS = "servers speak over gRPC, and grpcio is not installed here: pip install 
 
 def grpc():
     """The module grpc. ImportError, with what to do, where it is not installed."""
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")    # else it says of each peer that it ended
     try:
         import grpc as module
     except ImportError:

@@ -25,7 +25,7 @@ import time
 from pyflow.distributed import links as links_lib
 from pyflow.distributed import (client, cluster_step, daemon_pool, look, master, master_service,
                                 messages, remote_worker, routes, rpc, security, services, timeouts,
-                                worker, worker_service)
+                                watch, worker, worker_service)
 from pyflow.framework import errors, protos
 from pyflow.session import targets
 from pyflow.train import cluster_spec
@@ -92,7 +92,7 @@ class Server:
         module = rpc.grpc()
         security.check_listen(address, credentials, insecure)
         self._pool = daemon_pool.DaemonPool(THREADS, f"pyflow-{self._worker.name}")
-        self._grpc = module.server(self._pool, options=rpc.options())
+        self._grpc = module.server(self._pool, options=rpc.options(rpc.SILENCE))
         self._master = master_service.MasterService(self._place, self._worker)
         self._grpc.add_generic_rpc_handlers((
             rpc.handler("MasterService", services.MASTER, self._master, self._worker.name),
@@ -135,6 +135,7 @@ class Server:
                 self._insecure, epoch=self._epoch, lost=self._lost)
             self._worker.routes = routes.Routes(self._worker, self._channels)
             routes.join(self._worker)
+            self._watch = watch.Watch(self._worker, lambda: self._tasks.addresses, self._channels)
             self._grpc.start()
             targets.register(self.target, self._place)
             threading.Thread(target=self._beat, name="pyflow-beat", daemon=True).start()
@@ -251,7 +252,8 @@ class Server:
             away = max(0.0, time.monotonic() - began - 2 * every)
             links = list(self._place.sessions)
             for what in ([link.flush for link in links]
-                         + [lambda: self._worker.sweep(away), lambda: self._master.sweep(away)]
+                         + [lambda: self._worker.sweep(away), lambda: self._master.sweep(away),
+                            self._watch.look]
                          + [link.deregister_dropped for link in links]):
                 try:
                     what()
@@ -289,11 +291,11 @@ class Server:
         """"grpc://host:port", for tf.Session."""
         return f"grpc://{self._address}"
 
-    def target_where(self, renames, hidden=(), patience=remote_worker.START_SECONDS):
+    def target_where(self, renames, hidden=(), patience=None):
         """A target of this process alone, whose sessions take one task for another.
 
         renames: {(job, task): (job, task)}, what a graph asks for and what it gets; hidden: tasks
-        that they do not speak to; patience: seconds for a task to be there."""
+        that they do not speak to; patience: seconds for a task to be there, None: as long as it takes."""
         key = tuple(sorted(renames.items())), tuple(sorted(hidden)), patience
         with self._lock:
             if key not in self._renamed:

@@ -15,6 +15,7 @@ MASTER = {
     "ListDevices": ("ListDevicesRequest", "ListDevicesResponse", "unary"),
     "SessionState": ("SessionStateRequest", "StateResponse", "unary"),
     "KeepAlive": ("CloseSessionRequest", "Empty", "unary"),
+    "Life": ("CloseSessionRequest", "Empty", "from"),
     "Reset": ("ResetRequest", "Empty", "unary"),
 }
 WORKER = {
@@ -34,6 +35,7 @@ WORKER = {
     "Reshard": ("ReshardRequest", "ReshardResponse", "unary"),
     "Ready": ("ReadyRequest", "Empty", "unary"),
     "Bye": ("ByeRequest", "Empty", "unary"),
+    "Life": ("Empty", "Empty", "from"),
     "Connect": ("ConnectMessage", "ConnectMessage", "both"),
     "Link": ("", "", "both"),
 }

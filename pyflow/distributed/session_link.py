@@ -23,8 +23,8 @@ class SessionLink:
     """One session: its number, its tasks, and their state (what `Session._state` is)."""
 
     def __init__(self, place, tasks, config):
-        timeout_ms = getattr(config, "operation_timeout_in_ms", 0)
-        self._patience = timeout_ms / 1000 if timeout_ms else place.patience
+        self.timeout_ms = int(getattr(config, "operation_timeout_in_ms", 0))
+        self._patience = self.timeout_ms / 1000 if self.timeout_ms else place.patience
         self.renames, self._hidden = place.renames, place.hidden
         self.number = int.from_bytes(os.urandom(8), "little") or 1
         self.tasks, self._place = tasks, place
@@ -74,7 +74,7 @@ class SessionLink:
         found = self.tasks.get(task)
         try:
             found.open_session(self.number, self.isolate, self.tasks.own.name,
-                               self.tasks.own.lease, self._patience)
+                               self.tasks.own.lease, self._patience, lambda: self._closed)
         except runtime.executor().StepError:
             self.tasks.forget(task, found)
             raise

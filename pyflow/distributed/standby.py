@@ -122,7 +122,7 @@ class Standby:
 
     def _target(self, side):
         hidden = [(self._sides[1 - side], k) for k in self._tasks]
-        return self._server.target_where(self._renames(side), hidden)
+        return self._server.target_where(self._renames(side), hidden, layouts.THERE)
 
     def _name(self, side, k):
         return f"/job:{self._sides[side]}/replica:0/task:{k}"

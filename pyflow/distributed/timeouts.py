@@ -28,7 +28,5 @@ def table(lease, beat, client, grace):
         ("reconnect", options["grpc.max_reconnect_backoff_ms"] / 1000,
          "at most, between attempts to connect to a task that is away"),
         ("status", remote_worker.STATUS_SECONDS, "for a task that listens to say what it is"),
-        ("start", remote_worker.START_SECONDS, "for a task to be there at all, without "
-         "operation_timeout_in_ms"),
         ("grace", grace, "for the other tasks of a failed step to end it"),
     ]

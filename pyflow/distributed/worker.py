@@ -13,7 +13,8 @@ Invariants
 1. A number names one plan as long as the worker lives; a worker that was restarted has another
    incarnation, and what was meant for its forerunner is ABORTED.
 2. A session's plans and steps go with it.  What a master left is closed when its lease is over, or
-   when its successor comes, of a later epoch.
+   when its successor comes, of a later epoch.  A master has left if there is no connection with it,
+   or it said nothing of the session for rpc.SILENCE seconds.
 3. What was delivered twice is done once: `once` of a session, by step and graph or by call.
 
 Threads: any.  `_lock` guards the tables; nothing is compiled or called with it held.
@@ -33,9 +34,10 @@ import time
 
 import pyflow
 from pyflow import plugins
-from pyflow.distributed import clocks, epochs, messages, once, session_state, tracing
+from pyflow.distributed import clocks, epochs, messages, once, rpc, session_state, tracing
 from pyflow.framework import errors
 from pyflow.framework import op as op_lib
+from pyflow.framework.device import DeviceSpec
 from pyflow.passes.place_kernels import KernelTable
 from pyflow.session import devices as devices_lib
 from pyflow.session import runtime
@@ -189,8 +191,9 @@ class Worker:
             self.close_session(session.number, why)
 
     def open_session(self, number, isolate=False, master="", lease=0.0, patience=None,
-                     fence=None):
-        """Begins a session; again: it is still alive.  fence: the master's epochs.Fence."""
+                     given_up=None, fence=None):
+        """Begins a session; again: it is still alive.  fence: the master's epochs.Fence; patience,
+        given_up: as of RemoteWorker, which waits."""
         self.admit(master, fence)
         with self._lock:
             self._require_running()
@@ -244,6 +247,12 @@ class Worker:
         ago = [self.links.asked(graph) for graph in session.graphs] if self.links is not None else []
         return min((seconds for seconds in ago if seconds is not None), default=float("inf"))
 
+    def _is_connected(self, session):
+        """The session's master has a connection with this task: links answer for a process whose
+        Python does not get to."""
+        return self.links is not None and session.fence is not None and self.links.connected(
+            session.master, session.fence.incarnation)
+
     def sweep(self, away=0.0):
         """Closes what nobody came back for: sessions past their lease, steps that never began.
 
@@ -257,8 +266,8 @@ class Worker:
             for session in self._sessions.values():
                 if session.master and now - session.seen > session.lease:
                     session.seen = max(session.seen, now - self._last_asked(session))
-            late = [s.number for s in self._sessions.values()
-                    if s.master and now - s.seen > s.lease]
+            late = [s.number for s in self._sessions.values() if s.master and now - s.seen > s.lease
+                    and (now - s.seen > rpc.SILENCE or not self._is_connected(s))]
         for number in late:
             self.close_session(number, "its master was not heard of for the session's lease",
                                errors.ABORTED)
@@ -437,11 +446,11 @@ class Worker:
             over = set(steps)
             session.once.forget(lambda key: key[0] in over)
 
-    def reset(self, containers):
-        """Forgets named containers; without names all of them, the server's own too, and ends the
-        sessions, as a restart would."""
+    def reset(self, containers, timeout=None):
+        """Forgets named containers; without names all of them.  With the server's own, whose name is
+        its job's (TF: Device's ResourceMgr), it ends the sessions, as a restart would."""
         self.task.reset_containers(containers)
-        if not containers:
+        if not containers or DeviceSpec.from_string(self.name).job in containers:
             self.close_sessions("the server's containers were reset")
             with self._lock:
                 old, self.state = self.state, self._executor.State("server", self.task)

@@ -227,6 +227,13 @@ class WorkerService:
         """A stream of the net's."""
         return grpc_link.serve(self._worker.links.net, self._worker.links.port, requests, context)
 
+    def Life(self, request, context):
+        """Answers at once, and then only by its end (watch.py)."""
+        over = threading.Event()
+        if context.add_callback(over.set):
+            yield messages.Empty()
+            over.wait()
+
     def Connect(self, requests, context):
         """Reads on a thread of its own; yields answers."""
         answers, running = queue.SimpleQueue(), {}

@@ -17,6 +17,7 @@ import functools
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
+from google.protobuf.message import EncodeError  # noqa: F401 - for who sends
 
 from pyflow.framework import dtypes
 from pyflow.framework.protos_table import TABLE

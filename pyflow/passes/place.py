@@ -10,8 +10,9 @@ Rules, in order (TensorFlow 1.x's, `placer.cc`)
        feeds and fetches are on the host; ops that only route (Identity, Switch, Merge, Enter, ...)
        and those that only read a shape (Shape, Size, Rank) follow their first input; arithmetic on
        a few integers (shapes, counters) stays on the CPU; everything else goes to the device type
-       of the highest priority, accelerators before the CPU; sources without inputs (Const) go to
-       their readers if these are all in one place.
+       of the highest priority, accelerators before the CPU, in a cluster to the first task by name;
+       sources without inputs (Const) go to their readers if these are all in one place, and in a
+       cluster what only waits (NoOp) to what it waits for.
     With a cost model (place_cost.py) rule 3 is a simulation instead.
 
 Invariants
@@ -24,6 +25,7 @@ Threads: pure but for the nodes of the graph given.
     place(graph, Devices.of_process({"CPU": 2}), soft=False)
 """
 from pyflow.framework import dtypes, errors
+from pyflow.framework.device import parsed
 from pyflow.passes import node as node_lib
 from pyflow.passes.place_devices import LOCAL, Device, Devices  # noqa: F401 - the pass's interface
 from pyflow.passes.place_groups import (RESOURCE, Groups, made_at, state_key, types_text,
@@ -172,13 +174,16 @@ class _Default:
         self.groups, self.devices = groups, devices
         self.chosen = [None] * len(groups.nodes)
         self.host = devices.mask(devices.default)
+        self.own = devices.task_mask(devices.default)
         self.hosts = sum(1 << i for i, d in enumerate(devices.all) if d.kind == "CPU")
 
     def choose(self):
         """The list `chosen`."""
         groups, chosen, best = self.groups, self.chosen, self.devices.best
         of, mask, asked, members = groups.of, groups.mask, groups.asked, groups.members
-        sources = []
+        sources, ends, tasks = [], [], self.devices.has_tasks()
+        if tasks:
+            self._prefer_own()
         for i, node in enumerate(groups.nodes):
             root = of[i]
             if chosen[root] is not None:
@@ -190,10 +195,33 @@ class _Default:
                 chosen[root] = best(allowed & self.host or allowed)
             elif not node.inputs and len(node.types) == 1 and root not in members:
                 sources.append(i)
+            elif tasks and node.op == "NoOp" and node.controls and root not in members:
+                ends.append(i)
             else:
                 chosen[root] = self._unasked(node, allowed)
         self._place_sources(sources)
+        for i in ends:
+            self._place_end(i)
         return chosen
+
+    def _prefer_own(self):
+        """Groups of a node that says so are on the session's own task: a replica's state, by whose
+        name other replicas have another one."""
+        groups = self.groups
+        for i, node in enumerate(groups.nodes):
+            if "_own_task" in node.attrs and parsed(node.device).task is None:
+                root = groups.of[i]
+                groups.mask[root] = groups.mask[root] & self.own or groups.mask[root]
+
+    def _place_end(self, i):
+        """What only waits (tf.group) is where all that it waits for is: another task would have to
+        be told that it is over."""
+        groups, node = self.groups, self.groups.nodes[i]
+        places = {self.chosen[groups.of[groups.index[c]]] for c in node.controls}
+        where = places.pop() if len(places) == 1 else None
+        allowed = groups.mask[groups.of[i]]
+        self.chosen[groups.of[i]] = (where if where is not None and allowed >> where & 1 else
+                                     self._unasked(node, allowed))
 
     def _unasked(self, node, allowed):
         if node.op in _FOLLOWS and node.inputs:

@@ -106,7 +106,8 @@ class Devices:
         found = self._masks.get(request)
         if found is None:
             asked = parsed(request)
-            if asked.job == "local":              # the old name of the only process
+            if asked.job == "local" and not any(d.spec.job == "local" for d in self.all):
+                # the old name of the only process
                 asked = asked.replace(job="localhost")
             asked = meant(asked, self._renames)
             found = 0
@@ -133,6 +134,16 @@ class Devices:
             found = self._best[mask] = max(
                 among, key=lambda i: (self.all[i].priority, -self.all[i].rank, -i))
         return found
+
+    def set_ranks(self, of_task):
+        """Which tasks are preferred.  of_task: {'/job:worker/replica:0/task:1': rank}."""
+        for device in self.all:
+            device.rank = of_task.get(task_of(device), len(of_task))
+        self._best = {}
+
+    def has_tasks(self):
+        """They are of more than one."""
+        return len({task_of(device) for device in self.all}) > 1
 
     def resolve(self, request):
         """The full name a request gets, or None if there is no such device."""

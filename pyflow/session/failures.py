@@ -19,10 +19,12 @@ Invariants
 
 Threads: pure functions.
 """
+import contextlib
 import re
 
 from pyflow.framework import errors
 from pyflow.framework.collections import GraphKeys
+from pyflow.session import runtime
 
 
 def to_op_error(failure, graph, origins):
@@ -48,6 +50,15 @@ def to_op_error(failure, graph, origins):
     return kind(None, op, where + _message(failure, message, op) + "".join(called))
 
 
+@contextlib.contextmanager
+def typed(graph):
+    """Within, an `_executor.StepError` becomes its tf.errors exception.  graph: None: nobody's."""
+    try:
+        yield
+    except runtime.executor().StepError as failure:
+        raise to_op_error(failure, graph, {}) from None
+
+
 _CODES = frozenset(range(1, 17))
 _INNER = re.compile(r"\{\{node ([^{}\s]+)\}\} ")
 _CALLED = re.compile(r"in node '([^'/]+)/([^']+)' \(op [^)]*\): (?:\{\{node ([^{}\s]+)\}\} )?")
@@ -58,7 +69,7 @@ def _with_initializer(text, graph):
     text = text.replace("Table not initialized.",
                         "Table not initialized. Run tf.tables_initializer() first.")
     found = _UNSET.search(text)
-    if found is None:
+    if found is None or graph is None:
         return text
     name, advice = found[1], None
     if _holds(graph, GraphKeys.GLOBAL_VARIABLES, name):
@@ -85,7 +96,7 @@ def _holds(graph, collection, name):
 
 
 def _operation(graph, name):
-    if not name:
+    if not name or graph is None:
         return None
     try:
         return graph.get_operation_by_name(name)
@@ -110,7 +121,7 @@ def _message(failure, text, op):
 def _in_functions(text, graph):
     """Where the program made the nodes that failed in functions, the outermost first."""
     for function, node, fused in _CALLED.findall(text):
-        body = graph._library.traced_body(function)
+        body = graph and graph._library.traced_body(function)
         op = body and _operation(body.graph, fused or node)
         if op:
             yield f"'{function}/{op.name}' ({op.type}) in it was made at {place(op)}"

@@ -32,7 +32,7 @@ from pyflow.session import callable_options as callable_options_lib
 from pyflow.session import devices as devices_lib
 from pyflow.session import feeds as feeds_lib
 from pyflow.session import fetches as fetches_lib
-from pyflow.session import (handles, inspection, metadata, partial_run, partial_stages, plans,
+from pyflow.session import (failures, handles, inspection, metadata, partial_run, partial_stages, plans,
                             random_state, runtime, targets)
 from pyflow.session import threads as threads_lib
 
@@ -134,7 +134,8 @@ class BaseSession:
 
     def _open(self, deterministic, partitions, costs, inspect):
         self._place = targets.find(self._target)
-        opened = self._place.open(self, deterministic, partitions, costs, inspect)
+        with failures.typed(self._graph):
+            opened = self._place.open(self, deterministic, partitions, costs, inspect)
         self._step_error, self._state = opened.step_error, opened.state
         self._pools, self._compiler = opened.pools, opened.compiler
         self._inspection = inspect
@@ -166,7 +167,8 @@ class BaseSession:
         """[DeviceAttributes]: name, device_type, memory_limit_bytes of every device of the
         session."""
         self._require_open()
-        return self._compiler.list_devices()
+        with failures.typed(self._graph):
+            return self._compiler.list_devices()
 
     # ------------------------------------------------------------ running
 
@@ -281,7 +283,8 @@ class BaseSession:
         in_debug = self._inspection is not None and self._inspection.debug
         compiler = (self._compiler if not pool or in_debug else
                     self._compiler.on_pool(self._pools.get(pool)))
-        compiled = compiler.compile(computed, [*mapper.targets, *targets], list(fed), joined)
+        with failures.typed(self._graph):
+            compiled = compiler.compile(computed, [*mapper.targets, *targets], list(fed), joined)
         self._graph.mark_run()
         return Step(mapper, self._feeds(fed), compiled, fed_fetches, self, fetches)
 
@@ -373,7 +376,8 @@ class BaseSession:
             key = (fetches_lib.signature(fetches), *tensors)
             elsewhere = getattr(self._compiler, "partial_run", None)
             if elsewhere is not None:
-                run = elsewhere(mapper, self._feeds(tensors))
+                with failures.typed(self._graph):
+                    run = elsewhere(mapper, self._feeds(tensors))
             else:
                 if key not in self._partial_graphs:
                     self._partial_graphs[key] = partial_stages.PartialGraph(
@@ -402,7 +406,8 @@ class BaseSession:
             )
         mapper = fetches_lib.FetchMapper(self._graph, fetches)
         pairs = feeds_lib.flatten(self._graph, feed_dict) if feed_dict else []
-        values = run.advance(mapper, pairs, self._timeout_ms)
+        with failures.typed(self._graph):
+            values = run.advance(mapper, pairs, self._timeout_ms)
         if run.finished:
             self._partial_runs.pop(handle, None)
         return mapper.build(handles.wrap(self, handles.fetched(mapper.tensors), values))
@@ -421,7 +426,8 @@ class BaseSession:
         have.  Operations that have not run yet have no stream.  The numbers: random_state.py.
         """
         self._require_open()
-        return random_state.read(self._state)
+        with failures.typed(self._graph):
+            return random_state.read(self._state)
 
     def set_random_state(self, state):
         """Sets all random streams of this session to what `random_state` returned, here or in
@@ -431,7 +437,8 @@ class BaseSession:
         session's graph lacks, that draws no random numbers, or that has other seeds.
         """
         self._require_open()
-        random_state.write(self._state, self._graph, state, self._step_error)
+        with failures.typed(self._graph):
+            random_state.write(self._state, self._graph, state, self._step_error)
 
     def debug_break(self, *names):
         """Stops in pdb before each op whose name matches one of `names`; without names, at none.
@@ -451,6 +458,10 @@ class BaseSession:
     def close(self):
         """Ends the session: its variables are freed, its blocked steps are cancelled.  May be
         called twice."""
+        if self._lock.acquire(blocking=False):
+            self._lock.release()
+        elif not self._closed:          # a run that waits for a task to be there may have it
+            self._state.cancel("the session was closed")
         with self._lock:
             if self._closed:
                 return
@@ -576,10 +587,18 @@ class Session(BaseSession):
     def reset(target, containers=None, config=None):
         """Clears the target's named containers (all without a list) and closes the sessions that
         this process has there.  At a server it ends all of the server's sessions: those who use
-        them get AbortedError, as if it had been restarted."""
+        them get AbortedError, as if it had been restarted.
+
+        containers: the name of a server's job is that of its tasks' own container, where variables
+            are that name no other.  config: its operation_timeout_in_ms is what the server has to
+            answer in; without one it is waited for.
+
+        Raises a tf.errors exception: DeadlineExceededError if nobody answers in time."""
         target = targets.named(target)
         place = targets.find(target)
-        place.reset(list(containers or ()))
+        timeout_ms = int(getattr(_check_config(config), "operation_timeout_in_ms", 0) or 0)
+        with failures.typed(None):
+            place.reset(list(containers or ()), timeout_ms / 1000 if timeout_ms else None)
         for session in list(_live):
             if session._place is place and isinstance(place, targets.Local):
                 session.close()

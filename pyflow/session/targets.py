@@ -5,7 +5,7 @@
     others    what was registered: a whole target, or a scheme ("grpc" for "grpc://host:port")
 
 A PLACE opens sessions: `place.open(session, deterministic, partitions, costs, inspect) -> Opened`
-and `place.reset(containers)`.  `Local` is the one that runs them in this process; a server registers
+and `place.reset(containers, timeout)`, seconds or None.  `Local` is the one that runs them in this process; a server registers
 a Local with its own task under its address, so that `Session(server.target)` in the server's process
 adds no hop.
 
@@ -58,7 +58,7 @@ class Local:
             bool(getattr(config, "log_device_placement", False)), options, rewrites, costs)
         return Opened(executor.StepError, state, pools, compiler)
 
-    def reset(self, containers):
+    def reset(self, containers, timeout=None):
         """Forgets the task's named containers; all of them for []."""
         executor = runtime.start()
         (executor.Task() if self.task is None else self.task).reset_containers(containers)

@@ -18,6 +18,7 @@ Threads: functions without state.
 """
 import os
 import re
+import threading
 import time
 
 from pyflow.framework import errors
@@ -192,7 +193,7 @@ def _relative(path, folder):
 def replace_file(path, data):
     """Puts `data` at `path` so that a crash leaves the old or the new content, never a part.
     A tf.errors exception, as Saver's kernels raise, says why it cannot."""
-    temporary = f"{path}.tmp-{os.getpid()}-{time.monotonic_ns()}"
+    temporary = f"{path}.tmp-{os.getpid()}-{threading.get_ident()}-{time.monotonic_ns()}"
     try:
         _replace(path, temporary, data)
         sync_folder(os.path.dirname(path) or ".")

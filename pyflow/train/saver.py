@@ -21,6 +21,7 @@ Threads: one thread at a time per Saver.
 """
 import logging
 import os
+import threading
 import time
 import uuid
 
@@ -255,7 +256,7 @@ class Saver:
         self._given_format, self._format = format, _checked_format(format)
         self._pad_step_number, self._save_relative_paths = pad_step_number, save_relative_paths
         self.saver_def = saver_def
-        self._last_checkpoints = []
+        self._last_checkpoints, self._turn = [], threading.Lock()
         if not defer_build:
             self.build()
         if self.saver_def is not None:
@@ -357,12 +358,13 @@ class Saver:
             )
         if self._is_empty:
             return None
-        self._write(sess, prefix, save_path)
-        if write_meta_graph:
-            self.export_meta_graph(f"{prefix}.{meta_graph_suffix}", graph=sess.graph,
-                                   strip_default_attrs=strip_default_attrs)
-        if write_state:
-            self._record(prefix, save_path, latest_filename)
+        with self._turn:                # a sharded save's folder on the way is the saver's
+            self._write(sess, prefix, save_path)
+            if write_meta_graph:
+                self.export_meta_graph(f"{prefix}.{meta_graph_suffix}", graph=sess.graph,
+                                       strip_default_attrs=strip_default_attrs)
+            if write_state:
+                self._record(prefix, save_path, latest_filename)
         return given[:len(given) - len(save_path)] + prefix         # "file://" comes back
 
     def _prefix(self, sess, save_path, global_step):

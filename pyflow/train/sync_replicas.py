@@ -38,7 +38,7 @@ import logging
 import threading
 
 from pyflow.framework import device as device_lib
-from pyflow.framework import dtypes
+from pyflow.framework import dtypes, protos
 from pyflow.framework import graph as ops
 from pyflow.framework.graph import GraphKeys, IndexedSlices
 from pyflow.lib.array import array_functions, identity_functions
@@ -166,6 +166,7 @@ class SyncReplicasOptimizer(Optimizer):
             raise ValueError("Global step is required to check staleness")
         self._global_step = global_step
         anchor = control_flow_ops.NoOp(name="local_anchor")     # on the replica's own device
+        anchor._set_attr("_own_task", protos.AttrValue(b=True))     # without one: its session's
         self._owner = source_of(anchor.device) if self._task is None else self._task
         if self._shards and self._owner is None:
             self._owner = 0
@@ -188,13 +189,13 @@ class SyncReplicasOptimizer(Optimizer):
         def local(name, value, dtype):
             return variables.Variable(tensors.cast(value, dtype), trainable=False, name=name,
                                       collections=[GraphKeys.LOCAL_VARIABLES])
+        dtype = self._global_step.dtype.base_dtype
+        self._local_step = local("sync_rep_local_step", 0, dtype)
         if not with_gate:
-            dtype = self._global_step.dtype.base_dtype
-            self._local_step = local("sync_rep_local_step", 0, dtype)
             if self._prefix:                    # the chief's: others' steps count for global_step
                 self._group_step = local("sync_rep_group_step", 0, dtype)
             return
-        self._local_step = local("sync_rep_local_step", -1, dtypes.int64)
+        self._local_label = local("sync_rep_local_label", -1, dtypes.int64)
         self._local_source = local("sync_rep_local_source", -1, dtypes.int64)
         self._chief_label = local("sync_rep_chief_step", -1, dtypes.int64)
 
@@ -216,7 +217,7 @@ class SyncReplicasOptimizer(Optimizer):
         """(operation that gives a gradient, the mean)."""
         needed = self._replicas_to_aggregate
         if self._gate is not None:
-            return (accumulator._apply_from(grad, self._local_step, self._local_source),
+            return (accumulator._apply_from(grad, self._local_label, self._local_source),
                     accumulator._take_at(needed, self._chief_label))
         if isinstance(grad, IndexedSlices):
             return (accumulator.apply_indexed_slices_grad(grad, local_step=self._local_step),
@@ -236,10 +237,10 @@ class SyncReplicasOptimizer(Optimizer):
         with ops.device(step.device), ops.name_scope(""):
             update = self._opt.apply_gradients(means, step)
             with ops.control_dependencies(given):
-                after = self._gate.next(self._local_step, self._local_source, self._owner)
+                after = self._gate.next(self._local_label, self._local_source, self._owner)
             self._chiefs_part(update)
             first = self._gate.next(-1, -1, self._owner)
-        self._position = step_gate.step_of(self._local_step.value()), self._local_source.value()
+        self._position = step_gate.step_of(self._local_label.value()), self._local_source.value()
         train_op = self._set_local(*after)
         self.local_step_init_op = grouping.group(       # all of a replica's local variables
             self._set_local(*first), self._chief_label.initializer)
@@ -248,9 +249,12 @@ class SyncReplicasOptimizer(Optimizer):
 
     def _set_local(self, label, source):
         """The step, once this replica's next work is set."""
-        with ops.control_dependencies([state_functions.assign(self._local_step, label),
-                                       state_functions.assign(self._local_source, source)]):
-            return step_gate.step_of(label)
+        step = step_gate.step_of(label)
+        shown = tensors.cast(step, self._local_step.dtype.base_dtype)
+        with ops.control_dependencies([state_functions.assign(self._local_label, label),
+                                       state_functions.assign(self._local_source, source),
+                                       state_functions.assign(self._local_step, shown)]):
+            return identity_functions.identity(step)
 
     def _chiefs_part(self, update):
         """The chief's step, in two operations: the update, and letting replicas through."""

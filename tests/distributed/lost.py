@@ -4,6 +4,8 @@
     python lost.py master SPEC N OPTIONS    the same of a session in the process of worker 0
     python lost.py interrupted TARGET       one; prints "blocked", then how long after SIGINT it ended
     python lost.py held SPEC SECONDS        worker 0 holds the GIL during a blocked step
+    python lost.py goes_on TARGET SECONDS   a client that does so, or is stopped; its step comes to its
+                                            end, and its session serves another one
 """
 import ctypes
 import json
@@ -67,9 +69,33 @@ def held(spec, seconds):
     time.sleep(0.2)
     print("blocked", flush=True)
     ctypes.PyDLL(None).usleep(int(seconds * 1e6))
+    print(f"the same session: {session.run(alive)}", flush=True)
+    session.close()
     thread.join()
-    with tf.Session(server.target, graph=graph) as session:
-        print(f"a new session: {session.run(alive)}", flush=True)
+
+
+def goes_on(target, seconds):
+    """A step that blocks, while nothing of this process runs, and is let go on by somebody else."""
+    graph, later = waiting_graph()
+    with tf.Session(target, graph=graph) as session:
+        session.run("alive:0")
+        thread = threading.Thread(target=lambda: print(f"later: {session.run(later)}", flush=True))
+        thread.start()
+        time.sleep(0.2)
+        print("blocked", flush=True)
+        if seconds:
+            ctypes.PyDLL(None).usleep(int(seconds * 1e6))
+        thread.join()
+        print(f"the same session: {session.run('alive:0')}", flush=True)
+
+
+def waiting_graph():
+    """(graph, what comes once somebody has put it into the ps's queue)."""
+    with tf.Graph().as_default() as graph, tf.device(BLOCKED):
+        queue = tf.FIFOQueue(1, tf.float32, shared_name="later")
+        queue.enqueue(7.0, name="put")
+        tf.add(tf.constant(1.0), 1.0, name="alive")
+        return graph, queue.dequeue()
 
 
 if __name__ == "__main__":
@@ -79,6 +105,9 @@ if __name__ == "__main__":
         block(where, int(sys.argv[3]))
     elif how == "interrupted":
         interrupted(where)
+    elif how == "goes_on":
+        client.LEASE = 0.4
+        goes_on(where, float(sys.argv[3]))
     elif how == "held":
         held(json.loads(where), float(sys.argv[3]))
     else:

@@ -25,6 +25,12 @@ OURS = {
     ("server_arguments_refused", "no such task"): ["error", "InvalidArgumentError", None, []],
     # As its documentation says: without names every container is cleared, not the nameless alone.
     ("containers", "all forgotten?"): [False, False, False],
+    # TensorFlow 1.15.5 (record.py, run by it): the first task by name; 2.21: the session's own.
+    ("default_placement", "ran on"): ["/job:ps/replica:0/task:0/device:CPU:0"],
+    ("partial_device_names", "/cpu:0"): ["/job:ps/replica:0/task:0/device:CPU:0"],
+    ("partial_device_names", "/job:worker"): ["/job:worker/replica:0/task:0/device:CPU:0"],
+    ("partial_device_names", "/task:1"): ["/job:ps/replica:0/task:1/device:CPU:0"],
+    ("variables_of_a_worker", "two"): True,
 }
 # Those that speak of servers, or of the client's process, itself.
 HERE_ONLY = {"server_properties", "python_functions"}

@@ -154,7 +154,8 @@ def test_a_task_that_is_said_to_be_back_is_reached_again():
 
 
 def test_a_session_whose_steps_come_is_alive(monkeypatch):
-    """Though its master's signs of life do not: they go another way than steps."""
+    """Though its master's signs of life do not: they go another way than steps.  So is one whose
+    master has its connection; one that has lost that, and does not come, is not."""
     monkeypatch.setattr(remote_worker.RemoteWorker, "touch", lambda worker, numbers: None)
     graph, _, alive = lost.blocked_graph()
     with processes.Cluster({"ps": 1, "worker": 1}, ("worker", 0), lease=0.5) as cluster:
@@ -163,6 +164,9 @@ def test_a_session_whose_steps_come_is_alive(monkeypatch):
             while time.monotonic() < until_:
                 session.run(alive)
                 time.sleep(0.1)
+            time.sleep(1.5)
+            session.run(alive)
+            cluster.server._worker.links.net.disconnect("/job:ps/replica:0/task:0", "a test")
             time.sleep(1.5)
             with pytest.raises(tf.errors.AbortedError):
                 session.run(alive)
@@ -222,16 +226,60 @@ def test_a_task_whose_python_was_held_gives_up_nobody(links):
             assert not raised
 
 
-def test_a_master_whose_python_was_held_finds_its_session_aborted(ps):
-    """A monitored session goes on from that; from CancelledError it would not."""
+def test_a_master_whose_python_was_held_has_its_session(ps):
+    """Its link answers for it: the lease, of a second, is for the dead."""
     spec, server = ps(["unix"])
     process = start("held", json.dumps(spec), "2.5")
     try:
         assert process.stdout.readline() == "blocked\n"
         until(lambda: state(server)[0] == 1, 5)
-        until(lambda: state(server) == (0, 0), 4)
-        assert process.stdout.readline() == "AbortedError\n"
-        assert process.stdout.readline() == "a new session: 2.0\n"
+        assert process.stdout.readline() == "the same session: 2.0\n"
+        assert process.stdout.readline() == "CancelledError\n"
+    finally:
+        end(process)
+
+
+@pytest.mark.parametrize("how, links", [
+    ("held", None), ("stopped", "none"), pytest.param("held", "none", marks=LONG),
+    pytest.param("stopped", None, marks=LONG)], ids=str)
+def test_a_client_that_was_held_or_stopped_goes_on(ps, how, links, monkeypatch):
+    """For longer than its lease, and than a task would be given: TensorFlow's goes on, too."""
+    if links is not None:
+        monkeypatch.setenv("PYFLOW_LINKS", links)
+    _, server = ps(links and [])
+    process = start("goes_on", server.target, "1.5" if how == "held" else "0")
+    graph, _ = lost.waiting_graph()
+    try:
+        assert process.stdout.readline() == "blocked\n"
+        if how == "stopped":
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(3.0)             # a link gives up who is silent for 2.2 s
+        else:
+            time.sleep(1.0)
+        assert state(server)[1] == 1
+        with tf.Session(server.target, graph=graph) as session:
+            session.run("put")
+        process.send_signal(signal.SIGCONT)
+        assert process.stdout.readline() == "later: 7.0\n"
+        assert process.stdout.readline() == "the same session: 2.0\n"
+        assert process.wait(5) == 0
+        until(lambda: state(server) == (0, 0), 2.5)
+    finally:
+        end(process)
+
+
+@pytest.mark.long
+def test_a_frozen_task_that_is_only_called_by_is_given_up(ps):
+    """Over gRPC a server does not ping: it calls back (watch.py)."""
+    spec, server = ps([])
+    process = start("master", json.dumps(spec), "1", json.dumps({"links": [], "lease": 1.0}))
+    try:
+        assert process.stdout.readline() == "blocked\n"
+        until(lambda: state(server)[0] == 1, 5)
+        time.sleep(1.0)                 # it is followed by now
+        process.send_signal(signal.SIGSTOP)
+        until(lambda: not server._worker.links.net.peers(), 3.5)
+        until(lambda: state(server) == (0, 0), 2.5)
     finally:
         end(process)
 

@@ -47,6 +47,8 @@ enum {
   PF_NET_MAX_KEY = 16384, PF_NET_MAX_TEXT = 8192
 };
 
+#define PF_NET_CLIENT "/client:"      /* begins the name of a process that is no task, and runs steps at one */
+
 typedef struct { uint32_t length; uint16_t type, flags; uint64_t session, step, epoch; } pf_net_head;
 
 /* ---------------------------------------------------------------- numbers */

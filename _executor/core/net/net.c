@@ -20,7 +20,7 @@
 #include "net/peer.h"
 
 enum { EVENTS = 32, MAX_GREETING = 64, MAX_LINKS = 16, SIGNS_A_LEASE = 5, WATCHED_GREETING = 4 };
-static const int64_t STUCK_NS = 50000000;
+static const int64_t STUCK_NS = 50000000, CLIENT_SILENCE_NS = 600000000000;      /* ten minutes */
 static const uint64_t WAKE = ~(uint64_t)0;
 static __thread int32_t own_thread;
 
@@ -153,13 +153,19 @@ static pf_peer **all_peers(pf_net *n, int32_t *count) {       /* each with a ref
   return all;
 }
 
+/* A client that was stopped by who sits before it goes on with its session: its connection says when it is dead. */
+static int64_t silence_of(const pf_peer *p) {
+  int64_t lease = p->net->o.lease_ns;
+  return strncmp(p->name, PF_NET_CLIENT, sizeof PF_NET_CLIENT - 1) || lease > CLIENT_SILENCE_NS ? lease : CLIENT_SILENCE_NS;
+}
+
 static void look_after(pf_peer *p, int64_t now, int32_t late) {
   int64_t lease = p->net->o.lease_ns, silent = now - pf_a64_load_rlx(&p->last_in);
   int32_t watches = (p->link->flags & PF_LINK_WATCHES) != 0;
   if (late) pf_a64_store_rlx(&p->last_in, now);         /* it was us who slept */
   else if (pf_peer_is(p, PF_PEER_GREETING) && now - p->since_ns > (watches ? WATCHED_GREETING : 1) * lease)
     pf_peer_losef(p, PF_DEADLINE_EXCEEDED, "it said nothing");
-  else if (pf_peer_is(p, PF_PEER_OPEN) && silent > lease && !watches) pf_peer_losef(p, PF_UNAVAILABLE, "no sign of life for %.1f s", silent / 1e9);
+  else if (pf_peer_is(p, PF_PEER_OPEN) && silent > silence_of(p) && !watches) pf_peer_losef(p, PF_UNAVAILABLE, "no sign of life for %.1f s", silent / 1e9);
   else if (pf_peer_is(p, PF_PEER_OPEN)) pf_peer_ping(p, 0, 0);
 }
 

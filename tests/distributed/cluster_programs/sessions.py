@@ -53,7 +53,7 @@ def device_filters(tf, x):
 
 @program
 def default_placement(tf, x):
-    """Without a device: the task of the session."""
+    """Without a device: the first task by name."""
     a = tf.placeholder(tf.float32, [2])
     y = a * 2.0
     for job, task in (("worker", 0), ("worker", 1), ("ps", 1)):
@@ -117,7 +117,7 @@ def variables_are_shared(tf, x):
 
 @program
 def variables_of_a_worker(tf, x):
-    """Without a device a variable is the session's task's: two workers have two."""
+    """Without a device a variable is the first task's: all workers have the same."""
     v = tf.get_variable("v", initializer=5.0)
     one, two = x.session("worker", 0), x.session("worker", 1)
     one.run(v.initializer)

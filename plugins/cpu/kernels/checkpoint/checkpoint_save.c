@@ -6,11 +6,13 @@
  *      only then do older files of the same prefix go.  A crash at any moment leaves the last
  *      committed checkpoint whole.
  *   2. An error removes what this call made.
- * Threads: the host's BLOCKING lane; two writers of one prefix at once are not supported.
+ * Threads: the host's BLOCKING lane; writers of one prefix take turns.  Those of other processes do
+ * not: a lock that a frozen one holds would stop who was started in its place.
  */
 #include "checkpoint/checkpoint.h"
 #include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,6 +28,24 @@ typedef struct {
   int bundle;                          /* in TensorFlow's format */
   pf_bytes head;
 } saving;
+
+/* ---------------------------------------------------------------- turns */
+enum { TURNS = 64 };
+static pthread_mutex_t turns[TURNS];
+static void make_turns(void) {
+  for (int i = 0; i < TURNS; i++) pthread_mutex_init(&turns[i], NULL);
+}
+
+/* The turn of who writes a prefix, taken. */
+static pthread_mutex_t *take_turn(const char *prefix) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  uint32_t hash = 2166136261u;          /* FNV-1a */
+  pthread_once(&once, make_turns);
+  for (; *prefix; prefix++) hash = (hash ^ (uint8_t)*prefix) * 16777619u;
+  pthread_mutex_t *turn = &turns[hash % TURNS];
+  pthread_mutex_lock(turn);
+  return turn;
+}
 
 /* ---------------------------------------------------------------- what is to be saved */
 pf_status ck_prefix(pf_ctx *c, const DLTensor *t, char *out) {
@@ -433,7 +453,10 @@ static pf_status save_steps(pf_ctx *c, saving *s, pf_str format) {
     return PF_INVALID(c, "attribute _format is '%.*s'; expected 'tensorflow', or none for pyflow's",
                       (int)PF_MIN(format.len, 50), format.data);
   PF_TRY(take_items(c, s));
-  return s->bundle ? save_bundle(c, s) : save_own(c, s);
+  pthread_mutex_t *turn = take_turn(s->prefix);
+  pf_status r = s->bundle ? save_bundle(c, s) : save_own(c, s);
+  pthread_mutex_unlock(turn);
+  return r;
 }
 
 static pf_status save(pf_ctx *c, const void *state) {
@@ -494,10 +517,9 @@ static int tensor_by_name(const void *a, const void *b) {
   return strcmp(((const ck_tensor *)a)->name, ((const ck_tensor *)b)->name);
 }
 
-static pf_status merge_steps(pf_ctx *c, merging *m, int delete_old) {
-  char prefix[CK_PATH], part[CK_PATH], folder[CK_PATH], path[2 * CK_PATH];
+static pf_status merge_steps(pf_ctx *c, merging *m, const char *prefix, int delete_old) {
+  char part[CK_PATH], folder[CK_PATH], path[2 * CK_PATH];
   pf_str s;
-  PF_TRY(ck_prefix(c, c->in[1], prefix));
   int64_t k = 0;
   for (int64_t i = 0; i < m->n; i++) {
     PF_TRY(c->host->str_get(c->in[0], i, &s));
@@ -549,15 +571,19 @@ static pf_status merge(pf_ctx *c, const void *state) {
   if (c->in[0]->ndim != 1)
     return PF_INVALID(c, "checkpoint_prefixes must be a vector, got shape %s",
                       PF_SHAPE(c->in[0]).s);
+  char prefix[CK_PATH];
+  PF_TRY(ck_prefix(c, c->in[1], prefix));
   merging m = {.n = c->in[0]->shape[0]};
   m.shards = calloc((size_t)m.n + 1, sizeof *m.shards);
-  pf_status r = m.shards ? merge_steps(c, &m, s->delete_old_dirs)
+  pthread_mutex_t *turn = take_turn(prefix);
+  pf_status r = m.shards ? merge_steps(c, &m, prefix, s->delete_old_dirs)
                          : pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory to merge");
   for (int64_t i = 0; i < m.n_moved; i++) {       /* it failed: back to how it was */
     struct stat st;
     if (lstat(m.from[i], &st)) rename(m.moved[i], m.from[i]);
     else unlink(m.moved[i]);
   }
+  pthread_mutex_unlock(turn);
   for (int64_t i = 0; i < m.n && m.shards; i++) ck_index_free(&m.shards[i]);
   free(m.shards);
   free(m.all.files);
