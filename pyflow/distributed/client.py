@@ -93,7 +93,7 @@ class Place:
         stub = rpc.Stub(self.channel(), "MasterService", {call: services.MASTER[call]})
         future = getattr(stub, call).future(request, timeout=timeout, wait_for_ready=True)
         told = remote_worker.Waiting(f"{call} still waits for the server at {self.address}",
-                                     self._why_silent)
+                                     self.address, self._channels.credentials)
         try:
             while True:
                 try:

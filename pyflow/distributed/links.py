@@ -44,19 +44,21 @@ def machine():
     return "/".join(parts)
 
 
-def chosen(kinds=None, secure=False):
+def chosen(kinds=None, secure=False, here=False):
     """The kinds that Server(links=kinds), else PYFLOW_LINKS, means; secure: only those that encrypt
-    and know their peers.  Raises ValueError for one that there is not."""
+    and know their peers; here: its address is for this machine's processes, so are its links where
+    nobody says which.  Raises ValueError for one that there is not."""
     said = ""
     if kinds is None:
         text = env.value("PYFLOW_LINKS")
         if text is None:
-            kinds = [k for k in KINDS if k in available()]
+            kinds = [k for k in KINDS if k in available() and not (here and available()[k][0])]
         else:
             said = f"PYFLOW_LINKS={text!r}: "
             kinds = [k for k in text.replace(",", " ").split() if k != "none"]
     elif isinstance(kinds, str):
         raise TypeError(f"links must be a list of kinds, such as ('unix', 'tcp'), got {kinds!r}")
+    kinds = [k for k in kinds if k != "grpc"]       # which is there without being asked for
     there = available() if kinds else {}
     for kind in kinds:
         if kind not in there:

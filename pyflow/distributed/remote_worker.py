@@ -74,17 +74,23 @@ class Channels:
 
 class Waiting:
     """Says in a log who is waited for, soon and then every SAY_AGAIN_SECONDS, and why.  what: the
-    sentence's beginning; why: function that finds its end, in a second at most."""
+    sentence's beginning; address: whose; credentials: with which it is asked, or None."""
 
-    def __init__(self, what, why):
-        self._what, self._why = what, why
+    def __init__(self, what, address, credentials):
+        self._what, self._address, self._credentials = what, address, credentials
         self._next = time.monotonic() + SAY_SECONDS
 
     def look(self):
-        """Says it if it is time to."""
-        if time.monotonic() >= self._next:
-            _log.warning("%s: %s", self._what, self._why())
-            self._next = time.monotonic() + SAY_AGAIN_SECONDS
+        """Says it if it is time to.  Raises StepError, UNAUTHENTICATED, where a certificate is the
+        reason: waiting makes it no better."""
+        if time.monotonic() < self._next:
+            return
+        refused = security.why_unauthenticated(self._address, self._credentials, LOOK_SECONDS)
+        if refused is not None:
+            raise runtime.executor().StepError(errors.UNAUTHENTICATED, refused)
+        _log.warning("%s: %s", self._what,
+                     probe.reason(self._address, credentials=self._credentials))
+        self._next = time.monotonic() + SAY_AGAIN_SECONDS
 
 
 class Stream:
@@ -261,7 +267,7 @@ class RemoteWorker:
         elsewhere now; CANCELLED once it is given up."""
         until = float("inf") if timeout is None else time.monotonic() + timeout
         told = Waiting(f"CreateSession still waiting for response from worker: {self.name}",
-                       lambda: self._why_silent())
+                       self.address, self._channels.credentials)
         with self._lock:
             self._waiting += 1
         try:

@@ -60,6 +60,11 @@ def is_loopback(address):
     return (getattr(ip, "ipv4_mapped", None) or ip).is_loopback
 
 
+def bare(address):
+    """An address as a cluster has it, of one that is written as a session's target."""
+    return address.removeprefix("grpc://")
+
+
 def host_and_port(address):
     """("::1", 2222) of "[::1]:2222" and its like; None for a port that is missing. ValueError for
     a UNIX socket and for a port that is no number."""
@@ -137,6 +142,16 @@ def why_refused(address, credentials=None, timeout=2.0):
         return f"{address}: nobody answers: {getattr(e, 'strerror', None) or e}"
 
 
+def why_unauthenticated(address, credentials=None, timeout=2.0):
+    """As `why_refused`, of a server that there is, and whose certificates or this side's keep a
+    channel from connecting; else None."""
+    try:
+        with _connected(address, timeout) as sock:
+            return _tls_says(sock, address, credentials)
+    except (OSError, ValueError):
+        return None
+
+
 def _connected(address, timeout):
     scheme, _, rest = address.partition(":")
     if scheme in ("unix", "unix-abstract"):
@@ -167,6 +182,8 @@ def _tls_says(sock, address, credentials):
             answered = secure.recv(1)   # in TLS 1.3 a server refuses after the client's handshake
     except ssl.SSLCertVerificationError as e:
         return f"{address}: this side does not accept the server's certificate: {e.verify_message}"
+    except TimeoutError:
+        return None                     # it is stopped, or busy: nothing was refused
     except OSError as e:
         answered, reason = b"", getattr(e, "reason", None)
         if reason == "WRONG_VERSION_NUMBER":

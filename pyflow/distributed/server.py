@@ -49,7 +49,8 @@ class Server:
     lease: seconds after which the steps and sessions of a client or master that is not heard of any
         more are ended.  epoch: the fencing number of this start of the task.
     links: which links it uses beside gRPC, the best first: "unix", "tcp", and the kinds that plugins
-        offer; default: what PYFLOW_LINKS says, else unix and tcp.  With certificates those that do
+        offer; default: what PYFLOW_LINKS says, else unix and tcp, and unix alone for a server at a
+        UNIX socket.  With certificates those that do
         not encrypt, which are ours, are left out.
 
     Raises TypeError and ValueError for arguments that say no task, and for links that there are not,
@@ -73,7 +74,8 @@ class Server:
             credentials = security.Credentials.load(credentials)
         elif credentials is None:
             credentials = security.Credentials.of_environment()
-        self._kinds = links_lib.chosen(links, secure=credentials is not None)
+        self._kinds = links_lib.chosen(links, secure=credentials is not None,
+                                       here=address.startswith("unix"))
         self._insecure, self._epoch, self._replaced = insecure, epoch, False
         self._channels = remote_worker.Channels(credentials)
         addresses = _addresses(self._server_def.cluster)
@@ -407,7 +409,7 @@ def _own(server_def):
                 raise errors.InvalidArgumentError(
                     None, None, f"Task {server_def.task_index} was not defined in job "
                     f"\"{server_def.job_name}\"")
-            address = job.tasks[server_def.task_index]
+            address = security.bare(job.tasks[server_def.task_index])
             scheme, _, port = address.partition(":")[0], *address.rpartition(":")[1:]
             if scheme not in _SCHEMES and not (port.isdecimal() and port.isascii()):
                 raise errors.InvalidArgumentError(
@@ -425,7 +427,7 @@ def _check_protocol(protocol):
 
 
 def _addresses(cluster):
-    return {f"/job:{job.name}/replica:0/task:{number}": address
+    return {f"/job:{job.name}/replica:0/task:{number}": security.bare(address)
             for job in cluster.job for number, address in sorted(job.tasks.items())}
 
 

@@ -13,8 +13,9 @@ import grpc
 import numpy as np
 import pytest
 
-from pyflow import config
-from pyflow.distributed import certificates, security
+import pyflow as tf
+from pyflow import _executor, config
+from pyflow.distributed import certificates, links, remote_worker, security
 from pyflow.framework import errors
 
 WEIGHTS = np.random.RandomState(7).bytes(40_000)
@@ -327,3 +328,43 @@ def test_what_a_listener_sees_of_weights(secure, made, serve):
     assert len(proxy.seen) > 2 * len(WEIGHTS)
     found = runs_of(WEIGHTS, proxy.seen)
     assert found == 0 if secure else found > 0.99 * len(WEIGHTS)
+
+
+@pytest.mark.parametrize("folder, said", [
+    (None, "the server asks for a certificate, and this side showed none: set PYFLOW_CERTIFICATES"),
+    ("other", "this side does not accept the server's certificate")])
+def test_a_client_that_is_refused_hears_why_at_once(folder, said, made, monkeypatch):
+    """It was "Deadline Exceeded", after 30 s."""
+    monkeypatch.setattr(remote_worker, "SAY_SECONDS", 0.1)
+    monkeypatch.delenv("PYFLOW_CERTIFICATES", raising=False)
+    with tf.train.Server({"a": ["localhost:0"]}, credentials=made["ours"]) as server:
+        if folder:
+            monkeypatch.setenv("PYFLOW_CERTIFICATES", made[folder])
+        with pytest.raises(errors.UnauthenticatedError, match=said):
+            tf.Session(server.target.replace("localhost", "127.0.0.1"))
+        asking = remote_worker.Channels(security.Credentials.of_environment())
+        task = remote_worker.RemoteWorker("/job:a/replica:0/task:0", server.address, asking,
+                                          ("/job:b/replica:0/task:0", 1, 0))
+        with pytest.raises(_executor.StepError, match=said):
+            task.open_session(7)
+        asking.close()
+
+
+def test_an_address_that_is_written_as_a_target():
+    """An entry "grpc://127.0.0.1:..." was called reachable from other machines."""
+    with tf.train.Server({"a": ["grpc://127.0.0.1:0"]}) as server:
+        assert server.target.startswith("grpc://127.0.0.1:")
+
+
+def test_a_server_at_a_unix_socket_listens_at_no_port(tmp_path):
+    """Another user could ask it there for its name."""
+    with tf.train.Server({"a": [f"unix:{tmp_path}/a.sock"]}) as server:
+        assert [offer.split()[0] for offer in server._worker.links.offers] == ["unix"]
+    with tf.train.Server({"a": [f"unix:{tmp_path}/b.sock"]}, links=["tcp"]) as server:
+        assert [offer.split()[0] for offer in server._worker.links.offers] == ["tcp"]
+
+
+def test_grpc_is_a_link_that_may_be_named(monkeypatch):
+    assert links.chosen(["unix", "grpc"]) == ("unix",) and links.chosen(["grpc"]) == ()
+    monkeypatch.setenv("PYFLOW_LINKS", "grpc")
+    assert links.chosen() == ()
