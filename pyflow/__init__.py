@@ -9,7 +9,7 @@
         sess.run(y, {x: images})
 
 This file only assembles names.  Ops modules bring tables `PUBLIC = {"nn.relu": function}`; dotted
-names become namespaces (`tf.nn`).  Modules of ops, gradients and training, and all that is dear to
+names become namespaces (`tf.nn`).  Modules of ops, gradients and training, and all that is slow to
 import (protobuf messages, the executor, the test case), are loaded when a name of theirs is first
 used; `make tables` lists their names anew.
 

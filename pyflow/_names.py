@@ -132,8 +132,8 @@ NOT_HERE = {                            # well-known names that pyflow does not 
                     "callbacks", "constraints", "estimator", "experimental", "initializers",
                     "layers", "losses", "metrics", "models", "optimizers", "preprocessing",
                     "regularizers", "utils", "wrappers")},
-    "data": "not in this version; feed batches through placeholders",
-    "distribute": "not in this version, which runs in one process",
+    "distribute": "train between graphs: tf.train.Server, tf.train.replica_device_setter and "
+                  "tf.train.SyncReplicasOptimizer (docs/distributed.md)",
     "lite": "not in this version; a frozen graph runs without Python through libpyflow_rt",
     "train.SummaryWriter": "TensorFlow 0.x's name of tf.summary.FileWriter",
     **{f"{kind}_summary": f"TensorFlow 0.x's name of tf.summary.{kind}" for kind in

@@ -373,8 +373,8 @@ class _Commits(SessionRunHook):
 
 
 class _Keeps(SessionRunHook):
-    """Tells who keeps the parameters of each session; calls what a step's boundary that was cut
-    short owes."""
+    """Tells which task keeps the parameters of each session; makes the calls at the end of a step
+    that an error cut short."""
 
     def __init__(self, creator, before_step):
         self._creator, self._calls, self._seen = creator, list(before_step), -1

@@ -62,8 +62,8 @@ class RunConfig(run_config.RunConfig):
                  session_creation_timeout_secs=7200):
         if master or evaluation_master:
             raise ValueError(f"RunConfig: master={master!r}, evaluation_master="
-                             f"{evaluation_master!r}: expected none, for training is in one "
-                             "process in this version")
+                             f"{evaluation_master!r}: expected none; a cluster is TF_CONFIG's, "
+                             "which tf.estimator.RunConfig reads")
         if save_checkpoints_steps is not None:
             secs = None if save_checkpoints_secs == 600 else save_checkpoints_secs
         else:

@@ -14,7 +14,7 @@ What goes where in NodeExecStats:
 Micros are of the wall clock, as TensorFlow's.  A device with streams has entries of its own,
 "<device>/stream:compute".  Kernels of one device stand in the order in which they began.
 
-The message is written by _executor/api/step_stats.pxi, which has one place for each of the above,
+The message is written by _executor/api/step_stats.pyx, which has one place for each of the above,
 when a tf.RunMetadata is first read (framework/run_metadata.py), and at once where a message of
 another class was given.  Until then it holds the records of its last run, at most 2^20 of 64 bytes
 in chunks of 16 KB, one at least per thread, and the names of the plan's nodes.

@@ -596,6 +596,31 @@ def test_what_is_said_to_be_missing_is_missing():
             getattr(tf, name)
 
 
+def test_messages_of_missing_names_are_about_missing_names():
+    """`_names.NOT_HERE`: what has come since is no longer said to be missing."""
+    from pyflow import _names
+    for name in _names.NOT_HERE:
+        found = tf
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        assert found is None, f"tf.{name} is here, and its message says it is not"
+
+
+def test_flags_in_the_text_exist():
+    """`--flag` beside `python -m pyflow COMMAND` in a page is an option of that command."""
+    options = {}
+    for path in PAGES:
+        for command, words in re.findall(r"`python\s-m\spyflow\s([a-z-]+)([^`]*)`", prose(path)):
+            if command not in options:
+                done = subprocess.run([sys.executable, "-m", "pyflow", command, "--help"],
+                                      capture_output=True, text=True)
+                options[command] = done.stdout
+            for flag in re.findall(r"(?<![\w-])--[a-z][\w-]*", words.split(" -- ")[0]):
+                if command in ("exec", "launch", "cluster", "verify-resume"):
+                    continue            # of the program behind it, or of a command below it
+                assert flag in options[command], f"{path.name}: {command} {flag}"
+
+
 def test_public_names_in_the_text_exist():
     gone = {"docs/limits.md", "docs/differences.md"}        # pages of what is not there
     for path in PAGES:
