@@ -12,7 +12,7 @@ Threads: pure functions.
 """
 import re
 
-from pyflow.framework import wire
+from pyflow.framework import exported, wire
 
 
 class _Names:
@@ -90,7 +90,8 @@ def definition(name, args, results, effects=(), names=None, result_names=None, d
         inputs += [f"^{node_names[c]}" for c in op._control_inputs if c in node_names]
         inputs += [f"^{texts[c.outputs[0]]}" for c in op._control_inputs if c not in node_names]
         found.node_def.append(protos.NodeDef.FromString(wire.encode_node_parts(
-            node_names[op], op.type, inputs, op._device, _renamed_groups(op, node_names))))
+            node_names[op], op.type, inputs, op._device,
+            exported.attrs_of(op, _renamed_groups(op, node_names)))))
     for op in effects:
         found.control_ret[node_names[op]] = node_names[op]
     for key, value in (attrs or {}).items():

@@ -17,7 +17,7 @@ that their nodes name.  Threads: adding takes
 """
 import threading
 
-from pyflow.framework import errors, held, op as op_lib, op_schema, wire
+from pyflow.framework import errors, exported, held, op as op_lib, op_schema, wire
 from pyflow.framework.op_attrs import FunctionName
 from pyflow.framework.tensor_shape import unknown_shape
 
@@ -153,7 +153,7 @@ class Library:
             return b""
         from pyflow.framework import protos
         found = protos.FunctionDefLibrary()
-        found.function.extend(self.definitions.values())
+        found.function.extend(map(exported.function_of, self.definitions.values()))
         for name, gradient in self.gradients.items():
             found.gradient.add(function_name=name, gradient_func=gradient)
         return found.SerializeToString(deterministic=True)

@@ -229,18 +229,18 @@ class Graph(GraphScopes, GraphCollections):
             inner = tensor.op._control_flow_context
             if inner is not None and inner is not context:
                 inner.check_use(op, tensor.op)
-        with self._lock:
+        with self._lock:        # whoever reads the graph meanwhile sees the node whole or not at all
             self._register(op)
-        if context is not None:
-            context.add_op(op)
-            self._put_behind_inputs(op)
-        if scopes.control:
-            self._record_op_seen_by_control_dependencies(op)
-        if self._default_original_op is not None:
-            op._original_op = self._default_original_op
-        self._apply_scopes(op)
-        if held.table:
-            self._library.hold(op.attrs)
+            if context is not None:
+                context.add_op(op)
+                self._put_behind_inputs(op)
+            if scopes.control:
+                self._record_op_seen_by_control_dependencies(op)
+            if self._default_original_op is not None:
+                op._original_op = self._default_original_op
+            self._apply_scopes(op)
+            if held.table:
+                self._library.hold(op.attrs)
         return op
 
     def _register(self, op):

@@ -17,8 +17,8 @@ States of a node: WAITING (inputs missing) -> READY [in file order] -> ADDED.
 import heapq
 
 from pyflow import progress
-from pyflow.framework import (default_graph, errors, function_inline, function_lower, op_check,
-                              wire)
+from pyflow.framework import (default_graph, errors, exported, function_inline, function_lower,
+                              op_check, wire)
 from pyflow.framework.default_scopes import name_scope
 from pyflow.framework.device import checked_name
 from pyflow.framework.function_library import op_def_of
@@ -414,6 +414,8 @@ class Import:
             raise ValueError(f"{node.label}: _output_shapes has {given!r} for "
                              f"{len(node.op.outputs)} outputs")
         for i, (tensor, shape) in enumerate(zip(node.op.outputs, given)):
+            if not exported.is_shared(node.op_type, i):
+                continue
             try:
                 tensor._shape = tensor._shape.merge_with(as_shape(shape))
             except (ValueError, TypeError):

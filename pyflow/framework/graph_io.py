@@ -4,8 +4,9 @@ The format is TensorFlow's GraphDef (see wire.py and protos.py). `producer` is T
 whose op semantics pyflow follows; GraphDefs up to TF 2.21's consumer version are read.
 """
 
-from pyflow.framework import wire
+from pyflow.framework import exported, wire
 from pyflow.framework.graph_import import import_graph_def
+from pyflow.framework.tensor import UNKNOWN_SHAPE
 
 __all__ = ["as_graph_def", "graph_bytes", "import_graph_def", "parse_graph_def"]
 
@@ -18,10 +19,11 @@ def graph_bytes(graph, from_version=None, add_shapes=False):
     from_version: only operations made after that version. add_shapes: attribute `_output_shapes`.
     """
     nodes = []
-    for op in graph.get_operations()[from_version or 0:]:
-        shapes = [t.shape for t in op.outputs] if add_shapes else None
-        nodes.append(wire.encode_node(op, {"_output_shapes": shapes} if shapes else None))
-    library = graph._library.as_bytes()
+    with graph._lock:       # another thread's nodes come in whole: their inputs are there, too
+        for op in graph.get_operations()[from_version or 0:]:
+            shapes = exported.shapes_of(op, UNKNOWN_SHAPE) if add_shapes else None
+            nodes.append(wire.encode_node(op, {"_output_shapes": shapes} if shapes else None))
+        library = graph._library.as_bytes()
     versions = wire.encode_versions(graph._producer_version, graph._min_consumer)
     return wire.encode_graph(nodes, versions, library)
 

@@ -17,7 +17,7 @@ import struct
 
 import numpy as np
 
-from pyflow.framework import dtypes
+from pyflow.framework import dtypes, exported
 from pyflow.framework.dtypes import DType
 from pyflow.framework.function_name import FunctionName
 from pyflow.framework.tensor_shape import TensorShape
@@ -292,13 +292,11 @@ def input_names(op):
     return [t._as_node_def_input() for t in op._inputs] + [f"^{c.name}" for c in op._control_inputs]
 
 
-def encode_node(op, extra_attrs=None, without_value=False):
-    """The NodeDef of an Operation. without_value: leave a Const's `value` to the caller."""
-    attrs = op.attrs
-    if extra_attrs or without_value:
-        attrs = {**attrs, **(extra_attrs or {})}
-        if without_value:
-            attrs.pop("value", None)
+def encode_node(op, extra_attrs=None):
+    """The NodeDef of an Operation, as other programs read it: see exported.py."""
+    attrs = exported.attrs_of(op)
+    if extra_attrs:
+        attrs = {**attrs, **extra_attrs}
     return encode_node_parts(op.name, op.type, input_names(op), op._device, attrs)
 
 

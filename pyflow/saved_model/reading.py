@@ -58,6 +58,8 @@ def import_into(graph, meta_graph, import_scope, export_dir, **saver_kwargs):
     with graph.as_default():
         saver = meta_graph_lib.import_meta_graph(meta_graph, import_scope=import_scope,
                                                  **saver_kwargs)
+        import_scope = "/".join(filter(None, (graph.get_name_scope(), import_scope)))
+
     def give_state(sess):
         path = folders.variables_path(export_dir)
         if saver is not None and checkpoint.checkpoint_exists(path):

@@ -21,7 +21,6 @@ from pyflow.lib.files import remote
 from pyflow.saved_model import folders, keys, signatures
 from pyflow.train import checkpoint_state, saver as saver_lib
 
-_TENSORFLOW = "1.15.0"         # whose API the graphs are written with; readers ask for it
 
 
 class SavedModelBuilder:
@@ -149,7 +148,6 @@ class SavedModelBuilder:
         message = saver.export_meta_graph(clear_devices=clear_devices,
                                           strip_default_attrs=strip_default_attrs)
         message.meta_info_def.tags.extend(tags)
-        message.meta_info_def.tensorflow_version = _TENSORFLOW
         for name, signature in signature_map.items():
             message.signature_def[name].CopyFrom(signature)
         message.asset_file_def.extend(assets)

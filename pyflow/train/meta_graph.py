@@ -18,7 +18,7 @@ Threads: the one that builds the graph.
 import logging
 import os
 
-from pyflow.framework import errors, graph as graph_lib
+from pyflow.framework import errors, exported, graph as graph_lib
 from pyflow.lib.files import remote
 from pyflow.train import checkpoint_state, saved_origins
 
@@ -31,6 +31,7 @@ _SAVER_FIELDS = (
     "keep_checkpoint_every_n_hours",
     "version",
 )
+TENSORFLOW = "1.15.0"          # whose API the graphs are written with; readers ask for it
 UNBOUND, UNBOUND_COLLECTION = "$unbound_inputs_", "unbound_inputs"
 _VARIABLES = frozenset(graph_lib.GraphKeys._VARIABLE_COLLECTIONS)
 
@@ -53,18 +54,32 @@ def export_meta_graph(
 ):
     """The MetaGraphDef of a graph; written to `filename` if given (a SaverDef may be a message or
     the saver's own)."""
-    from pyflow.framework import protos
     graph = graph or graph_lib.get_default_graph()
+    with graph._lock:           # what collections name is in the GraphDef
+        message = _message(graph, saver_def, collection_list, export_scope, clear_devices,
+                           meta_info_def, graph_def, clear_extraneous_savers, strip_default_attrs)
+        if not export_scope and (filename or saver_def is not None):
+            items = saved_origins.items_of(graph.get_operations())
+            message.collection_def[saved_origins.COLLECTION].bytes_list.value.extend(items)
+    if filename:
+        _write(message, remote.local_name(filename), as_text)
+    return message
+
+
+def _message(graph, saver_def, collection_list, export_scope, clear_devices, meta_info_def,
+             graph_def, clear_extraneous_savers, strip_default_attrs):
+    """The MetaGraphDef without the places where operations were made."""
+    from pyflow.framework import protos
     message = protos.MetaGraphDef()
     if meta_info_def is not None:
         message.meta_info_def.CopyFrom(meta_info_def)
-    message.meta_info_def.meta_graph_version = message.meta_info_def.meta_graph_version or "1"
     message.graph_def.CopyFrom(
         graph_def if graph_def is not None else graph.as_graph_def(add_shapes=True)
     )
     unbound = _keep_scope(message.graph_def, export_scope.rstrip("/")) if export_scope else ()
     for node in message.graph_def.node if clear_devices else ():
         node.device = ""
+    _describe(message, strip_default_attrs)
     if saver_def is not None:
         _copy_saver(saver_def, message.saver_def)
     for name in graph.get_all_collection_keys() if collection_list is None else collection_list:
@@ -74,12 +89,19 @@ def export_meta_graph(
     if unbound:
         message.collection_def[UNBOUND_COLLECTION].bytes_list.value.extend(
             name.encode() for name in unbound)
-    if not export_scope and (filename or saver_def is not None):
-        items = saved_origins.items_of(graph.get_operations())
-        message.collection_def[saved_origins.COLLECTION].bytes_list.value.extend(items)
-    if filename:
-        _write(message, remote.local_name(filename), as_text)
     return message
+
+
+def _describe(message, strip_default_attrs):
+    """The meta_info_def: who wrote the graph, and the ops it needs."""
+    info = message.meta_info_def
+    info.meta_graph_version = info.meta_graph_version or "1"
+    info.tensorflow_version = info.tensorflow_version or TENSORFLOW
+    if not info.HasField("stripped_op_list"):
+        info.stripped_op_list.CopyFrom(exported.op_list_of(message.graph_def))
+    if strip_default_attrs:
+        exported.strip_defaults(message.graph_def)
+        info.stripped_default_attrs = True
 
 
 def _write(message, path, as_text):
@@ -321,8 +343,16 @@ def _import(meta_graph_or_file, clear_devices, import_scope, options,
     for node in graph_def.node if clear_devices else ():
         node.device = ""
     graph = graph_lib.get_default_graph()
-    scope = graph.unique_name(import_scope, mark_as_used=False) if import_scope else ""
-    found = graph_io.import_graph_def(graph_def, name=import_scope or "", **options)
+    if import_scope:
+        scope = graph.unique_name(import_scope, mark_as_used=False)
+        name = import_scope
+    else:                                       # within a name scope: there
+        scope = graph.get_name_scope()
+        name = scope and scope + "/"
+    if options.get("producer_op_list") is None and message.meta_info_def.HasField(
+            "stripped_op_list"):
+        options["producer_op_list"] = message.meta_info_def.stripped_op_list
+    found = graph_io.import_graph_def(graph_def, name=name, **options)
     origins = message.collection_def.get(saved_origins.COLLECTION)
     if origins is not None:
         saved_origins.restore(graph, origins.bytes_list.value, scope)

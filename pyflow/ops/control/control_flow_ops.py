@@ -321,7 +321,7 @@ class RefIdentity:
 @op("LoopCond", inputs="input: bool", outputs="output: bool")
 class LoopCond:
     """The scalar `input`; marks the predicate of a frame's Switches. TF: LoopCond."""
-    shape = _unchanged
+    def shape(op): return op.inputs[0].shape.merge_with(())
     gradient = None
     reference = None
     samples = None

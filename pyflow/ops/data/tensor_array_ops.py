@@ -85,8 +85,10 @@ def _scalar(op):
     return TensorShape([])
 
 
-def _two_scalars(op):
-    return [TensorShape([]), TensorShape([])]
+def _array_and_flow(op):
+    """TensorFlow's table says of a handle what it said of references: container and name.  The
+    shape is what other programs read in a MetaGraphDef; a kernel delivers a scalar."""
+    return [TensorShape([2]), TensorShape([])]
 
 
 def _read(op):
@@ -127,7 +129,7 @@ def _concatenated(op):
           "tensor_array_name: string = ''")
 class TensorArrayV3:
     """A new array of `size` tensors of `dtype`. TF: TensorArrayV3."""
-    shape = _two_scalars
+    shape = _array_and_flow
     gradient = None
     reference = None
     samples = None
@@ -138,7 +140,7 @@ class TensorArrayV3:
 class TensorArrayGradV3:
     """The array of gradients of array `handle`, made once for each `source`. TF:
     TensorArrayGradV3."""
-    shape = _two_scalars
+    shape = _array_and_flow
     gradient = None
     reference = None
     samples = None
@@ -149,7 +151,7 @@ class TensorArrayGradV3:
     outputs="grad_handle: resource, flow_out: float")
 class TensorArrayGradWithShape:
     """As TensorArrayGradV3, elements with more leading dimensions. TF: TensorArrayGradWithShape."""
-    shape = _two_scalars
+    shape = _array_and_flow
     gradient = None
     reference = None
     samples = None

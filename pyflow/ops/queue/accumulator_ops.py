@@ -54,7 +54,7 @@ MADE = ("shape: shape, container: string = '', shared_name: string = '', "
 ConditionalAccumulator = _block("ConditionalAccumulator", "A sum of gradients.", _reference,
                                 outputs=REFERENCE, attrs=MADE, stateful=True, typed=True)
 ResourceConditionalAccumulator = _block(
-    "ResourceConditionalAccumulator", "A sum of gradients.", _scalar, outputs=RESOURCE, attrs=MADE,
+    "ResourceConditionalAccumulator", "A sum of gradients.", _reference, outputs=RESOURCE, attrs=MADE,
     stateful=True, typed=True)
 SparseConditionalAccumulator = _block(
     "SparseConditionalAccumulator", "A sum of sparse gradients, by row.", _reference,
