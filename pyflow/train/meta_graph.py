@@ -411,6 +411,12 @@ def _import_item(graph, name, kind, value, scope):
         from pyflow.framework import protos
         from pyflow.train.queue_runners import QueueRunner
         return QueueRunner.from_proto(_parsed(protos.QueueRunnerDef, value), scope or None)
+    if name in (graph_lib.GraphKeys.WHILE_CONTEXT, graph_lib.GraphKeys.COND_CONTEXT):
+        from pyflow.framework import protos
+        from pyflow.lib.control_flow import context_protos
+        kind = protos.WhileContextDef if name == graph_lib.GraphKeys.WHILE_CONTEXT \
+            else protos.CondContextDef
+        return context_protos.read(_parsed(kind, value), scope or None)
     return value
 
 

@@ -22,8 +22,8 @@ from pyflow.ops.control import identity_ops, routing
 class CondContext(ControlFlowContext):
     """One branch of a conditional: `branch` 1 for true, 0 for false."""
 
-    def __init__(self, pred, pivot, branch, name="cond_text"):
-        super().__init__(name)
+    def __init__(self, pred, pivot, branch, name="cond_text", **outer):
+        super().__init__(name, **outer)
         self._pred = pred
         self._pivot = pivot
         self._branch = branch
@@ -50,6 +50,17 @@ class CondContext(ControlFlowContext):
 
     def is_cond_context(self):
         return True
+
+    def to_proto(self, export_scope=None):
+        """The CondContextDef; names relative to `export_scope`."""
+        from pyflow.lib.control_flow import context_protos
+        return context_protos.cond_proto(self, export_scope)
+
+    @staticmethod
+    def from_proto(context_def, import_scope=None):
+        """The branch that a CondContextDef tells of, and what is inside it."""
+        from pyflow.lib.control_flow import context_protos
+        return context_protos.read(context_def, import_scope)
 
     def control_pivot(self):
         return self._pivot
@@ -174,6 +185,8 @@ def cond(pred, true_fn=None, false_fn=None, strict=False, name=None, fn1=None, f
             returned_true, returned_false = _unpacked(returned_true), _unpacked(returned_false)
         _require_same_structure(returned_true, returned_false)
         merged = _merged(true_result, false_result)
+        on_true.collect()
+        on_false.collect()
         merged = repacked(returned_true, merged)
         return merged if strict else _unpacked(merged)
 

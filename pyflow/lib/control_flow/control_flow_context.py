@@ -20,6 +20,7 @@ import abc
 from pyflow.framework import graph as ops
 from pyflow.ops.control import control_flow_ops as cf, routing
 
+_CURRENT = object()
 _MADE_BY_CONTEXTS = ("Enter", "RefEnter", "Switch", "RefSwitch", "_SwitchN")
 
 
@@ -28,10 +29,15 @@ class ControlFlowContext(abc.ABC):
 
     case_count = None           # a branch of a Case: how many branches it has
 
-    def __init__(self, name):
+    def __init__(self, name, outer=_CURRENT):
+        """name None, and outer: of a context that was read, which has them already."""
         self._graph = ops.get_default_graph()
-        self._name = self._graph.unique_name(name)
-        self._outer_context = self._graph._get_control_flow_context()
+        self._name = name and self._graph.unique_name(name)
+        self._outer_context = self._graph._get_control_flow_context() if outer is _CURRENT \
+            else outer
+        self._nested = []
+        if self._outer_context is not None:
+            self._outer_context._nested.append(self)
         self._entered_from = []
         self._values = set()
         self._external_values = {}
@@ -99,6 +105,13 @@ class ControlFlowContext(abc.ABC):
     def exit(self):
         """Undoes the last `enter`."""
         ops.get_default_graph()._set_control_flow_context(self._entered_from.pop())
+
+    def collect(self):
+        """Enters an outermost context into its collection, which MetaGraphDefs hold."""
+        if self._outer_context is None and self.case_count is None and self.grad_state is None:
+            keys = ops.GraphKeys
+            self._graph.add_to_collection(
+                keys.WHILE_CONTEXT if self.is_while_context() else keys.COND_CONTEXT, self)
 
     # ---------------------------------------------------------------------------------- members
     def add_name(self, name):

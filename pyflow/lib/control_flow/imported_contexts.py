@@ -29,6 +29,7 @@ def make_contexts(graph, contexts, members, tensor):
             _adopt(found, op)
     for context in contexts:
         _remember_outside(objects[context], context, tensor)
+        objects[context].collect()
 
 
 def _loop(context, tensor):

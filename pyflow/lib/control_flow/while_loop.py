@@ -36,8 +36,8 @@ class WhileContext(ControlFlowContext):
     """The body and predicate of one loop, forward or gradient."""
 
     def __init__(self, maximum_iterations=None, parallel_iterations=10, back_prop=True,
-                 swap_memory=False, name="while_context", grad_state=None):
-        super().__init__(name)
+                 swap_memory=False, name="while_context", grad_state=None, **outer):
+        super().__init__(name, **outer)
         if not isinstance(parallel_iterations, int) or parallel_iterations <= 0:
             raise ValueError("`parallel_iterations` must be a positive integer: "
                              f"{parallel_iterations}")
@@ -62,6 +62,17 @@ class WhileContext(ControlFlowContext):
 
     def is_while_context(self):
         return True
+
+    def to_proto(self, export_scope=None):
+        """The WhileContextDef; names relative to `export_scope`."""
+        from pyflow.lib.control_flow import context_protos
+        return context_protos.while_proto(self, export_scope)
+
+    @staticmethod
+    def from_proto(context_def, import_scope=None):
+        """The loop that a WhileContextDef tells of, and what is inside it."""
+        from pyflow.lib.control_flow import context_protos
+        return context_protos.read(context_def, import_scope)
 
     def while_context(self):
         return self
@@ -234,6 +245,7 @@ class WhileContext(ControlFlowContext):
         exits = [routing.exit(pair[0]) for pair in switches]
         self.loop_exits = exits
         self.exit_result(exits)
+        self.collect()
         return returned, exits
 
     def _build_entry(self, tensors, shapes):
@@ -483,6 +495,7 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
             raise ValueError("No loop variables provided")
         single = len(loop_vars) == 1 and not return_same_structure
         if maximum_iterations is not None:
+            maximum_iterations = _limit(maximum_iterations)
             cond, body, loop_vars, shape_invariants = _with_counter(
                 cond, body, loop_vars, shape_invariants, maximum_iterations, single)
         context = WhileContext(maximum_iterations, parallel_iterations, back_prop, swap_memory)
@@ -491,11 +504,15 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
         return context.build(cond, body, loop_vars, shape_invariants, False)[1]
 
 
-def _with_counter(cond, body, loop_vars, shape_invariants, maximum_iterations, single):
-    """The loop with an iteration counter as first variable and its test in the predicate."""
+def _limit(maximum_iterations):
     limit = ops.convert_to_tensor(maximum_iterations, name="maximum_iterations")
     if limit.shape.ndims is not None and limit.shape.ndims != 0:
         raise ValueError(f"maximum_iterations must be a scalar, saw shape: {limit.shape}")
+    return limit
+
+
+def _with_counter(cond, body, loop_vars, shape_invariants, limit, single):
+    """The loop with an iteration counter as first variable and its test in the predicate."""
     counter = ops.constant(0, dtype=limit.dtype, name="iteration_counter")
     spread = (lambda f: lambda lv: f(lv)) if single else (lambda f: lambda lv: f(*lv))
     inner_cond, inner_body = spread(cond), spread(body)
