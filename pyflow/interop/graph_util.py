@@ -14,7 +14,9 @@ from pyflow.framework import dtypes
 
 _VARIABLES = ("VariableV2", "Variable", "VarHandleOp")
 _READS = ("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape")
-_IDENTITIES = ("Identity", "StopGradient", "CheckNumerics")
+_REFERENCES = ("RefIdentity", "RefSwitch", "RefEnter", "RefExit", "RefMerge", "RefNextIteration")
+_QUESTIONS = ("IsVariableInitialized", "VarIsInitializedOp")
+_IDENTITIES = ("Identity", "StopGradient")
 _PASSED_ON = (
     "Identity",
     "Enter",
@@ -69,18 +71,22 @@ def extract_sub_graph(graph_def, dest_nodes):
 
 
 def remove_training_nodes(input_graph, protected_nodes=None):
-    """Without CheckNumerics, Identity and StopGradient where nothing but data passes through
-    them."""
+    """Without CheckNumerics, and without Identity and StopGradient where nothing but data passes
+    through them."""
     from pyflow.framework import protos
 
     protected = set(protected_nodes or ())
     controls = {node_name(i) for node in input_graph.node for i in node.input if i.startswith("^")}
+    checks = {node.name for node in input_graph.node
+              if node.op == "CheckNumerics" and node.name not in protected}
     source = {}
     for node in input_graph.node:
         plain = (
             len(node.input) == 1 and not node.input[0].startswith("^") and node.name not in controls
         )
-        if node.op in _IDENTITIES and plain and node.name not in protected:
+        if node.name in checks:
+            source[node.name] = next(i for i in node.input if not i.startswith("^"))
+        elif node.op in _IDENTITIES and plain and node.name not in protected:
             source[node.name] = node.input[0]
 
     def behind(name):
@@ -94,7 +100,8 @@ def remove_training_nodes(input_graph, protected_nodes=None):
             copy = protos.NodeDef()
             copy.CopyFrom(node)
             del copy.input[:]
-            copy.input.extend(i if i.startswith("^") else behind(i) for i in node.input)
+            copy.input.extend(i if i.startswith("^") else behind(i) for i in node.input
+                              if not (i.startswith("^") and node_name(i) in checks))
             kept.append(copy)
     return _like(input_graph, kept)
 
@@ -211,7 +218,8 @@ def convert_variables_to_constants(
 
     Args as in TensorFlow 1.x; the lists name variables to convert, or to leave alone.  Raises
     FailedPreconditionError for an uninitialised variable, AssertionError for an output that is not
-    in the graph.
+    in the graph, ValueError for an output that needs what an update of a variable gives.  Other
+    updates (moving averages within a cond) are cut: a frozen graph has nothing to update.
     """
     graph_def = extract_sub_graph(input_graph_def, output_node_names)
     nodes = _by_name(graph_def)
@@ -222,7 +230,90 @@ def convert_variables_to_constants(
         and (variable_names_whitelist is None or node.name in variable_names_whitelist)
         and node.name not in (variable_names_blacklist or ())
     ]
-    return _like(graph_def, _with_constants(graph_def, nodes, _values(sess, chosen)))
+    names = {node.name for node in chosen}
+    graph_def = _without_updates(graph_def, nodes, names, output_node_names)
+    return _like(graph_def, _with_constants(graph_def, _by_name(graph_def), _values(sess, chosen)))
+
+
+def _without_updates(graph_def, nodes, variables, outputs):
+    """The graph in which what changes one of `variables` passes on its old value instead, which
+    nobody asks for; references are values."""
+    made, asked = [], None
+    for node in graph_def.node:
+        variable = _changed(nodes, node, variables)
+        if variable is None:
+            made.append(_without_reference(nodes, node, variables))
+            continue
+        asked = _with_values(nodes, outputs) if asked is None else asked
+        if node.name in asked:
+            raise ValueError(
+                f"node '{node.name}' ({node.op}) updates the variable '{variable.name}', and the "
+                f"outputs {', '.join(outputs)} need what it gives: a frozen graph has nothing to "
+                f"update. Freeze the graph built for inference, or keep the variable (see "
+                f"variable_names_blacklist)")
+        made.append(_read_as_identity(node, dtypes.as_dtype(variable.attr["dtype"].type)))
+        del made[-1].input[:]
+        made[-1].input.extend([node.input[0], *(i for i in node.input if i.startswith("^"))])
+    return extract_sub_graph(_like(graph_def, made), outputs)
+
+
+def _changed(nodes, node, variables):
+    """The variable, one of `variables`, that a node changes; None: none."""
+    from pyflow.framework.op import find_op
+
+    op_def = find_op(node.op)
+    if not node.input or node.input[0].startswith("^") or op_def is None or not op_def.inputs:
+        return None
+    if node.op in (*_READS, *_PASSED_ON, *_REFERENCES, *_QUESTIONS):
+        return None
+    first = op_def.inputs[0]
+    if first.is_ref:
+        found = _variable(nodes, node.input[0])
+    elif first.dtype is dtypes.resource:
+        found = _handle(nodes, node.input[0])
+    else:
+        return None
+    return found if found is not None and found.name in variables else None
+
+
+def _variable(nodes, name):
+    """The variable whose reference an input is, through the ops that pass references on."""
+    node = nodes[node_name(name)]
+    for _ in nodes:             # no more steps than nodes: a file's may go round
+        if node.op not in _REFERENCES or not node.input:
+            break
+        node = nodes[node_name(node.input[0])]
+    return node if node.op in _VARIABLES else None
+
+
+def _without_reference(nodes, node, variables):
+    """A node that passes a constant's value on, not a reference; and whether it has a value, which
+    is so."""
+    from pyflow.framework import protos
+
+    if node.op not in (*_REFERENCES, *_QUESTIONS) or not node.input:
+        return node
+    find = _handle if node.op == "VarIsInitializedOp" else _variable
+    found = find(nodes, node.input[0])
+    if found is None or found.name not in variables:
+        return node
+    if node.op in _QUESTIONS:
+        return _constant(node.name, np.array(True), dtypes.bool)
+    made = protos.NodeDef()
+    made.CopyFrom(node)
+    made.op = node.op.removeprefix("Ref")
+    return made
+
+
+def _with_values(nodes, outputs):
+    """Names of the nodes whose values the outputs need: along data edges."""
+    found, waiting = set(), list(outputs)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += [node_name(i) for i in nodes[name].input if not i.startswith("^")]
+    return found
 
 
 def _with_constants(graph_def, nodes, values):
