@@ -17,7 +17,8 @@ def body_of(library, name, function_def, attrs):
     graph._library = library
     protos_of_attrs = {key: protos.AttrValue.FromString(wire.encode_attr(value))
                        for key, value in attrs.items()}
-    inliner = function_inline.Inliner(protos.GraphDef(), known=library.definitions)
+    inliner = function_inline.Inliner(protos.GraphDef(), known=library.definitions,
+                                       differentiable=library.gradients)
     function = function_inline.Function(function_def, protos_of_attrs)
     args = _arguments(function)
     flat, results, controls = inliner.run_body(function, args)

@@ -4,8 +4,8 @@
 
 A call is PartitionedCall, StatefulPartitionedCall, While, If, Case (and Stateless...), or a node
 whose op is a function of the library.  Calls of functions that call themselves, directly or not,
-and calls marked `_noinline` stay, as do MapDefun and SymbolicGradient.  The body of another call
-`c` becomes nodes `c/...`;
+calls marked `_noinline`, and calls of functions that bring their gradient stay, as do MapDefun and
+SymbolicGradient.  The body of another call `c` becomes nodes `c/...`;
 function_lower.py makes loops and branches of version 1 of the others (`c/body/...`, `c/then/...`).
 A node named `c` stays, an identity of the results: it can be fetched and waited for.
 
@@ -148,11 +148,12 @@ class Inliner:
     """One graph.  `kept`: names of nodes whose outputs are read through the node itself; `known`:
     functions ({name: FunctionDef}) besides those of the file."""
 
-    def __init__(self, graph_def, kept=(), known=None):
+    def __init__(self, graph_def, kept=(), known=None, differentiable=()):
         self.graph_def = graph_def
         self.kept = frozenset(kept)
         self.library = {**(known or {}),
                         **{f.signature.name: f for f in graph_def.library.function}}
+        self.differentiable = frozenset(differentiable)     # functions with gradients of their own
         self._recursive = None              # names of functions that call themselves
         self.flat = []
         self.used = {node.name for node in graph_def.node}
@@ -233,8 +234,8 @@ class Inliner:
         self.emit(name, node.op, inputs, attr, device)
 
     def is_inlined(self, op, attr, scope):
-        """True for calls, except of recursive functions, where `_noinline` says no, and plain ones
-        beside control flow of version 1: nobody says which loop or branch these stand in."""
+        """True for calls, except of recursive functions and those with a gradient of their own,
+        where `_noinline` says no, and plain ones beside control flow of version 1: nobody says which loop or branch these stand in."""
         if op in CALLS and op not in LOWERED or not is_call(op, self.library):
             return False
         called = _called_by(op, attr)
@@ -242,6 +243,8 @@ class Inliner:
             return False
         if op in LOWERED - PLAIN_CALLS:
             return True
+        if not self.differentiable.isdisjoint(called):
+            return False
         return not scope.has_flow and not any(_flag(holder, "_noinline") for holder in
                        [attr, *(self.library[name].attr for name in called
                                 if name in self.library)])

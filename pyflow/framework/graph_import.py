@@ -159,7 +159,9 @@ class Import:
         self.prefix = scope
         self.producer_ops = _op_list(producer_op_list)
         self.inliner, self.flat = flat or (function_inline.Inliner(
-            graph_def, _names_mapped(input_map), graph._library.definitions), None)
+            graph_def, _names_mapped(input_map), graph._library.definitions,
+            [*graph._library.gradients, *(g.function_name for g in graph_def.library.gradient)]),
+            None)
         self.nodes = {}
         self.names = {}
         self.functions = {}             # OpDefs of the file's functions that stay calls
