@@ -12,7 +12,8 @@ from pyflow.saved_model import keys
 
 
 def build_tensor_info(tensor):
-    """The TensorInfo of a Tensor or SparseTensor: name, type and shape. TypeError for others."""
+    """The TensorInfo of a Tensor, SparseTensor or variable: name, type and shape. TypeError for
+    others."""
     from pyflow.framework import protos
     if isinstance(tensor, graph_lib.SparseTensor):
         info = protos.TensorInfo(dtype=tensor.dtype.as_datatype_enum)
@@ -21,7 +22,9 @@ def build_tensor_info(tensor):
         info.coo_sparse.dense_shape_tensor_name = tensor.dense_shape.name
         shape = tensor.get_shape()
     else:
-        tensor = graph_lib.convert_to_tensor(tensor)
+        reference = getattr(tensor, "_ref", None)       # a variable goes by its own name
+        tensor = graph_lib.convert_to_tensor(tensor) if reference is None or \
+            getattr(tensor, "handle", None) is not None else reference()
         info = protos.TensorInfo(name=tensor.name, dtype=tensor.dtype.base_dtype.as_datatype_enum)
         shape = tensor.get_shape()
     info.tensor_shape.CopyFrom(shape.as_proto())

@@ -258,6 +258,9 @@ class Supervisor:
                                    "graph.pbtxt")
         if self._summary_writer and not self._graph_written:
             self._summary_writer.add_graph(self._graph)
+            self._summary_writer.add_meta_graph(meta_graph.export_meta_graph(
+                graph=self._graph, saver_def=self._saver.saver_def if self._saver else None,
+                collection_list=[]))
             self._graph_written = True
 
     # ------------------------------------------------------------------------------- stopping
