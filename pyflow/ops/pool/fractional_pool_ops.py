@@ -36,8 +36,9 @@ def _shape(op):
             if dims[axis] < 1:
                 raise ValueError(f"{op.type}: nothing is left of shape {op.inputs[0].shape} with "
                                  f"pooling_ratio {ratio}")
-    ends = [None if dims[axis] is None else dims[axis] + 1 for axis in (1, 2)]
-    return [TensorShape(dims), TensorShape([ends[0]]), TensorShape([ends[1]])]
+    # The sequences have one element more than there are rows; TensorFlow's static shape lacks it,
+    # and would refuse a graph that says so.
+    return [TensorShape(dims), TensorShape([None]), TensorShape([None])]
 
 
 # ------------------------------------------------------------------------------------------ oracles
