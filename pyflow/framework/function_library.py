@@ -17,7 +17,7 @@ that their nodes name.  Threads: adding takes
 """
 import threading
 
-from pyflow.framework import errors, exported, held, op as op_lib, op_schema, wire
+from pyflow.framework import errors, held, op as op_lib, op_schema, wire
 from pyflow.framework.op_attrs import FunctionName
 from pyflow.framework.tensor_shape import unknown_shape
 
@@ -151,9 +151,9 @@ class Library:
         """A FunctionDefLibrary; no bytes if there are no functions."""
         if not self.definitions and not self.gradients:
             return b""
-        from pyflow.framework import protos
+        from pyflow.framework import protos, written_messages
         found = protos.FunctionDefLibrary()
-        found.function.extend(map(exported.function_of, self.definitions.values()))
+        found.function.extend(map(written_messages.function_of, self.definitions.values()))
         for name, gradient in self.gradients.items():
             found.gradient.add(function_name=name, gradient_func=gradient)
         return found.SerializeToString(deterministic=True)

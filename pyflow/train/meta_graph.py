@@ -18,7 +18,7 @@ Threads: the one that builds the graph.
 import logging
 import os
 
-from pyflow.framework import errors, exported, graph as graph_lib
+from pyflow.framework import errors, graph as graph_lib
 from pyflow.lib.files import remote
 from pyflow.train import checkpoint_state, saved_origins
 
@@ -94,13 +94,14 @@ def _message(graph, saver_def, collection_list, export_scope, clear_devices, met
 
 def _describe(message, strip_default_attrs):
     """The meta_info_def: who wrote the graph, and the ops it needs."""
+    from pyflow.framework import written_messages
     info = message.meta_info_def
     info.meta_graph_version = info.meta_graph_version or "1"
     info.tensorflow_version = info.tensorflow_version or TENSORFLOW
     if not info.HasField("stripped_op_list"):
-        info.stripped_op_list.CopyFrom(exported.op_list_of(message.graph_def))
+        info.stripped_op_list.CopyFrom(written_messages.op_list_of(message.graph_def))
     if strip_default_attrs:
-        exported.strip_defaults(message.graph_def)
+        written_messages.strip_defaults(message.graph_def)
         info.stripped_default_attrs = True
 
 

@@ -1,7 +1,7 @@
 """Programs whose graphs are exchanged: each is a function of (tf, tools) that builds into the
 default graph and runs it; the same code for pyflow and for TensorFlow 1.15 and 2.21.
 
-    sample:OP-N    a node of OP by a sample of its block, inputs fed, with gradients where it has any
+    sample:OP-N    a node of OP by a sample of its block, inputs fed, with gradients if it has any
     case:NAME      the expressions of tests/oracle, with gradients
     script:NAME    its programs: control flow, variables, optimisers
     value:NAME     loops and branches (tests/control_flow), with gradients

@@ -20,7 +20,7 @@ import programs  # noqa: E402
 
 import pyflow as tf  # noqa: E402
 import pyflow.ops  # noqa: E402
-from pyflow.framework import exported  # noqa: E402
+from pyflow.framework import written_messages  # noqa: E402
 
 MOST = 4                # samples of an op
 
@@ -41,7 +41,7 @@ def node_of(case):
     for node in graph_def.node:
         if node.name == operation.name:
             node.name = "node"
-    exported.strip_defaults(graph_def)
+    written_messages.strip_defaults(graph_def)
     return graph_def.SerializeToString(), [programs.packed(a) for a in feeds]
 
 

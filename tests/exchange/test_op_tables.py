@@ -123,7 +123,8 @@ def test_handles_of_arrays_stacks_and_accumulators():
         array = tf.TensorArray(tf.float32, 3)
         stack = tf.raw_ops.StackV2(max_size=3, elem_type=tf.float32)
         total = tf.ConditionalAccumulator(tf.float32, [2])
-        assert [x.shape.as_list() for x in (array.handle, stack, total.accumulator_ref)] == [[2]] * 3
+        handles = (array.handle, stack, total.accumulator_ref)
+        assert [x.shape.as_list() for x in handles] == [[2]] * 3
 
 
 def first_samples():
