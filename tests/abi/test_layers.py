@@ -38,7 +38,7 @@ ALLOWED = {
     "feature_column": LIB,          # and names of tf, where a checkpoint gives first values
     "estimator": SESSION | {"train", "saved_model", "feature_column", "distributed"},   # servers, for a cluster's tasks
     "distributed": SESSION | {"train", "timeline"},
-    "tools": SESSION | {"distributed", "train", "interop", "saved_model", "serving", "timeline", "_names",
+    "tools": SESSION | {"distributed", "platform", "train", "interop", "saved_model", "serving", "timeline", "_names",
                         "feature_column", "estimator"},
     "examples": FRAMEWORK,              # TensorFlow's module names for tutorials
     "core": FRAMEWORK,                  # TensorFlow's module names for messages
