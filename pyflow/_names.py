@@ -17,6 +17,7 @@ import sys
 import types
 
 from pyflow import _public
+from pyflow.framework import late_text
 
 # ---------------------------------------------------------------- tables
 
@@ -221,8 +222,8 @@ class _Explainer:
             return paths.Finder("pyflow").find_spec(full_name, path, target)
         if path == [] or _prefix(module) + name in NOT_HERE:
             # By the namespace's own name: of a missing `outer.name` Python hides the text.
-            raise ModuleNotFoundError(f"No module named {full_name!r}{near(module, name)}",
-                                      name=outer)
+            raise late_text.error(ModuleNotFoundError, lambda: (
+                f"No module named {full_name!r}{near(module, name)}"), name=outer)
         return None
 
 
@@ -292,12 +293,12 @@ def _prefix(module):
 
 def unknown(module, name):
     """Raises the AttributeError of a name that `module`, tf or a namespace of it, lacks."""
-    _raise_unknown(module, name, near(module, name))
+    _raise_unknown(module, name, lambda: near(module, name))
 
 
 def _raise_unknown(module, name, hint):
-    error = AttributeError(f"module {module.__name__!r} has no attribute {name!r}{hint}", name=name,
-                           obj=module)
+    error = late_text.error(AttributeError, lambda: (
+        f"module {module.__name__!r} has no attribute {name!r}{hint()}"), name=name, obj=module)
     importlib.import_module("pyflow.framework.user_traceback").mark(error)
     raise error
 
@@ -310,10 +311,11 @@ def _explain_typos(module, path):
 
 def missing_from(module, path, name):
     """Raises the AttributeError of a name that `module`, a name `path` of tf, lacks."""
-    known = [n for n, value in vars(module).items()
-             if not n.startswith("_") and not isinstance(value, types.ModuleType)]
-    near = [f"tf.{path}.{n}" for n in _misspelt(name, known)]
-    _raise_unknown(module, name, _meant(near))
+    def hint():
+        known = [n for n, value in vars(module).items()
+                 if not n.startswith("_") and not isinstance(value, types.ModuleType)]
+        return _meant([f"tf.{path}.{n}" for n in _misspelt(name, known)])
+    _raise_unknown(module, name, hint)
 
 
 def hint(path):

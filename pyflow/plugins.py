@@ -598,17 +598,18 @@ def op(name):
     load_all()
     found = _plugin_ops.get(name)
     if found is None:
-        import difflib
-        from pyflow.framework import errors
-        offered = sorted(n for n in _plugin_ops if not n.startswith("_"))
-        have = ", ".join(difflib.get_close_matches(name, offered, n=3) or offered) or "none"
-        broken = "".join(
-            f"; plugin {p.origin} is not used: {p.problem}" for p in _loaded if p.problem
-        )
-        raise errors.NotFoundError(
-            None, None, f"no installed plugin declares op '{name}'; there are: {have}{broken}"
-        )
+        from pyflow.framework import errors, late_text
+        raise late_text.error(errors.NotFoundError, lambda: _no_op(name), None, None)
     return found
+
+
+def _no_op(name):
+    """The text that no plugin declares an op, with near names or all, and the broken plugins."""
+    import difflib
+    offered = sorted(n for n in _plugin_ops if not n.startswith("_"))
+    have = ", ".join(difflib.get_close_matches(name, offered, n=3) or offered) or "none"
+    broken = "".join(f"; plugin {p.origin} is not used: {p.problem}" for p in _loaded if p.problem)
+    return f"no installed plugin declares op '{name}'; there are: {have}{broken}"
 
 
 def why_without(op):

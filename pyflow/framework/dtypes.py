@@ -16,6 +16,8 @@ import builtins
 
 import numpy as np
 
+from pyflow.framework import late_text
+
 _REF_OFFSET = 100
 
 
@@ -290,8 +292,8 @@ def as_dtype(type_value):
         return found
     found = None if isinstance(type_value, int) else _from_numpy(type_value)
     if found is None:
-        raise TypeError(f"Cannot convert value {type_value!r} to a TensorFlow DType."
-                        f"{_near(type_value)}")
+        raise late_text.error(TypeError, lambda: (
+            f"Cannot convert value {type_value!r} to a TensorFlow DType.{_near(type_value)}"))
     return found
 
 

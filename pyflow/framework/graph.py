@@ -17,11 +17,10 @@ Threads: adding operations takes `_lock`; scopes are per thread; reading needs n
     g.get_tensor_by_name("c:0") is c
 """
 
-import difflib
 import threading
 
-from pyflow.framework import constant as _constant_module, default_graph, held, op as _op, op_check
-from pyflow.framework import wire
+from pyflow.framework import constant as _constant_module, default_graph, held, late_text
+from pyflow.framework import op as _op, op_check, wire
 from pyflow.framework import origin as _origin
 from pyflow.framework.collections import GraphCollections, GraphKeys
 from pyflow.framework.constant import constant
@@ -340,9 +339,9 @@ class Graph(GraphScopes, GraphCollections):
                              f'Tensor names must be of the form "<op_name>:<output_index>".')
         op = self._nodes_by_name.get(op_name)
         if op is None:
-            raise KeyError(f"The name {name!r} refers to a Tensor which does not exist. The "
-                           f"operation, {op_name!r}, does not exist in the "
-                           f"graph.{self._suggest(op_name)}")
+            raise late_text.error(KeyError, lambda: (
+                f"The name {name!r} refers to a Tensor which does not exist. The operation, "
+                f"{op_name!r}, does not exist in the graph.{self._suggest(op_name)}"))
         if int(index) >= len(op.outputs):
             raise KeyError(f"The name {name!r} refers to a Tensor which does not exist. The "
                            f"operation, {op_name!r}, exists but only has {len(op.outputs)} "
@@ -353,17 +352,20 @@ class Graph(GraphScopes, GraphCollections):
         op = self._nodes_by_name.get(name)
         if allowed:
             if op is None:
-                raise KeyError(f"The name {name!r} refers to an Operation not in the graph."
-                               f"{self._suggest(name)}")
+                raise late_text.error(KeyError, lambda: (
+                    f"The name {name!r} refers to an Operation not in the graph."
+                    f"{self._suggest(name)}"))
             return op
         problem = "refers to an Operation" if op is not None else \
             "looks like an (invalid) Operation name"
-        hint = f" Did you mean '{name}:0'?" if op is not None and op.outputs else \
-            self._suggest(name)
-        raise ValueError(f"The name {name!r} {problem}, not a {wanted}. Tensor names must be of "
-                         f'the form "<op_name>:<output_index>".{hint}')
+        raise late_text.error(ValueError, lambda: (
+            f"The name {name!r} {problem}, not a {wanted}. Tensor names must be of the form "
+            f'"<op_name>:<output_index>".'
+            + (f" Did you mean '{name}:0'?" if op is not None and op.outputs else
+               self._suggest(name))))
 
     def _suggest(self, name):
+        import difflib
         names = list(self._nodes_by_name)[:20000]
         close = difflib.get_close_matches(name, names, n=3)
         return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""

@@ -25,7 +25,7 @@ Threads: any.  Blocks are read-only once defined; the registry only grows, an en
 Python's import system lets one thread load a module while others wait for it.
 """
 
-from pyflow.framework import dtypes, errors, op_schema, user_traceback
+from pyflow.framework import dtypes, errors, late_text, op_schema, user_traceback
 from pyflow.framework.op_apply import CallPlan, apply_op, call_signature
 from pyflow.framework.op_samples import S, bools, ints, lit, normal, pos, strs, unit
 from pyflow.framework.static_value import inference
@@ -368,13 +368,16 @@ def get_op(name):
     """The OpDef called `name`; NotFoundError with near names if there is none."""
     found = find_op(name)
     if found is None:
-        import difflib
-        close = difflib.get_close_matches(name, op_names(), n=3)
-        hint = f" Did you mean {' or '.join(close)}?" if close else ""
-        raise errors.NotFoundError(None, None, (
-            f"Op type not registered {name!r}.{hint} Install the plugin that declares it, or see "
-            f"`python -m pyflow op` for the list."))
+        raise late_text.error(errors.NotFoundError, lambda: (
+            f"Op type not registered {name!r}.{_near(name)} Install the plugin that declares it, "
+            f"or see `python -m pyflow op` for the list."), None, None)
     return found
+
+
+def _near(name):
+    import difflib
+    close = difflib.get_close_matches(name, op_names(), n=3)
+    return f" Did you mean {' or '.join(close)}?" if close else ""
 
 
 class _ByType:

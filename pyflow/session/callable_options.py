@@ -12,7 +12,7 @@ Invariants
 Threads: any; compiling is under the session's lock.
 Callers: Session._make_callable_from_options, which Keras 2.2 and later uses for every batch.
 """
-from pyflow.framework import errors
+from pyflow.framework import errors, late_text
 from pyflow.session import feeds as feeds_lib
 
 
@@ -55,7 +55,9 @@ def _element(graph, name, **allowed):
     try:
         return graph.as_graph_element(name, **allowed)
     except (KeyError, ValueError) as e:
-        raise errors.InvalidArgumentError(None, None, f"CallableOptions: {e.args[0]}") from None
+        problem = e                             # `e` is gone when its text is read
+        raise late_text.error(errors.InvalidArgumentError, lambda: (
+            f"CallableOptions: {problem.args[0]}"), None, None) from None
 
 
 def _tensor(graph, name):

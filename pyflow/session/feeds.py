@@ -16,7 +16,7 @@ import numpy as np
 
 from pyflow.framework import dtypes, foreign_arrays
 from pyflow.framework import graph as graph_lib
-from pyflow.framework import tensor_util
+from pyflow.framework import late_text, tensor_util
 from pyflow.framework.user_traceback import told_to_users
 from pyflow.session import fetches as fetches_lib
 from pyflow.session import handles, runtime
@@ -240,8 +240,10 @@ def feedable(graph, key):
     try:
         tensor = graph.as_graph_element(key, allow_operation=False)
     except (TypeError, ValueError, KeyError) as e:
-        text = e.args[0] if e.args else e
-        raise TypeError(f"Cannot interpret feed_dict key as Tensor: {text}") from None
+        problem = e                             # `e` is gone when its text is read
+        raise late_text.error(TypeError, lambda: (
+            "Cannot interpret feed_dict key as Tensor: "
+            f"{problem.args[0] if problem.args else problem}")) from None
     if not graph.is_feedable(tensor):
         raise ValueError(f"Tensor {tensor.name} may not be fed.")
     return tensor

@@ -18,6 +18,7 @@ Threads: mappers are immutable after construction.
 import collections.abc
 
 from pyflow.framework import graph as graph_lib
+from pyflow.framework import late_text
 from pyflow.framework.user_traceback import told_to_users
 
 # (type, fetch function, feed function, feed function for partial_run), the most recent first.
@@ -163,8 +164,10 @@ class FetchMapper:
                 f"Tensor. ({e})"
             ) from None
         except (ValueError, KeyError) as e:
-            raise ValueError(f"Fetch argument {shown!r} cannot be interpreted as a Tensor. "
-                             f"({_text(e)})") from None
+            problem = e                         # `e` is gone when its text is read
+            raise late_text.error(ValueError, lambda: (
+                f"Fetch argument {shown!r} cannot be interpreted as a Tensor. "
+                f"({_text(problem)})")) from None
         operation = element if isinstance(element, graph_lib.Operation) else element.op
         if not self.graph.is_fetchable(element) or not self.graph.is_fetchable(operation):
             raise ValueError(

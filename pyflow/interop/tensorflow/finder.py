@@ -22,6 +22,7 @@ import types
 
 import pyflow as tf
 from pyflow import _names
+from pyflow.framework import late_text
 from pyflow.interop.tensorflow import exported, paths, renamed
 
 _MISSING = object()
@@ -44,8 +45,8 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if homes is None:
             outer, _, name = full_name.rpartition(".")
             # By the outer name: of a missing `outer.name` Python hides the text.
-            raise ModuleNotFoundError(f"pyflow has no module or name {name!r} in {outer!r}"
-                                      f"{_why(below)}", name=outer)
+            raise late_text.error(ModuleNotFoundError, lambda: (
+                f"pyflow has no module or name {name!r} in {outer!r}{_why(below)}"), name=outer)
         spec = importlib.machinery.ModuleSpec(full_name, self, is_package=True)
         spec.loader_state = below, homes
         return spec
@@ -77,8 +78,9 @@ class _Module(types.ModuleType):
         if not name.startswith("__") or path in _names.ELSEWHERE:
             value = self._below(name, path)
         if value is _MISSING:
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r} in pyflow"
-                                 f"{_why(path)}", name=name, obj=self)
+            raise late_text.error(AttributeError, lambda: (
+                f"module {self.__name__!r} has no attribute {name!r} in pyflow{_why(path)}"),
+                name=name, obj=self)
         setattr(self, name, value)
         return value
 

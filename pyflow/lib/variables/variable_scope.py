@@ -17,7 +17,7 @@ import enum
 import functools
 import inspect
 
-from pyflow.framework import dtypes, graph as ops
+from pyflow.framework import dtypes, graph as ops, late_text
 from pyflow.framework.convert import graph_of
 from pyflow.framework.graph import GraphKeys
 from pyflow.framework.tensor_shape import TensorShape
@@ -75,10 +75,9 @@ class VariableStore:
         if found is not None:
             return _checked_reuse(found, name, shape, dtype, reuse)
         if reuse is True:
-            raise ValueError(
+            raise late_text.error(ValueError, lambda: (
                 f"Variable {name} does not exist, or was not created with tf.get_variable(). Did "
-                f"you "
-                "mean to set reuse=tf.AUTO_REUSE in VarScope?" + _near(name, self._vars))
+                f"you mean to set reuse=tf.AUTO_REUSE in VarScope?{_near(name, self._vars)}"))
         if shape is not None and not shape.is_fully_defined() and not from_value:
             raise ValueError(f"Shape of a new variable ({name}) must be fully defined, but "
                              f"instead was {shape}.")
