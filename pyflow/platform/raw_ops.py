@@ -1,7 +1,14 @@
-"""tf.raw_ops: every op by its type, with the argument names of its schema: tf.raw_ops.MatMul(a=x,
-b=y)."""
+"""tf.raw_ops: every op as a function of keyword arguments, by its type and with the argument names
+that TensorFlow's have.
+
+    tf.raw_ops.MatMul(a=x, b=y, transpose_b=True)
+    tf.raw_ops.Sum(input=x, axis=[0])           # the schema says reduction_indices
+
+Invariant: a function is made when it is first asked for, and kept.
+"""
 from pyflow.framework import late_text as _late_text
 from pyflow.framework import op as _op
+from pyflow.platform import op_functions as _op_functions
 
 
 def __getattr__(name):
@@ -10,7 +17,8 @@ def __getattr__(name):
     found = _op.find_op(name)
     if found is None:
         raise _late_text.error(AttributeError, lambda: _no_op(name))
-    return found
+    function = globals()[name] = _op_functions.OpFunction(found, name, __name__)
+    return function
 
 
 def _no_op(name):

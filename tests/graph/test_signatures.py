@@ -71,8 +71,9 @@ def test_calls_bind_as_the_signature_says():
         names = list(inspect.signature(op).parameters)
         assert names == [*op.call_plan.input_names, *op.call_plan.attr_order, "name"], op.name
     with tf.Graph().as_default(), tf.Session() as sess:
-        bound = inspect.signature(tf.raw_ops.MatMul).bind([[1.0]], [[2.0], [3.0]], False, True, name="m")
-        y = tf.raw_ops.MatMul(**bound.arguments)
+        op = OPS["MatMul"]
+        bound = inspect.signature(op).bind([[1.0]], [[2.0], [3.0]], False, True, name="m")
+        y = op(**bound.arguments)
         assert y.op.name == "m"
         np.testing.assert_array_equal(sess.run(y), [[2.0, 3.0]])
 

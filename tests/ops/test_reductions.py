@@ -32,7 +32,7 @@ def reductions(x, axis, norm=True):
     if not x.dtype.is_complex:
         found |= {"max": tf.reduce_max(x, axis), "min": tf.reduce_min(x, axis)}
     if norm:
-        found["norm"] = tf.raw_ops.EuclideanNorm(input=x, reduction_indices=axis)
+        found["norm"] = tf.raw_ops.EuclideanNorm(input=x, axis=axis)
     return found
 
 

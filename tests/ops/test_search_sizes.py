@@ -99,7 +99,7 @@ def test_where(dtype, shape):
     x = ((random.random(shape) < 0.4) * random.integers(1, 5, shape)).astype(dtype)
     if dtype in FLOATS:
         x = np.where(x == 0, dtype(-0.0), np.where(x == 1, dtype(np.nan), x))
-    np.testing.assert_array_equal(run(lambda x: tf.raw_ops.Where(input=x), x), np.argwhere(x))
+    np.testing.assert_array_equal(run(lambda x: tf.raw_ops.Where(condition=x), x), np.argwhere(x))
 
 
 def test_gather_nd_in_blocks():

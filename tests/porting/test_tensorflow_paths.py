@@ -207,7 +207,7 @@ def test_modules_that_programs_import(tmp_path):
                 (graph_pb2.GraphDef, pyflow.GraphDef), (config_pb2.ConfigProto, pyflow.ConfigProto),
                 (pywrap_tensorflow.NewCheckpointReader, pyflow.train.NewCheckpointReader),
                 (nest.flatten, pyflow.nest.flatten), (gfile.Exists, pyflow.gfile.Exists),
-                (gen_math_ops.mat_mul, pyflow.raw_ops.MatMul), (tensor_shape.TensorShape, pyflow.TensorShape)]
+                (gen_math_ops.mat_mul.op_def, pyflow.raw_ops.MatMul.op_def), (tensor_shape.TensorShape, pyflow.TensorShape)]
         assert all(a is b for a, b in same), same
         assert types_pb2.DT_FLOAT == 1 and tf.train is not pyflow.train and tf.errors.NotFoundError
         with tf.variable_scope("s"):

@@ -6,6 +6,7 @@ arguments: inputs first, attributes after them, in the order of the op's definit
 import functools
 
 from pyflow.framework import op as _op
+from pyflow.platform.op_functions import OpFunction
 
 
 @functools.cache
@@ -31,4 +32,5 @@ def __getattr__(name):
     op_type = _by_snake().get(name.lstrip("_"))
     if op_type is None:
         raise AttributeError(f"there is no op {name!r}; python -m pyflow op lists all")
-    return _op.find_op(op_type)
+    function = globals()[name] = OpFunction(_op.find_op(op_type), name, __name__, by_position=True)
+    return function

@@ -42,9 +42,10 @@ TensorDataset = _dataset("TensorDataset", "One element, the components.",
                          "components: Toutput_types", SOURCE)
 TensorSliceDataset = _dataset("TensorSliceDataset", "The rows of dimension 0 of the components.",
                               "components: Toutput_types",
-                              f"{SOURCE}, is_files: bool = false, {SPLIT}")
+                              f"{SOURCE}, is_files: bool = false, {METADATA}, {SPLIT}", None)
 RangeDataset = _dataset("RangeDataset", "start, start + step, ... before stop.",
-                        "start: int64, stop: int64, step: int64", f"{COMPONENTS}, {SPLIT}")
+                        "start: int64, stop: int64, step: int64", f"{COMPONENTS}, {METADATA}, {SPLIT}",
+                        None)
 TakeDataset = _dataset("TakeDataset", "The first `count` elements; -1: all.",
                        f"{OF}, count: int64")
 SkipDataset = _dataset("SkipDataset", "All but the first `count` elements.", f"{OF}, count: int64")

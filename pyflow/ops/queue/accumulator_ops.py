@@ -49,7 +49,7 @@ def _block(name, doc, shape_of, inputs="", outputs="", attrs="", stateful=False,
     return Block
 
 
-MADE = ("shape: shape, container: string = '', shared_name: string = '', "
+MADE = ("dtype: type, shape: shape, container: string = '', shared_name: string = '', "
         "reduction_type: {'MEAN', 'SUM'} = 'MEAN'")
 ConditionalAccumulator = _block("ConditionalAccumulator", "A sum of gradients.", _reference,
                                 outputs=REFERENCE, attrs=MADE, stateful=True, typed=True)
