@@ -6,8 +6,11 @@ that TensorFlow's have.
 
 Invariant: a function is made when it is first asked for, and kept.
 """
+import sys as _sys
+
 from pyflow.framework import late_text as _late_text
 from pyflow.framework import op as _op
+from pyflow.framework.table_module import TableModule as _TableModule
 from pyflow.platform import op_functions as _op_functions
 
 
@@ -30,3 +33,6 @@ def _no_op(name):
 
 def __dir__():
     return _op.op_names()
+
+
+_sys.modules[__name__].__class__ = _TableModule

@@ -21,6 +21,7 @@ import numpy as np
 
 from pyflow.framework import errors
 from pyflow.framework import graph as graph_lib
+from pyflow.platform.test_assertions import Assertions
 from pyflow.platform.test_benchmark import Benchmark, benchmark_config
 from pyflow.platform.test_gradients import compute_gradient, compute_gradient_error
 from pyflow.session import Session
@@ -90,7 +91,7 @@ def gpu_device_name():
     return "/device:GPU:0" if is_gpu_available() else ""
 
 
-def assert_equal_graph_def(actual, expected, checkpoint_v2=False):
+def assert_equal_graph_def(actual, expected, checkpoint_v2=False, hash_table_shared_name=False):
     """AssertionError unless two GraphDefs have the same nodes, whatever their order."""
     from pyflow.framework.protos import GraphDef
     for graph_def, name in ((actual, "actual"), (expected, "expected")):
@@ -102,7 +103,7 @@ def assert_equal_graph_def(actual, expected, checkpoint_v2=False):
         raise AssertionError(f"graphs differ in the nodes {', '.join(differ[:5])}")
 
 
-class TestCase(unittest.TestCase):
+class TestCase(Assertions, unittest.TestCase):
     """unittest.TestCase with sessions and array assertions."""
 
     _cached_session = None               # of the class: setUp may be overridden

@@ -493,10 +493,10 @@ class ProfilerHook(SessionRunHook):
 
     def __init__(self, save_steps=None, save_secs=None, output_dir="", show_dataflow=True,
                  show_memory=False):
-        self._file = os.path.join(output_dir, "timeline-{}.json")
-        self._writer = FileWriterCache.get(output_dir or ".")
-        self._how = {"show_dataflow": show_dataflow, "show_memory": show_memory}
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
+        self._file = os.path.join(output_dir, "timeline-{}.json")
+        self._writer = FileWriterCache.get(output_dir or os.curdir)
+        self._how = {"show_dataflow": show_dataflow, "show_memory": show_memory}
 
     def begin(self):
         self._next_step = None

@@ -23,6 +23,7 @@ import types
 import pyflow as tf
 from pyflow import _names
 from pyflow.framework import late_text
+from pyflow.framework.table_module import TableModule, held
 from pyflow.interop.tensorflow import exported, paths, renamed
 
 _MISSING = object()
@@ -61,7 +62,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             module.__compiler_version__ = tf.COMPILER_VERSION
 
 
-class _Module(types.ModuleType):
+class _Module(TableModule):
     """A module at a path of TensorFlow; names come from its homes."""
 
     def __init__(self, full_name, finder, path, homes):
@@ -70,7 +71,8 @@ class _Module(types.ModuleType):
 
     def __getattr__(self, name):
         if name == "__all__":
-            return [known for known in dir(self) if not known.startswith("_")]
+            old = renamed.names_in(self._path) if self._finder.old_names else ()
+            return [known for known in dir(self) if not known.startswith("_") and known not in old]
         path = f"{self._path}.{name}".lstrip(".")
         if self._finder.old_names and path in renamed.NAMES:
             return renamed.value(path)
@@ -98,6 +100,8 @@ class _Module(types.ModuleType):
                 return importlib.import_module(f"{self.__name__}.{name}")
             sibling = paths.sibling(self._path, name)
             if sibling and homes_of(sibling) is not None:
+                if sibling == "python.util.tf_export":
+                    return getattr(importlib.import_module(f"{self._finder.root}.{sibling}"), name)
                 return importlib.import_module(f"{self._finder.root}.{sibling}")
             if module:                      # a namespace of tf, found in a module below python
                 return importlib.import_module(
@@ -105,9 +109,12 @@ class _Module(types.ModuleType):
         return value
 
     def __dir__(self):
-        found = {name for name in vars(self) if name.startswith("__")}
+        found = {name for name in held(self) if name.startswith("__")}
         for home in self._homes:
-            found |= set(names_in(home))
+            if not home.endswith(".gen_ops") or home is self._homes[0]:     # 1,200 names
+                found |= set(names_in(home))
+        if self._path != "compat":
+            found.discard("v1")
         if self._finder.old_names:
             found |= renamed.names_in(self._path)
         return sorted(found)
@@ -182,10 +189,10 @@ def value_in(home, name):
 
 def _public_value(module, name):
     """`name` of tf or of something in it, without the search for near names; or _MISSING."""
-    if name in vars(module):
-        value = vars(module)[name]
+    if name in held(module):
+        value = held(module)[name]
         shown = not isinstance(value, types.ModuleType) or (
-            value.__name__.startswith("pyflow.") or name in vars(module).get("__all__", ()))
+            value.__name__.startswith("pyflow.") or name in held(module).get("__all__", ()))
         return value if shown else _MISSING
     if isinstance(module, types.ModuleType) and module.__name__.startswith("pyflow"):
         path = (module.__name__ + ".").partition(".")[2] + name
@@ -202,13 +209,14 @@ def names_in(home):
     module = owner(home)
     return [] if module is None else [
         name for name in dir(module) if not name.startswith("_")
-        and value_in_dir(module, name)]
+        and value_in_dir(module, name, home.startswith("pyflow:"))]
 
 
-def value_in_dir(module, name):
-    """False for what is only imported there."""
-    value = vars(module).get(name)
-    return not isinstance(value, types.ModuleType) or value.__name__.startswith("pyflow")
+def value_in_dir(module, name, is_file):
+    """False for what is only imported there; `is_file`: a module of pyflow, no namespace of tf."""
+    value = held(module).get(name)
+    return not isinstance(value, types.ModuleType) or value.__name__.startswith(
+        module.__name__ if is_file else "pyflow")
 
 
 def _why(path):

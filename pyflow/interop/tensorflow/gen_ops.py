@@ -4,8 +4,10 @@ arguments: inputs first, attributes after them, in the order of the op's definit
     gen_math_ops.mat_mul(a, b, transpose_b=True)        # tf.raw_ops.MatMul(a=a, b=b, ...)
 """
 import functools
+import sys
 
 from pyflow.framework import op as _op
+from pyflow.framework.table_module import TableModule
 from pyflow.platform.op_functions import OpFunction
 
 
@@ -34,3 +36,10 @@ def __getattr__(name):
         raise AttributeError(f"there is no op {name!r}; python -m pyflow op lists all")
     function = globals()[name] = OpFunction(_op.find_op(op_type), name, __name__, by_position=True)
     return function
+
+
+def __dir__():
+    return sorted(_by_snake())
+
+
+sys.modules[__name__].__class__ = TableModule

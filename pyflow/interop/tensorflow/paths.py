@@ -6,12 +6,16 @@ that is a namespace or a module in tf needs no row; nor does what lies above a r
 
 Invariants
     1. A home that does not exist (yet) gives nothing: names appear here once they are in tf.
-    2. Modules python.ops.*_ops have all ops under their types' names in snake_case, too (gen_ops).
-    3. `*` stands for any one part of a path, or some of it, at the end for the rest of the path, too;
-       `{0}` in a home is what the first one stood for. Rows are searched from above.
+    2. Modules python.ops.*_ops have all ops under their types' names in snake_case, too (gen_ops),
+       but for those around which TensorFlow has a function there (op_wrappers).
+    3. `*` stands for any one part of a path, or some of it, at the end for the rest of the path, too,
+       if TensorFlow has a module there (module_names); `{0}` in a home is what the first one stood
+       for. Rows are searched from above.
 """
 
 import fnmatch
+
+from pyflow.interop.tensorflow import module_names
 
 TABLE = """
 python.framework.ops: pyflow:framework.graph pyflow:framework.gradient_registry . pyflow:interop.tensorflow.extras
@@ -175,6 +179,8 @@ python.saved_model.constants: saved_model.constants saved_model pyflow:saved_mod
 python.saved_model.builder: saved_model.builder pyflow:saved_model.steps
 python.saved_model.builder_impl: saved_model.builder pyflow:saved_model.steps
 python.saved_model.loader_impl: saved_model.loader pyflow:saved_model.steps
+python.saved_model.main_op: saved_model.main_op
+python.saved_model.main_op_impl: saved_model.main_op
 python.saved_model.*: saved_model saved_model.builder saved_model.loader saved_model.signature_constants saved_model.signature_def_utils saved_model.tag_constants saved_model.utils saved_model.main_op
 python.layers.utils: pyflow:interop.tensorflow.extras
 python.layers.convolutional: layers pyflow:interop.tensorflow.convolutional
@@ -185,7 +191,7 @@ python.estimator.*: estimator
 python.feature_column.feature_column: feature_column pyflow:interop.tensorflow.feature_columns
 python.feature_column.*: feature_column
 python.data.ops.*: data
-python.data.util.nest: nest pyflow:framework.nest
+python.data.util.nest: pyflow:interop.tensorflow.data_nest
 python.data: data
 python.eager.test: test
 python.eager.context: pyflow:interop.tensorflow.extras
@@ -193,7 +199,6 @@ python.eager.function: pyflow:lib.function.traced_function .
 python.eager.def_function: .
 python.eager.backprop: pyflow:interop.tensorflow.extras
 python.pywrap_tensorflow: train pyflow:interop.tensorflow.extras
-python.user_ops.user_ops: user_ops
 ops: pyflow:framework.graph .
 array_ops: . manip
 math_ops: . math
@@ -252,8 +257,10 @@ def _rows():
     rows = {}
     for line in TABLE.strip().splitlines():
         path, _, homes = line.partition(":")
-        ops = ("pyflow:interop.tensorflow.gen_ops",) if path.startswith("python.ops.") and (
-            path.endswith(("_ops", "_ops_impl"))) else ()
+        ops = ()
+        if path.startswith("python.ops.") and path.endswith(("_ops", "_ops_impl")):
+            ops = ("pyflow:interop.tensorflow.op_wrappers", "pyflow:interop.tensorflow.gen_ops")
+            ops = ops[1:] if path.startswith("python.ops.gen_") else ops
         rows[path] = tuple(homes.split()) + ops
     return rows
 
@@ -287,7 +294,7 @@ def homes_of(path):
     parts = path.split(".")
     for pattern, homes in PATTERNS.items():
         stars = _matched(pattern.split("."), parts)
-        if stars is not None:
+        if stars is not None and (not pattern.endswith("*") or path in module_names.PATHS):
             return tuple(home.format(*stars) for home in homes)
     above = path in ABOVE or any(
         pattern.count(".") == path.count(".") and _matched(pattern.split("."), parts) is not None

@@ -69,7 +69,8 @@ class MultiRNNCell(RNNCell):
 
     def call(self, inputs, state):
         """One step of every cell, bottom to top."""
-        if self._state_is_tuple and len(state) != len(self._cells):
+        if self._state_is_tuple and not (nest.is_sequence(state)
+                                         and len(state) == len(self._cells)):
             raise ValueError(f"Expected state to be a tuple of length {len(self._cells)}, but "
                              f"received: {state}")
         at, new_states = 0, []
