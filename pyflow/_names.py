@@ -18,6 +18,8 @@ import types
 
 from pyflow import _public
 from pyflow.framework import late_text
+from pyflow.framework.op import OpDef
+from pyflow.framework.table_module import TableModule, held
 
 # ---------------------------------------------------------------- tables
 
@@ -93,6 +95,10 @@ LAZY.update({
     "flags": ("pyflow.platform.flags", None),
     "logging": ("pyflow.platform.tf_logging", None),
     "gfile": ("pyflow.platform.gfile", None),
+    "get_logger": ("pyflow.platform.tf_logging", "get_logger"),
+    **{f"io.gfile.{name}": ("pyflow.platform.io_gfile", name) for name in (
+        "GFile copy exists glob isdir listdir makedirs mkdir remove rename rmtree stat walk"
+    ).split()},
     "resource_loader": ("pyflow.platform.resource_loader", None),
     "keras.__version__": ("pyflow.platform.keras_data", "__version__"),
     "keras.datasets.mnist": ("pyflow.platform.keras_data", "mnist"),
@@ -103,7 +109,7 @@ LAZY.update({
     "raw_ops": ("pyflow.platform.raw_ops", None),
     "sysconfig": ("pyflow.platform.sysconfig", None),
     "plugin_ops": ("pyflow.plugins", "plugin_ops"),
-    "load_op_library": ("pyflow.plugins", "load_library"),
+    "load_op_library": ("pyflow.plugins", "load_op_library"),
     "load_library": ("pyflow.plugins", "load_library"),
     "plugins": ("pyflow.plugins", None),
     "train.write_graph": ("pyflow.train.meta_graph", "write_graph"),
@@ -117,6 +123,45 @@ LAZY.update({name: ("pyflow.platform.version", name)
              for name in f"{_VERSIONS} MONOLITHIC_BUILD CXX11_ABI_FLAG".split()})
 LAZY.update({f"version.{name}": ("pyflow.platform.version", name)
              for name in f"VERSION PYFLOW_VERSION COMMIT {_VERSIONS}".split()})
+ALIASES = {                     # other places for what is in tf: {place: (where it is, names)}
+    "contrib.signal": ("signal", "frame hamming_window hann_window inverse_stft "
+                       "inverse_stft_window_fn linear_to_mel_weight_matrix "
+                       "mfccs_from_log_mel_spectrograms overlap_and_add stft"),
+    "contrib.metrics": ("sets", "set_difference set_intersection set_size set_union"),
+    "estimator": ("train", "CheckpointSaverHook CheckpointSaverListener FeedFnHook FinalOpsHook "
+                  "GlobalStepWaiterHook LoggingTensorHook NanLossDuringTrainingError NanTensorHook "
+                  "ProfilerHook SecondOrStepTimer SessionRunArgs SessionRunContext SessionRunHook "
+                  "SessionRunValues StepCounterHook StopAtStepHook SummarySaverHook"),
+    "dtypes": ("", "float16 half bfloat16 float32 float64 double int8 int16 int32 int64 uint8 "
+               "uint16 uint32 uint64 bool string complex64 complex128 resource variant qint8 "
+               "quint8 qint16 quint16 qint32"),
+    "io": ("", "PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue"),
+    "manip": ("", "reshape"),
+}
+RENAMED.update({f"{place}.{name}": (f"pyflow.{home}".rstrip("."), name)
+                for place, (home, names) in ALIASES.items() for name in names.split()})
+RENAMED.update({f"initializers.{kind}": ("pyflow", f"{kind}_initializer")
+                for kind in ("global_variables", "local_variables", "variables")})
+RENAMED.update({
+    "contrib.framework.argsort": ("pyflow", "argsort"),
+    "contrib.framework.sort": ("pyflow", "sort"),
+    "contrib.metrics.confusion_matrix": ("pyflow", "confusion_matrix"),
+    "init_scope": ("pyflow.framework.default_graph", "init_scope"),
+    "is_tensor": ("pyflow.lib.contrib.framework", "is_tensor"),
+    "no_gradient": ("pyflow.framework.gradient_registry", "NotDifferentiable"),
+    "dimension_at_index": ("pyflow.framework.tensor_shape", "dimension_at_index"),
+    "dimension_value": ("pyflow.framework.tensor_shape", "dimension_value"),
+    "dtypes.QUANTIZED_DTYPES": ("pyflow.framework.dtypes", "QUANTIZED_DTYPES"),
+    "QUANTIZED_DTYPES": ("pyflow.framework.dtypes", "QUANTIZED_DTYPES"),
+    "contrib.framework.get_name_scope": ("pyflow.framework.graph", "get_name_scope"),
+    "contrib.framework.prepend_name_scope": ("pyflow.interop.tensorflow.extras",
+                                             "prepend_name_scope"),
+    "contrib.framework.strip_name_scope": ("pyflow.interop.tensorflow.extras", "strip_name_scope"),
+    "nest.is_nested": ("pyflow.framework.nest", "is_nested"),
+    **{f"contrib.framework.nest.{name}": ("pyflow.framework.nest", name) for name in (
+        "assert_same_structure assert_shallow_structure flatten_dict_items flatten_up_to "
+        "is_nested is_sequence map_structure_up_to").split()},
+})
 ELSEWHERE = {**RENAMED, **LAZY}
 HOMES = {name: module for module, names in _public.PUBLIC.items() for name in names.split()}
 PACKAGES = {"pyflow.train", "pyflow.saved_model", "pyflow.estimator",  # namespaces that have a
@@ -175,6 +220,8 @@ def assemble(root):
         namespace = _namespace(f"{root.__name__}.{path}")
         namespace.__getattr__ = functools.partial(find, namespace)
         namespace.__dir__ = functools.partial(names_of, namespace)
+        namespace.__class__ = TableModule
+    root.__class__ = TableModule
     compat = _add_compat(root)
     sys.meta_path.append(_Explainer)
     for name in (
@@ -183,9 +230,10 @@ def assemble(root):
         "disable_v2_tensorshape",
         "disable_resource_variables",
         "disable_control_flow_v2",
+        "disable_tensor_equality",
     ):
-        setattr(root, name, _nothing)
-    root.executing_eagerly = _never
+        setattr(root, name, _nothing_called(name))
+    root.executing_eagerly = root.control_flow_v2_enabled = _never
     root.newaxis = None
     importlib.import_module("pyflow.framework.op").on_unknown = _load_plugins
     root.errors = importlib.import_module("pyflow.framework.errors")
@@ -199,7 +247,7 @@ def _namespace(full_name):
     if full_name in PACKAGES:
         return importlib.import_module(full_name)
     outer, _, name = full_name.rpartition(".")
-    module = types.ModuleType(full_name, f"Names of tf.{full_name.partition('.')[2]}.")
+    module = TableModule(full_name, f"Names of tf.{full_name.partition('.')[2]}.")
     module.__path__ = []                        # `import pyflow.nn` works
     sys.modules[full_name] = module
     setattr(sys.modules[outer], name, module)
@@ -247,8 +295,12 @@ def _load_plugins():
     importlib.import_module("pyflow.plugins").load_all()
 
 
-def _nothing(*unused):
-    """There is only TF 1.x's behaviour here: nothing to switch off."""
+def _nothing_called(name):
+    def nothing(*unused):
+        """There is only TF 1.x's behaviour here: nothing to switch off."""
+    nothing.__name__ = nothing.__qualname__ = name
+    nothing.__module__ = __package__
+    return nothing
 
 
 def _never():
@@ -272,18 +324,41 @@ def find(module, name):
         else:
             _explain_typos(value, path)
     elif path in HOMES:
-        value = importlib.import_module(HOMES[path]).PUBLIC[path]
+        table = importlib.import_module(HOMES[path]).PUBLIC
+        value = table[path]
+        _name(value, table)
     else:
         unknown(module, name)
     setattr(module, name, value)
     return value
 
 
+def _name(value, table):
+    """Gives a function, or an op, the name that it has in tf; and a function that another one made,
+    which pickle does not find at its module, its place in tf."""
+    is_function = type(value) is types.FunctionType
+    if not (is_function or type(value) is OpDef):
+        return
+    names = [path for path, other in table.items() if other is value]
+    names.sort(key=lambda path: (path.startswith("contrib."), -path.count("."), path))
+    if value.__name__ not in {path.rpartition(".")[2] for path in names}:
+        value.__name__ = names[0].rpartition(".")[2]
+    if is_function:
+        there = sys.modules.get(value.__module__)
+        if isinstance(there, TableModule):
+            return                                      # it has its place
+        for part in value.__qualname__.split("."):
+            there = getattr(there, part, None)
+        if there is not value:
+            outer, _, name = names[0].rpartition(".")
+            value.__module__, value.__qualname__ = f"{__package__}.{outer}".rstrip("."), name
+
+
 def names_of(module):
     """The names of tf or of a namespace, loaded or not, sorted."""
     prefix = _prefix(module)
     inside = {path[len(prefix):] for path in [*HOMES, *ELSEWHERE] if path.startswith(prefix)}
-    return sorted({*vars(module), *(name for name in inside if "." not in name)})
+    return sorted({*held(module), *(name for name in inside if "." not in name)})
 
 
 def _prefix(module):
@@ -312,7 +387,7 @@ def _explain_typos(module, path):
 def missing_from(module, path, name):
     """Raises the AttributeError of a name that `module`, a name `path` of tf, lacks."""
     def hint():
-        known = [n for n, value in vars(module).items()
+        known = [n for n, value in held(module).items()
                  if not n.startswith("_") and not isinstance(value, types.ModuleType)]
         return _meant([f"tf.{path}.{n}" for n in _misspelt(name, known)])
     _raise_unknown(module, name, hint)
@@ -357,7 +432,7 @@ def near(module, name):
 def _is_public(module, path, name):
     """Of what lies in a namespace: no module, unless it is one of tf's names."""
     return (path in ELSEWHERE or path in NAMESPACES or path in ("errors", "compat")
-            or not isinstance(vars(module).get(name), types.ModuleType))
+            or not isinstance(held(module).get(name), types.ModuleType))
 
 
 def _misspelt(name, known):

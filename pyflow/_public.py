@@ -234,6 +234,8 @@ PUBLIC = {
         "contrib.layers.batch_norm contrib.layers.group_norm contrib.layers.instance_norm "
         "contrib.layers.layer_norm contrib.slim.batch_norm contrib.slim.group_norm "
         "contrib.slim.instance_norm contrib.slim.layer_norm",
+    "pyflow.lib.contrib.profiler":
+        "profiler.ProfileOptionBuilder profiler.profile",
     "pyflow.lib.contrib.rnn_cells":
         "contrib.rnn.AttentionCellWrapper contrib.rnn.EmbeddingWrapper "
         "contrib.rnn.InputProjectionWrapper contrib.rnn.LayerNormBasicLSTMCell "
@@ -266,12 +268,16 @@ PUBLIC = {
         "math.is_strictly_increasing verify_tensor_all_finite",
     "pyflow.lib.control_flow.cond":
         "cond",
+    "pyflow.lib.control_flow.eager_functions":
+        "py_function",
     "pyflow.lib.control_flow.functional":
         "foldl foldr map_fn scan",
     "pyflow.lib.control_flow.grouping":
         "group no_op tuple",
     "pyflow.lib.control_flow.logging_functions":
         "Assert Print debugging.Assert",
+    "pyflow.lib.control_flow.printing":
+        "print",
     "pyflow.lib.control_flow.script_functions":
         "numpy_function py_func",
     "pyflow.lib.control_flow.smart_cond":
@@ -745,6 +751,8 @@ PUBLIC = {
         "train.init_from_checkpoint",
     "pyflow.train.contrib_checkpoints":
         "contrib.framework.assign_from_checkpoint contrib.framework.assign_from_checkpoint_fn "
+        "contrib.framework.init_from_checkpoint contrib.framework.list_variables "
+        "contrib.framework.load_checkpoint contrib.framework.load_variable "
         "contrib.slim.assign_from_checkpoint contrib.slim.assign_from_checkpoint_fn",
     "pyflow.train.contrib_optimizers":
         "contrib.layers.OPTIMIZER_CLS_NAMES contrib.layers.OPTIMIZER_SUMMARIES "

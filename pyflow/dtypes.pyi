@@ -1,7 +1,33 @@
 """Types of pyflow.dtypes.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
 from pyflow import dtypes as _dtypes
 DType = _dtypes.DType
+QUANTIZED_DTYPES = _dtypes.QUANTIZED_DTYPES
 as_dtype = _dtypes.as_dtype
 as_string = _dtypes.as_string
+bfloat16 = _dtypes.bfloat16
+bool = _dtypes.bool
 cast = _dtypes.cast
+complex128 = _dtypes.complex128
+complex64 = _dtypes.complex64
+double = _dtypes.double
+float16 = _dtypes.float16
+float32 = _dtypes.float32
+float64 = _dtypes.float64
+half = _dtypes.half
+int16 = _dtypes.int16
+int32 = _dtypes.int32
+int64 = _dtypes.int64
+int8 = _dtypes.int8
+qint16 = _dtypes.qint16
+qint32 = _dtypes.qint32
+qint8 = _dtypes.qint8
+quint16 = _dtypes.quint16
+quint8 = _dtypes.quint8
+resource = _dtypes.resource
 saturate_cast = _dtypes.saturate_cast
+string = _dtypes.string
+uint16 = _dtypes.uint16
+uint32 = _dtypes.uint32
+uint64 = _dtypes.uint64
+uint8 = _dtypes.uint8
+variant = _dtypes.variant

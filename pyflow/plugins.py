@@ -498,14 +498,19 @@ def _load_installed():
     _adopt_ops()
 
 
-def load_library(path):
+def load_op_library(library_filename):
+    """load_library by TensorFlow's older name for it. TF: tf.load_op_library."""
+    return load_library(library_filename)
+
+
+def load_library(library_location):
     """Loads a plugin from a path the program names (for development; wheels are found by
     themselves).
 
     Returns an object with the new ops as functions.  Raises PluginError if it cannot be used, also
     where opening or starting it would end the process (it is tried in another one first).
     """
-    path = os.fspath(path)
+    path = os.fspath(library_location)
     if not os.path.isabs(path):
         raise PluginError(
             f"give an absolute path, got '{path}': the working directory is never searched"

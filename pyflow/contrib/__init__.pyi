@@ -18,6 +18,7 @@ from . import nn as nn
 from . import opt as opt
 from . import rnn as rnn
 from . import seq2seq as seq2seq
+from . import signal as signal
 from . import slim as slim
 from . import staging as staging
 from . import tensorboard as tensorboard

@@ -3,6 +3,11 @@ from pyflow import contrib as _contrib
 accuracy = _contrib.metrics.accuracy
 aggregate_metric_map = _contrib.metrics.aggregate_metric_map
 aggregate_metrics = _contrib.metrics.aggregate_metrics
+confusion_matrix = _contrib.metrics.confusion_matrix
+set_difference = _contrib.metrics.set_difference
+set_intersection = _contrib.metrics.set_intersection
+set_size = _contrib.metrics.set_size
+set_union = _contrib.metrics.set_union
 streaming_accuracy = _contrib.metrics.streaming_accuracy
 streaming_auc = _contrib.metrics.streaming_auc
 streaming_false_negatives = _contrib.metrics.streaming_false_negatives

@@ -115,7 +115,7 @@ class DNNLinearCombinedEstimator(Estimator):
     def __init__(self, head, model_dir=None, linear_feature_columns=None, linear_optimizer="Ftrl",
                  dnn_feature_columns=None, dnn_optimizer="Adagrad", dnn_hidden_units=None,
                  dnn_activation_fn=tf.nn.relu, dnn_dropout=None, input_layer_partitioner=None,
-                 config=None, batch_norm=False, linear_sparse_combiner="sum"):
+                 config=None, linear_sparse_combiner="sum", batch_norm=False):
         _estimator_init(
             self, head, (linear_feature_columns, linear_optimizer),
             (dnn_feature_columns, dnn_optimizer, dnn_hidden_units,

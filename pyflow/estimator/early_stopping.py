@@ -93,43 +93,51 @@ def _threshold(higher, name):
     return hook
 
 
-def _stagnation(higher, name):
+def stop_if_no_increase_hook(estimator, metric_name, max_steps_without_increase, eval_dir=None,
+                             min_steps=0, run_every_secs=60, run_every_steps=None):
+    """A hook that stops when metric_name has not increased for that many steps of evaluations.
+
+    eval_dir: default the estimator's. min_steps: evaluations before do not count. The rest as
+    make_early_stopping_hook's. TF: tf.estimator.experimental.stop_if_no_increase_hook."""
+    return _stagnation(True, estimator, metric_name, max_steps_without_increase, eval_dir,
+                       min_steps, run_every_secs, run_every_steps)
+
+
+def stop_if_no_decrease_hook(estimator, metric_name, max_steps_without_decrease, eval_dir=None,
+                             min_steps=0, run_every_secs=60, run_every_steps=None):
+    """A hook that stops when metric_name has not decreased for that many steps of evaluations.
+
+    eval_dir: default the estimator's. min_steps: evaluations before do not count. The rest as
+    make_early_stopping_hook's. TF: tf.estimator.experimental.stop_if_no_decrease_hook."""
+    return _stagnation(False, estimator, metric_name, max_steps_without_decrease, eval_dir,
+                       min_steps, run_every_secs, run_every_steps)
+
+
+def _stagnation(higher, estimator, metric_name, max_steps, eval_dir, min_steps, run_every_secs,
+                run_every_steps):
     beats = operator.gt if higher else operator.lt
+    folder = eval_dir or estimator.eval_dir()
 
-    def hook(estimator, metric_name, max_steps, eval_dir=None, min_steps=0, run_every_secs=60,
-             run_every_steps=None):
-        folder = eval_dir or estimator.eval_dir()
-
-        def should_stop():
-            best = best_step = None
-            for step, metrics in read_eval_metrics(folder).items():
-                if step < min_steps or metric_name not in metrics:
-                    continue
-                value = metrics[metric_name]
-                if best is None or beats(value, best):
-                    best, best_step = value, step
-                if step - best_step >= max_steps:
-                    _log.info("No %s in metric %r for %d steps, which is greater than or equal to "
-                              "max steps (%d) configured for early stopping.",
-                              "increase" if higher else "decrease", metric_name, step - best_step,
-                              max_steps)
-                    return True
-            return False
-        return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
-    hook.__name__ = hook.__qualname__ = name
-    how = "increased" if higher else "decreased"
-    hook.__doc__ = (f"A hook that stops when metric_name has not {how} "
-                    "for max_steps steps of evaluations.\n"
-                    "\n    eval_dir: default the estimator's. min_steps: evaluations before do not "
-                    "count. The\n    rest as make_early_stopping_hook's.\n"
-                    f"    TF: tf.estimator.experimental.{name}.")
-    return hook
+    def should_stop():
+        best = best_step = None
+        for step, metrics in read_eval_metrics(folder).items():
+            if step < min_steps or metric_name not in metrics:
+                continue
+            value = metrics[metric_name]
+            if best is None or beats(value, best):
+                best, best_step = value, step
+            if step - best_step >= max_steps:
+                _log.info("No %s in metric %r for %d steps, which is greater than or equal to "
+                          "max steps (%d) configured for early stopping.",
+                          "increase" if higher else "decrease", metric_name, step - best_step,
+                          max_steps)
+                return True
+        return False
+    return make_early_stopping_hook(estimator, should_stop, run_every_secs, run_every_steps)
 
 
 stop_if_higher_hook = _threshold(True, "stop_if_higher_hook")
 stop_if_lower_hook = _threshold(False, "stop_if_lower_hook")
-stop_if_no_increase_hook = _stagnation(True, "stop_if_no_increase_hook")
-stop_if_no_decrease_hook = _stagnation(False, "stop_if_no_decrease_hook")
 
 _HOOKS = {"make_early_stopping_hook": make_early_stopping_hook,
           "stop_if_higher_hook": stop_if_higher_hook, "stop_if_lower_hook": stop_if_lower_hook,

@@ -103,6 +103,21 @@ def outermost_graph():
         yield graph
 
 
+@contextlib.contextmanager
+def init_scope():
+    """Context for what is made once, outside of functions and of what surrounds it: the default graph
+    is the outermost one, without control dependencies, name scopes as they are. TF: tf.init_scope.
+
+        >>> with tf.control_dependencies([tf.no_op()]), tf.init_scope():
+        ...     tf.constant(1.0).op.control_inputs
+        []
+    """
+    scope = get_default_graph().get_name_scope()
+    with outermost_graph() as graph, graph.control_dependencies(None), \
+            graph.name_scope(f"{scope}/" if scope else None):
+        yield
+
+
 def get_default_session():
     """The innermost session of `with session.as_default()` on this thread, or None.
 

@@ -89,7 +89,8 @@ def _with_code(code):
     def decorate(cls):
         def __init__(self, node_def, op, message):
             OpError.__init__(self, node_def, op, message, code)
-        cls.__init__ = __init__
+        if "__init__" not in vars(cls):
+            cls.__init__ = __init__
         _CLASS_BY_CODE[code] = cls
         return cls
     return decorate
@@ -102,7 +103,10 @@ class CancelledError(OpError):
 
 @_with_code(UNKNOWN)
 class UnknownError(OpError):
-    """An error without a better code."""
+    """An error without a better code; `error_code`: what was known of it."""
+
+    def __init__(self, node_def, op, message, error_code=UNKNOWN):
+        super().__init__(node_def, op, message, error_code)
 
 
 @_with_code(INVALID_ARGUMENT)

@@ -34,13 +34,13 @@ def recompute_scope(name="recompute"):
         yield
 
 
-def recompute_grad(function):
-    """`function`, its operations in a `recompute_scope` of each call.  TF: recompute_grad,
+def recompute_grad(f):
+    """`f`, its operations in a `recompute_scope` of each call.  TF: recompute_grad,
     contrib.layers.recompute_grad."""
-    @functools.wraps(function)
+    @functools.wraps(f)
     def recomputed(*args, **kwargs):
-        with recompute_scope(getattr(function, "__name__", "recompute")):
-            return function(*args, **kwargs)
+        with recompute_scope(getattr(f, "__name__", "recompute")):
+            return f(*args, **kwargs)
     return recomputed
 
 

@@ -18,15 +18,15 @@ from pyflow.framework import graph as ops
 _SPARSE = (ops.IndexedSlices, ops.SparseTensor)
 
 
-def is_sequence(value):
+def is_sequence(o):
     """True for a list, tuple, namedtuple or mapping, and a mapping's keys(), values(), items()."""
-    return (isinstance(value, (abc.Sequence, abc.Mapping, abc.MappingView))
-            and not isinstance(value, (str, bytes, bytearray) + _SPARSE))
+    return (isinstance(o, (abc.Sequence, abc.Mapping, abc.MappingView))
+            and not isinstance(o, (str, bytes, bytearray) + _SPARSE))
 
 
-def is_nested(value, expand_composites=False):
-    """True if `value` has elements of its own."""
-    return is_sequence(value) or (expand_composites and isinstance(value, _SPARSE))
+def is_nested(seq, expand_composites=False):
+    """True if `seq` has elements of its own."""
+    return is_sequence(seq) or (expand_composites and isinstance(seq, _SPARSE))
 
 
 def _elements(structure):
@@ -150,21 +150,30 @@ def _same_kind(a, b):
     return type(a) is type(b)
 
 
-def flatten_up_to(shallow, structure):
-    """Elements of `structure` at the depth of `shallow`'s leaves."""
+def flatten_up_to(shallow_tree, input_tree, check_types=True, expand_composites=False,
+                  check_subtrees_length=True):
+    """Elements of `input_tree` at the depth of `shallow_tree`'s leaves. Errors as
+    assert_shallow_structure's."""
+    assert_shallow_structure(shallow_tree, input_tree, check_types, expand_composites,
+                             check_subtrees_length)
+    return _flat_up_to(shallow_tree, input_tree)
+
+
+def _flat_up_to(shallow, deep):
     if not is_sequence(shallow):
-        return [structure]
-    if not is_sequence(structure) or len(structure) != len(shallow):
-        raise ValueError(f"Structure {structure} is not at least as deep as {shallow}")
-    flat = []
-    for part, deep in zip(_elements(shallow), _elements(structure)):
-        flat.extend(flatten_up_to(part, deep))
-    return flat
+        return [deep]
+    if isinstance(shallow, abc.Mapping):
+        pairs = [(shallow[key], deep[key]) for key in _sorted_keys(shallow)]
+    else:
+        pairs = zip(_elements(shallow), _elements(deep))
+    return [leaf for part, below in pairs for leaf in _flat_up_to(part, below)]
 
 
-def assert_shallow_structure(shallow_tree, input_tree, check_types=True):
+def assert_shallow_structure(shallow_tree, input_tree, check_types=True, expand_composites=False,
+                             check_subtrees_length=True):
     """That `input_tree` is nested as `shallow_tree` and may be deeper.  TypeError where one is no
-    sequence or, with check_types, of another kind; ValueError for another length or other keys."""
+    sequence or, with check_types, of another kind; ValueError for another length, with
+    check_subtrees_length, or other keys.  expand_composites: sparse tensors are leaves here."""
     if not is_sequence(shallow_tree):
         return
     if not is_sequence(input_tree):
@@ -174,7 +183,7 @@ def assert_shallow_structure(shallow_tree, input_tree, check_types=True):
         raise TypeError("The two structures don't have the same sequence type. Input structure has "
                         f"type {type(input_tree).__name__}, while shallow structure has type "
                         f"{type(shallow_tree).__name__}.")
-    if len(input_tree) != len(shallow_tree):
+    if check_subtrees_length and len(input_tree) != len(shallow_tree):
         raise ValueError("The two structures don't have the same sequence length. Input structure "
                          f"has length {len(input_tree)}, while shallow structure has length "
                          f"{len(shallow_tree)}.")
@@ -183,7 +192,8 @@ def assert_shallow_structure(shallow_tree, input_tree, check_types=True):
                          f"{list(input_tree)}, while shallow structure has keys "
                          f"{list(shallow_tree)}.")
     for part, deep in zip(_elements(shallow_tree), _elements(input_tree)):
-        assert_shallow_structure(part, deep, check_types)
+        assert_shallow_structure(part, deep, check_types, expand_composites,
+                                 check_subtrees_length)
 
 
 def map_structure_up_to(shallow_tree, func, *inputs, check_types=True):
@@ -191,9 +201,7 @@ def map_structure_up_to(shallow_tree, func, *inputs, check_types=True):
     result has shallow_tree's form."""
     if not inputs:
         raise ValueError("Cannot map over no sequences")
-    for tree in inputs:
-        assert_shallow_structure(shallow_tree, tree, check_types)
-    flat = [flatten_up_to(shallow_tree, tree) for tree in inputs]
+    flat = [flatten_up_to(shallow_tree, tree, check_types) for tree in inputs]
     return pack_sequence_as(shallow_tree, [func(*parts) for parts in zip(*flat)])
 
 

@@ -25,6 +25,8 @@ Threads: any.  Blocks are read-only once defined; the registry only grows, an en
 Python's import system lets one thread load a module while others wait for it.
 """
 
+import sys
+
 from pyflow.framework import dtypes, errors, late_text, op_schema, user_traceback
 from pyflow.framework.op_apply import CallPlan, apply_op, call_signature
 from pyflow.framework.op_samples import S, bools, ints, lit, normal, pos, strs, unit
@@ -70,7 +72,6 @@ class OpDef:
             self.__wrapped__ = block    # where inspect looks for the source
         self.stateful = stateful
         self.doc = doc
-        self.__name__ = name
         self.module = self.__module__ = module
         parts = parts or {}
         self.shape = parts.pop("shape", NOT_GIVEN)
@@ -79,6 +80,7 @@ class OpDef:
         self.samples = parts.pop("samples", NOT_GIVEN)
         # f(0) = 0: takes a SparseTensor's values
         self.over_sparse = parts.pop("over_sparse", False)
+        self._called = None
         self._shape_binding = None
         self._reference_binding = None
         for key, value in parts.items():
@@ -102,6 +104,23 @@ class OpDef:
 
     def __deepcopy__(self, memo):
         return self
+
+    @property
+    def __name__(self):
+        """The name of the public function that it is, "relu" of Relu; the op's own if it is none."""
+        if self._called is not None:
+            return self._called
+        table = getattr(sys.modules.get(self.module), "PUBLIC", {})
+        names = [path for path, value in table.items() if value is self]
+        names.sort(key=lambda path: (path.startswith("contrib."), -path.count("."), path))
+        return names[0].rpartition(".")[2] if names else self.name
+
+    @__name__.setter
+    def __name__(self, name):
+        self._called = name
+
+    def __reduce__(self):
+        return get_op, (self.name,)
 
     @property
     def is_stateful(self):

@@ -379,6 +379,12 @@ def matrix(rows, cols):
     return TensorShape((rows, cols))
 
 
+def dimension_at_index(shape, index):
+    """A shape's Dimension at an index, an unknown one where the rank is unknown.
+    TF: tf.dimension_at_index."""
+    return Dimension(None) if shape.ndims is None else shape.dims[index]
+
+
 def dimension_value(dimension):
     """`dimension.value` for a Dimension, the value itself otherwise."""
     return dimension._value if isinstance(dimension, Dimension) else dimension

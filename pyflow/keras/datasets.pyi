@@ -1,4 +1,2 @@
 """Types of pyflow.keras.datasets.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
 from pyflow import keras as _keras
-cifar10 = _keras.datasets.cifar10
-mnist = _keras.datasets.mnist

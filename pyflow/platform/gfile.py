@@ -3,6 +3,7 @@
 Failures are tf.errors exceptions, as in TF.
 """
 import errno
+import functools
 import glob
 import os
 import shutil
@@ -14,12 +15,12 @@ from pyflow.lib.files import remote
 
 def _checked(function):
     """OSError -> the tf.errors class TF raises."""
+    @functools.wraps(function)
     def call(*args, **kwargs):
         try:
             return function(*args, **kwargs)
         except OSError as e:
             raise errors.of_os_error(e) from None
-    call.__name__, call.__doc__ = function.__name__, function.__doc__
     return call
 
 

@@ -76,5 +76,11 @@ def _batch(path):
     return rows[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), rows[:, :1]
 
 
-mnist = types.SimpleNamespace(load_data=load_mnist)
-cifar10 = types.SimpleNamespace(load_data=load_cifar10)
+def _module(name, load_data):
+    made = types.ModuleType(f"pyflow.keras.datasets.{name}", load_data.__doc__)
+    made.load_data = load_data
+    return made
+
+
+mnist = _module("mnist", load_mnist)
+cifar10 = _module("cifar10", load_cifar10)

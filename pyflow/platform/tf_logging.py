@@ -86,5 +86,11 @@ def flush():
         handler.flush()
 
 
-class TaskLevelStatusMessage(str):
-    """A message for the status of a task."""
+def TaskLevelStatusMessage(msg):
+    """Logs an error, which is the task's status."""
+    error(msg)
+
+
+def get_logger():
+    """The logger "tensorflow" of the module `logging`. TF: tf.get_logger."""
+    return _logger

@@ -370,7 +370,9 @@ def load_variable(ckpt_dir_or_file, name):
     return load_checkpoint(ckpt_dir_or_file).get_tensor(name)
 
 
-NewCheckpointReader = CheckpointReader
+def NewCheckpointReader(filepattern):
+    """A CheckpointReader of a checkpoint by its prefix. TF: tf.train.NewCheckpointReader."""
+    return CheckpointReader(filepattern)
 
 
 PUBLIC = {

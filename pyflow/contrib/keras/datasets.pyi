@@ -1,4 +1,2 @@
 """Types of pyflow.contrib.keras.datasets.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
 from pyflow import contrib as _contrib
-cifar10 = _contrib.keras.datasets.cifar10
-mnist = _contrib.keras.datasets.mnist

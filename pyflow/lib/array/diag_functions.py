@@ -8,10 +8,10 @@ from pyflow.ops.elementwise import binary_ops
 from pyflow.ops.move.diag_ops import MatrixDiag, MatrixDiagPart, MatrixSetDiag
 
 
-def eye(num_rows, num_columns=None, batch_shape=None, dtype=None, name=None):
+def eye(num_rows, num_columns=None, batch_shape=None, dtype=dtypes.float32, name=None):
     """Identity matrices [batch_shape..., rows, columns]. TF: tf.eye.
     Dtypes, shapes, errors: as ops MatrixDiag and MatrixSetDiag."""
-    dtype = dtypes.float32 if dtype is None else dtypes.as_dtype(dtype)
+    dtype = dtypes.as_dtype(dtype)
     with graph.name_scope(name, "eye", [num_rows, num_columns, batch_shape]) as scope:
         columns = num_rows if num_columns is None else num_columns
         batch = [] if batch_shape is None else batch_shape

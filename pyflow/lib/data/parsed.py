@@ -76,8 +76,8 @@ def _lines(filenames, compression_type, buffer_size, header):
 def make_csv_dataset(file_pattern, batch_size, column_names=None, column_defaults=None,
                      label_name=None, select_columns=None, field_delim=",", use_quote_delim=True,
                      na_value="", header=True, num_epochs=None, shuffle=True,
-                     shuffle_buffer_size=10000, shuffle_seed=None, prefetch_buffer_size=AUTOTUNE,
-                     num_parallel_reads=1, sloppy=False, num_rows_for_inference=100,
+                     shuffle_buffer_size=10000, shuffle_seed=None, prefetch_buffer_size=None,
+                     num_parallel_reads=None, sloppy=False, num_rows_for_inference=100,
                      compression_type=None, ignore_errors=False):
     """Batches of CSV records: {column: vector}, or (that, labels) with a label_name; dtypes int32,
     int64, float32, float64 or string.
@@ -124,7 +124,8 @@ def make_csv_dataset(file_pattern, batch_size, column_names=None, column_default
             return features
         label = features.pop(label_name)
         return features, label
-    return dataset.map(by_name).prefetch(prefetch_buffer_size)
+    return dataset.map(by_name).prefetch(
+        AUTOTUNE if prefetch_buffer_size is None else prefetch_buffer_size)
 
 
 def _matching(file_pattern):
@@ -241,8 +242,8 @@ def parse_example_dataset(features, num_parallel_calls=1):
 def make_batched_features_dataset(file_pattern, batch_size, features, reader=TFRecordDataset,
                                   label_key=None, reader_args=None, num_epochs=None, shuffle=True,
                                   shuffle_buffer_size=10000, shuffle_seed=None,
-                                  prefetch_buffer_size=1, reader_num_threads=1,
-                                  parser_num_threads=2, sloppy_ordering=False,
+                                  prefetch_buffer_size=None, reader_num_threads=None,
+                                  parser_num_threads=None, sloppy_ordering=False,
                                   drop_final_batch=False):
     """Batches of tf.Examples out of files: {key: tensor}, or (that, labels) with a label_key;
     dtypes and shapes are those that `features` say, [batch] in front.
@@ -254,6 +255,7 @@ def make_batched_features_dataset(file_pattern, batch_size, features, reader=TFR
     if label_key is not None and label_key not in features:
         raise ValueError(f"The `label_key` provided ({label_key!r}) must be one of the `features` "
                          f"keys: {sorted(features)}.")
+    reader_num_threads, parser_num_threads = reader_num_threads or 1, parser_num_threads or 2
     dataset = Dataset.list_files(file_pattern, shuffle, shuffle_seed)
     dataset = dataset.interleave(lambda name: reader(name, *(reader_args or ())),
                                  reader_num_threads, 1, num_parallel_calls=reader_num_threads)
@@ -265,7 +267,7 @@ def make_batched_features_dataset(file_pattern, batch_size, features, reader=TFR
     if label_key is not None:
         dataset = dataset.map(lambda parsed: (
             {key: value for key, value in parsed.items() if key != label_key}, parsed[label_key]))
-    return dataset.prefetch(prefetch_buffer_size)
+    return dataset.prefetch(AUTOTUNE if prefetch_buffer_size is None else prefetch_buffer_size)
 
 
 # ------------------------------------------------------------------------------------- proportions

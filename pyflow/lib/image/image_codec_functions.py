@@ -117,7 +117,7 @@ def is_jpeg(contents, name=None):
         return logic_ops.Equal(start, b"\xff\xd8\xff", name=name)
 
 
-def adjust_jpeg_quality(image, jpeg_quality, dct_method="", name=None):
+def adjust_jpeg_quality(image, jpeg_quality, name=None, dct_method=""):
     """An RGB image written as JPEG of that quality and read again; its dtype is kept.
     TF: tf.image.adjust_jpeg_quality.
     Dtypes, shapes, errors: as ops DecodeJpeg and EncodeJpegVariableQuality."""

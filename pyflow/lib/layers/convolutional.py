@@ -158,6 +158,7 @@ class _Conv(base.Layer):
             size, self.kernel_size[i], self.padding, self.strides[i], self.dilation_rate[i])))
 
 
+_ZEROS = zeros_initializer()
 _CONV_DOC = """Convolution over {n} spatial dimension{s}, plus bias and activation.
 
     filters: how many outputs a place has. kernel_size, strides, dilation_rate: an int, or {n}; not
@@ -176,9 +177,14 @@ class Conv2D(_Conv):
     __doc__ = _CONV_DOC.format(n=2, s="s", name="Conv2D")
 
     def __init__(self, filters, kernel_size, strides=(1, 1), padding="valid",
-                 data_format="channels_last", dilation_rate=(1, 1), *args, **kwargs):
-        super().__init__(filters, kernel_size, strides, padding, data_format, dilation_rate, *args,
-                         **kwargs)
+                 data_format="channels_last", dilation_rate=(1, 1), activation=None, use_bias=True,
+                 kernel_initializer=None, bias_initializer=_ZEROS, kernel_regularizer=None,
+                 bias_regularizer=None, activity_regularizer=None, kernel_constraint=None,
+                 bias_constraint=None, trainable=True, name=None, **kwargs):
+        super().__init__(filters, kernel_size, strides, padding, data_format, dilation_rate,
+                         activation, use_bias, kernel_initializer, bias_initializer,
+                         kernel_regularizer, bias_regularizer, activity_regularizer,
+                         kernel_constraint, bias_constraint, trainable, name, **kwargs)
 
 
 class Conv3D(_Conv):
@@ -186,9 +192,14 @@ class Conv3D(_Conv):
     rank = 3
 
     def __init__(self, filters, kernel_size, strides=(1, 1, 1), padding="valid",
-                 data_format="channels_last", dilation_rate=(1, 1, 1), *args, **kwargs):
-        super().__init__(filters, kernel_size, strides, padding, data_format, dilation_rate, *args,
-                         **kwargs)
+                 data_format="channels_last", dilation_rate=(1, 1, 1), activation=None,
+                 use_bias=True, kernel_initializer=None, bias_initializer=_ZEROS,
+                 kernel_regularizer=None, bias_regularizer=None, activity_regularizer=None,
+                 kernel_constraint=None, bias_constraint=None, trainable=True, name=None, **kwargs):
+        super().__init__(filters, kernel_size, strides, padding, data_format, dilation_rate,
+                         activation, use_bias, kernel_initializer, bias_initializer,
+                         kernel_regularizer, bias_regularizer, activity_regularizer,
+                         kernel_constraint, bias_constraint, trainable, name, **kwargs)
 
 
 # ---------------------------------------------------------------------------------------- separable
@@ -321,9 +332,6 @@ class Conv3DTranspose(_ConvTranspose):
 
 
 # ---------------------------------------------------------------------------------------- functions
-_ZEROS = zeros_initializer()
-
-
 def conv1d(inputs, filters, kernel_size, strides=1, padding="valid", data_format="channels_last",
            dilation_rate=1, activation=None, use_bias=True, kernel_initializer=None,
            bias_initializer=_ZEROS, kernel_regularizer=None, bias_regularizer=None,

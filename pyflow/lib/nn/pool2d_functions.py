@@ -8,8 +8,8 @@ from pyflow.ops.norm.lrn_ops import LRN
 from pyflow.ops.pool.pool_ops import AvgPool, MaxPool, MaxPoolWithArgmax
 
 
-def max_pool_with_argmax(input, ksize, strides, padding, Targmax=dtypes.int64, name=None,
-                         data_format="NHWC", output_dtype=None, include_batch_in_index=False):
+def max_pool_with_argmax(input, ksize, strides, padding, data_format="NHWC", Targmax=None,
+                         name=None, output_dtype=None, include_batch_in_index=False):
     """Maxima of windows and their flat indices. TF: nn.max_pool_with_argmax.
 
     input: [batch, height, width, channels]; ksize, strides: four ints; padding: "SAME" or "VALID",
@@ -19,7 +19,7 @@ def max_pool_with_argmax(input, ksize, strides, padding, Targmax=dtypes.int64, n
     if data_format != "NHWC":
         raise ValueError(f"nn.max_pool_with_argmax: data_format must be NHWC, got {data_format!r}")
     return MaxPoolWithArgmax(input, ksize=list(ksize), strides=list(strides), padding=padding,
-                             Targmax=output_dtype or Targmax, name=name,
+                             Targmax=output_dtype or Targmax or dtypes.int64, name=name,
                              include_batch_in_index=include_batch_in_index)
 
 

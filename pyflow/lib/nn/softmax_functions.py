@@ -103,9 +103,7 @@ def _axis_last(axis, logits):
     return tensors.concat([tensors.range_(at), tensors.range_(at + 1, rank), [at]], 0)
 
 
-def softmax_cross_entropy_with_logits_v2(_sentinel=None, labels=None, logits=None, axis=None,
-                                         name=None,
-                                         dim=None):
+def softmax_cross_entropy_with_logits_v2(labels, logits, axis=None, name=None, dim=None):
     """-sum(labels * log softmax(logits)) along `axis`; gradients to both. TF:
     nn.softmax_cross_entropy_with_logits_v2.
 
@@ -117,7 +115,6 @@ def softmax_cross_entropy_with_logits_v2(_sentinel=None, labels=None, logits=Non
         >>> tf.Session().run(loss).round(4)
         array([0.6931], dtype=float32)
     """
-    _need_names(_sentinel, labels, logits, "softmax_cross_entropy_with_logits")
     axis = one_of(axis, dim, "axis", "dim", -1)
     with graph.name_scope(name, "softmax_cross_entropy_with_logits", [logits, labels]) as scope:
         labels, logits = _float_pair(labels, logits)

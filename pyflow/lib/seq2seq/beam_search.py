@@ -62,7 +62,7 @@ def _tiled(t, multiplier):
     return made
 
 
-def gather_tree(step_ids, parent_ids, max_sequence_lengths, end_token):
+def gather_tree(step_ids, parent_ids, max_sequence_lengths, end_token, name=None):
     """Beams read back through their parents: int32 [time, batch, beam].
 
     step_ids, parent_ids: int32 [time, batch, beam]; max_sequence_lengths: int32 [batch], where the

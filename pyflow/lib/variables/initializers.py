@@ -9,6 +9,7 @@ Thread: the one building the graph.  Sources: named at each.
 
 Example:  `tf.get_variable("w", [784, 10], initializer=tf.truncated_normal_initializer(stddev=0.1))`
 """
+import inspect
 import math
 
 import numpy as np
@@ -27,8 +28,10 @@ class Initializer(ShowsArguments):
 
     def get_config(self):
         """The arguments it was made with, as a dict."""
+        given = {key: getattr(self, key) for key in inspect.signature(type(self)).parameters
+                 if hasattr(self, key)}
         return {key: value.name if isinstance(value, dtypes.DType) else value
-                for key, value in vars(self).items()}
+                for key, value in given.items()}
 
     @classmethod
     def from_config(cls, config):
@@ -281,6 +284,22 @@ class Identity(Initializer):
         return ops.constant(self.gain * np.eye(*shape), dtype=self._dtype(dtype))
 
 
+class GlorotUniform(VarianceScaling):
+    """Uniform, variance 1 / mean of inputs and outputs. Source: Glorot and Bengio 2010.
+    TF: tf.glorot_uniform_initializer."""
+
+    def __init__(self, seed=None, dtype=dtypes.float32):
+        super().__init__(1.0, "fan_avg", "uniform", seed, dtype)
+
+
+class GlorotNormal(VarianceScaling):
+    """Truncated normal, variance 1 / mean of inputs and outputs. Source: Glorot and Bengio 2010.
+    TF: tf.glorot_normal_initializer."""
+
+    def __init__(self, seed=None, dtype=dtypes.float32):
+        super().__init__(1.0, "fan_avg", "truncated_normal", seed, dtype)
+
+
 def _scaled(name, scale, mode, distribution, source):
     def make(seed=None, dtype=dtypes.float32):
         return VarianceScaling(scale, mode, distribution, seed, dtype)
@@ -290,15 +309,13 @@ def _scaled(name, scale, mode, distribution, source):
     return make
 
 
-glorot_uniform_initializer = _scaled("glorot_uniform_initializer", 1.0, "fan_avg", "uniform",
-                                     "Glorot and Bengio 2010")
-glorot_normal_initializer = _scaled("glorot_normal_initializer", 1.0, "fan_avg", "truncated_normal",
-                                    "Glorot and Bengio 2010")
 he_uniform = _scaled("he_uniform", 2.0, "fan_in", "uniform", "He et al. 2015")
 he_normal = _scaled("he_normal", 2.0, "fan_in", "truncated_normal", "He et al. 2015")
 lecun_uniform = _scaled("lecun_uniform", 1.0, "fan_in", "uniform", "LeCun et al. 1998")
 lecun_normal = _scaled("lecun_normal", 1.0, "fan_in", "truncated_normal", "LeCun et al. 1998")
 
+glorot_uniform_initializer = GlorotUniform
+glorot_normal_initializer = GlorotNormal
 zeros_initializer = Zeros
 ones_initializer = Ones
 

@@ -55,10 +55,10 @@ def l2_regularizer(scale, scope=None):
     return l2
 
 
-def sum_regularizer(regularizers, scope=None):
+def sum_regularizer(regularizer_list, scope=None):
     """The sum of several regularizers; None among them counts nothing.
     The regularizer takes floats of any shape and returns a scalar; its errors are the parts'."""
-    used = [regularizer for regularizer in regularizers if regularizer is not None]
+    used = [regularizer for regularizer in regularizer_list if regularizer is not None]
     if not used:
         return None
 

@@ -610,11 +610,16 @@ def get_variable(name, shape=None, dtype=None, initializer=None, regularizer=Non
 
 
 def get_local_variable(name, shape=None, dtype=None, initializer=None, regularizer=None,
-                       trainable=False, collections=None, **kwargs):
+                       trainable=False, collections=None, caching_device=None, partitioner=None,
+                       validate_shape=True, use_resource=None, custom_getter=None, constraint=None,
+                       synchronization=None, aggregation=None):
     """As get_variable, in LOCAL_VARIABLES and not trainable. TF: tf.get_local_variable.
     Shapes, dtypes and errors (ValueError) as there."""
     collections = list(collections or []) + [GraphKeys.LOCAL_VARIABLES]
-    return get_variable(name, shape, dtype, initializer, regularizer, False, collections, **kwargs)
+    return get_variable(
+        name, shape, dtype, initializer, regularizer, False, collections, caching_device,
+        partitioner, validate_shape, use_resource, custom_getter, constraint, synchronization,
+        aggregation)
 
 
 def variable(initial_value=None, trainable=None, collections=None, **kwargs):
@@ -625,10 +630,12 @@ def variable(initial_value=None, trainable=None, collections=None, **kwargs):
     return variables.Variable(initial_value, trainable=trainable, collections=collections, **kwargs)
 
 
-def local_variable(initial_value, name=None, trainable=False, **kwargs):
+def local_variable(initial_value, validate_shape=True, name=None, use_resource=None,
+                   trainable=False, **kwargs):
     """A local variable made directly. TF: tf.contrib.framework.local_variable.
     initial_value: any shape and dtype. ValueError for a shape that is not known."""
     return variables.Variable(initial_value, name=name, trainable=trainable,
+                              validate_shape=validate_shape, use_resource=use_resource,
                               collections=[GraphKeys.LOCAL_VARIABLES], **kwargs)
 
 

@@ -96,7 +96,13 @@ class BroadcastTo:
                S((2, 3), lit([2, 3]))]
 
 
+def broadcast_dynamic_shape(shape_x, shape_y):
+    """The shape, an int vector, of what arrays of two shapes become together, at run time.
+    TF: tf.broadcast_dynamic_shape. InvalidArgumentError for shapes that do not fit."""
+    return BroadcastArgs(shape_x, shape_y)
+
+
 PUBLIC = {
-    "broadcast_to": BroadcastTo, "broadcast_dynamic_shape": BroadcastArgs,
+    "broadcast_to": BroadcastTo, "broadcast_dynamic_shape": broadcast_dynamic_shape,
     "broadcast_static_shape": broadcast_static_shape,
 }
