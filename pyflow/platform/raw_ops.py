@@ -10,8 +10,8 @@ import sys as _sys
 
 from pyflow.framework import late_text as _late_text
 from pyflow.framework import op as _op
+from pyflow.framework import op_functions as _op_functions
 from pyflow.framework.table_module import TableModule as _TableModule
-from pyflow.platform import op_functions as _op_functions
 
 
 def __getattr__(name):

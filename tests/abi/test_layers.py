@@ -18,7 +18,7 @@ SESSION = GRAPH | {"plugins", "plugin_probe", "session", "_executor"}
 ALLOWED = {
     "config": set(),
     "progress": {"config"},
-    "_names": {"_public"},              # imports by name, from its tables
+    "_names": {"_public", "framework"},     # the rest it imports by name, from its tables
     "_public": set(),
     "framework": FRAMEWORK,
     "ops": OPS,

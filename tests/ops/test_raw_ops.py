@@ -9,7 +9,7 @@ import pytest
 
 import pyflow as tf
 from pyflow.framework import op as op_lib
-from pyflow.platform.op_functions import OpFunction
+from pyflow.framework.op_functions import OpFunction
 
 RECORD = json.loads((pathlib.Path(__file__).parent / "tf_arguments.json").read_text())
 

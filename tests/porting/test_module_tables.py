@@ -24,7 +24,7 @@ import importlib, inspect, json, sys, types
 import pyflow
 pyflow.compat.install_as_tensorflow()
 from pyflow.interop.tensorflow import finder, paths, renamed
-from pyflow.platform.op_functions import OpFunction
+from pyflow.framework.op_functions import OpFunction
 
 def kind_of(value):
     if isinstance(value, types.ModuleType):

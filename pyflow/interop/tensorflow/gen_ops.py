@@ -8,7 +8,7 @@ import sys
 
 from pyflow.framework import op as _op
 from pyflow.framework.table_module import TableModule
-from pyflow.platform.op_functions import OpFunction
+from pyflow.framework.op_functions import OpFunction
 
 
 @functools.cache

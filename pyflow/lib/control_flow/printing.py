@@ -16,12 +16,12 @@ from pyflow.framework.sparse_values import SparseTensor
 from pyflow.lib.contrib.framework import is_tensor
 from pyflow.lib.strings import string_text_functions
 from pyflow.ops.data.logging_ops import PrintV2
-from pyflow.platform import tf_logging
 
+_logger = logging.getLogger("tensorflow")       # tf.logging's functions are its methods
 _LEVELS = {
-    **dict.fromkeys((tf_logging.INFO, tf_logging.info, logging.info), "log(info)"),
-    **dict.fromkeys((tf_logging.WARN, tf_logging.warning, logging.warning), "log(warning)"),
-    **dict.fromkeys((tf_logging.ERROR, tf_logging.error, logging.error), "log(error)"),
+    **dict.fromkeys((logging.INFO, _logger.info, logging.info), "log(info)"),
+    **dict.fromkeys((logging.WARNING, _logger.warning, logging.warning), "log(warning)"),
+    **dict.fromkeys((logging.ERROR, _logger.error, logging.error), "log(error)"),
 }
 
 
