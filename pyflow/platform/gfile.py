@@ -47,6 +47,9 @@ class GFile:
     def __init__(self, name, mode="r"):
         self._name, self._mode, self._file = remote.local(name), mode, None
 
+    def __repr__(self):
+        return f"<tf.gfile.GFile {self._name!r} mode={self._mode!r}>"
+
     name = property(lambda self: self._name, doc="The path.")
     mode = property(lambda self: self._mode, doc="The mode it is opened with.")
 
@@ -143,6 +146,8 @@ def IsDirectory(dirname):  # noqa: N802
 @_checked
 def MakeDirs(dirname):  # noqa: N802
     """Makes a folder and those above it.  tf.errors.OpError if that fails.
+
+    dirname: its path.
 
         >>> import tempfile
         >>> path = tempfile.mkdtemp() + "/a/b"

@@ -19,6 +19,7 @@ Threads: one thread at a time per Saver.
     path = saver.save(sess, "/tmp/model", global_step=10)     # "/tmp/model-10"
     saver.restore(sess, path)
 """
+import functools
 import logging
 import os
 import threading
@@ -63,6 +64,15 @@ class SaverDef:
     def __repr__(self):
         fields = " ".join(f"{name}={getattr(self, name)!r}" for name in self.FIELDS)
         return f"<tf.train.SaverDef {fields}>"
+
+
+def _made(folder):
+    """Makes a folder, none above it; False where that fails."""
+    try:
+        os.mkdir(folder)
+    except OSError:
+        return os.path.isdir(folder)            # another saver has made it meanwhile
+    return True
 
 
 def _filename_nodes(filename):
@@ -340,8 +350,9 @@ class Saver:
     ):
         """Saves the variables of `sess`.  Returns the prefix of the checkpoint, for `restore`.
 
-        Raises RuntimeError if the saver was not built, ValueError if the folder does not exist or
-        names collide, TypeError if `sess` is not a session.
+        A folder that does not exist is made, but none above it. Raises RuntimeError if the saver was
+        not built, ValueError if the folder above it does not exist (with `sharded` the folder) or names
+        collide, TypeError if `sess` is not a session.
         """
         self._require_built("save")
         latest_filename = latest_filename or "checkpoint"
@@ -381,18 +392,20 @@ class Saver:
         )
 
     def _write(self, sess, prefix, save_path):
-        names = self.saver_def
+        names, folder = self.saver_def, os.path.dirname(save_path)
+        write = functools.partial(file_progress.save, sess, names.save_tensor_name,
+                                  {names.filename_tensor_name: prefix}, prefix)
         try:
-            file_progress.save(sess, names.save_tensor_name, {names.filename_tensor_name: prefix},
-                               prefix)
+            write()
         except (errors.FailedPreconditionError, errors.NotFoundError):
-            folder = os.path.dirname(save_path)
-            if folder and not os.path.isdir(folder):
+            if not folder or os.path.isdir(folder):
+                raise
+            if self._sharded or not _made(folder):      # as in TF, shards' folder is one deeper
                 raise ValueError(
                     f"Parent directory of {save_path} doesn't exist, can't save. Create "
                     f"'{folder}' first."
                 ) from None
-            raise
+            write()
 
     def _record(self, prefix, save_path, latest_filename):
         """The `checkpoint` file first, then deletion of what is too old."""

@@ -61,6 +61,21 @@ def test_write_graph(tmp_path, graph):
         tf.train.write_graph(graph, path, "g.pb")
 
 
+def test_saving_makes_the_folder_but_none_above_it(tmp_path):
+    """As TensorFlow 1.15, which refuses with shards, whose files lie one deeper until they are
+    put together."""
+    tf.Variable(1.0)
+    saver, sharded = tf.train.Saver(), tf.train.Saver(sharded=True)
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        assert saver.save(sess, f"{tmp_path}/new/m") == f"{tmp_path}/new/m"
+        saver.restore(sess, f"{tmp_path}/new/m")
+        for refused, path in ((saver, "a/b/m"), (sharded, "newer/m")):
+            with pytest.raises(ValueError, match="Parent directory of .* doesn't exist"):
+                refused.save(sess, f"{tmp_path}/{path}")
+    assert [p.name for p in tmp_path.iterdir()] == ["new"]
+
+
 def test_saving_where_it_cannot_names_the_reason(tmp_path, monkeypatch):
     tf.Variable(1.0)
     saver = tf.train.Saver()

@@ -9,12 +9,13 @@ What a step took, in time and memory, is shown by its RunMetadata (docs/metadata
 import copy
 
 from pyflow.framework.graph import get_default_graph
+from pyflow.framework.shown import ShowsArguments
 from pyflow.lib.contrib import tfprof
 
 _PARAMETERS, _OPERATIONS = (tfprof.TRAINABLE_VARS_PARAMS_STAT_OPTIONS, tfprof.FLOAT_OPS_OPTIONS)
 
 
-class ProfileOptionBuilder:
+class ProfileOptionBuilder(ShowsArguments):
     """Options of `profile`: begun from one of the two static methods, or from a dict of options, and
     changed by the with_... methods; build() gives them."""
 
@@ -69,7 +70,7 @@ def profile(graph=None, run_meta=None, op_log=None, cmd="scope", options=None):
 
     graph: default the default graph. cmd: "scope", or "graph", which counts the same. options:
     ProfileOptionBuilder's; default the parameters of trainable variables. run_meta and op_log add
-    nothing here. ValueError for another cmd. TF: tf.profiler.profile."""
+    nothing here. Ops whose shapes are not known count nothing. ValueError for another cmd. TF: tf.profiler.profile."""
     if cmd not in ("scope", "graph"):
         raise ValueError(f"cmd is 'scope' or 'graph', got {cmd!r}; times by op and line are in a "
                          "step's trace: python -m pyflow trace")
