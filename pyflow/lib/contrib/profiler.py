@@ -70,7 +70,7 @@ def profile(graph=None, run_meta=None, op_log=None, cmd="scope", options=None):
 
     graph: default the default graph. cmd: "scope", or "graph", which counts the same. options:
     ProfileOptionBuilder's; default the parameters of trainable variables. run_meta and op_log add
-    nothing here. Ops whose shapes are not known count nothing. ValueError for another cmd. TF: tf.profiler.profile."""
+    nothing here. Ops of any dtype count, if their shapes are known. ValueError for another cmd. TF: tf.profiler.profile."""
     if cmd not in ("scope", "graph"):
         raise ValueError(f"cmd is 'scope' or 'graph', got {cmd!r}; times by op and line are in a "
                          "step's trace: python -m pyflow trace")
