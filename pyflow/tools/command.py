@@ -42,9 +42,9 @@ def main(argv=None):
             print(f"  {name:14}{text}")
         return 0
     if argv[0] in ("-V", "--version"):
-        from pyflow.platform import version
-        built = f" (commit {version.COMMIT})" if version.COMMIT else ""
-        print(f"pyflow {version.PYFLOW_VERSION}{built}")
+        import pyflow as tf
+        built = f" (commit {tf.version.COMMIT})" if tf.version.COMMIT else ""
+        print(f"pyflow {tf.pyflow_version}{built}")
         return 0
     name = argv[0]
     if name not in COMMANDS:
