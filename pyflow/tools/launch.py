@@ -17,8 +17,11 @@ def main(argv):
     """Launches. Returns the exit status."""
     parser = _parser()
     args = parser.parse_args(argv)
+    from pyflow.distributed import security
     from pyflow.framework import errors
     try:
+        if args.module or args.script.endswith(".py"):      # each task would fail by itself
+            security.grpc()
         return _ENGINES[args.on](args, _command(args), _jobs(args))
     except (errors.OpError, ImportError, OSError, ValueError) as e:
         print(f"python -m pyflow launch: {e}", file=sys.stderr)

@@ -23,7 +23,7 @@ import launchers
 import pyflow as tf
 from pyflow.distributed import launch, security
 from pyflow.distributed.launch import (contract, control, hosted, kubernetes, local, members,
-                                       processes, slurm, supervision)
+                                       processes, slurm, supervision, tracebacks)
 from pyflow.framework import errors
 from pyflow.train.cluster_spec import ClusterSpec
 
@@ -274,6 +274,66 @@ def test_a_task_that_fails_for_good_ends_the_cluster(started):
                                           "cluster is stopped")
     assert {m.state for m in cluster.members().tasks.values()} == {"gone"}
     assert started("os.kill(os.getpid(), 11)", {"worker": 1}).wait(10) == 128 + 11
+
+
+def test_what_cannot_begin_is_started_twice(started):
+    """It was started again and again, 50 times, for an import that is not there."""
+    cluster = started("def f(): raise RuntimeError(f'task {index} of {epoch}: no')\nf()",
+                      {"worker": 2}, restarts=50, backoff=(0.01, 0.01))
+    assert cluster.wait(20) == 1
+    assert max(member.epoch for member in cluster.members().tasks.values()) == 2
+    [last] = [line for label, line in cluster.said if "twice in the same way" in line]
+    assert last.endswith("no: the cluster is stopped") and "RuntimeError: task " in last
+
+
+def test_what_others_ends_raise_may_do_better_the_next_time(started):
+    cluster = started("if index == 1: raise ConnectionRefusedError('there')\ntime.sleep(60)",
+                      {"worker": 2}, restarts=3, backoff=(0.01, 0.01))
+    assert cluster.wait(20) == 1
+    assert cluster.members().tasks["worker", 1].epoch == 4
+
+
+def test_a_traceback_of_all_is_printed_once(started):
+    cluster = started("def f(): raise RuntimeError(f'task {index}')\nf()", {"worker": 3},
+                      grace=5.0)
+    assert cluster.wait(20) == 1
+    whole = [label for label, line in cluster.said if line == tracebacks.BEGINS]
+    again = [line for label, line in cluster.said if "the same traceback as" in line]
+    assert len(whole) == 1 and len(again) <= 2
+    assert all(line.startswith(f"the same traceback as {whole[0]}'s: RuntimeError: task ")
+               for line in again)
+    labels = [label for label, line in cluster.said if line.startswith("  File ")]
+    assert set(labels) == set(whole)
+
+
+def test_tracebacks_are_kept_together_and_nothing_is_lost():
+    said = []
+    found = tracebacks.Tracebacks(lambda label, line: said.append((label, line)))
+    frames = ["  File \"a.py\", line 3, in f", "    f()"]
+    for lines in zip(*[[(label, line) for line in (
+            tracebacks.BEGINS, *frames, f"pyflow.framework.errors.InternalError: {label}", "",
+            "Node 'x' was made here:")] for label in ("ps-0", "worker-0")]):
+        for label, line in lines:
+            found.take(label, line)
+    found.take("worker-1", "a line of another")
+    assert said == [("worker-1", "a line of another")]
+    assert found.end("worker-0") == "pyflow.framework.errors.InternalError: worker-0"
+    assert [label for label, _ in said[1:]] == ["worker-0"] * 6
+    assert found.due() is not None
+    found.release(found.due())
+    assert [label for label, _ in said[7:]] == ["ps-0"] * 6 and found.due() is None
+    assert found.end("ps-0") == "pyflow.framework.errors.InternalError: ps-0"
+    assert found.end("worker-1") is None
+
+
+def test_a_missing_extra_is_found_before_anything_is_started(monkeypatch, capfd, tmp_path):
+    from pyflow.tools import command
+    script = tmp_path / "s.py"
+    script.write_text("print('started')")
+    monkeypatch.setitem(sys.modules, "grpc", None)
+    assert command.main(["launch", str(script)]) == 2
+    out, err = capfd.readouterr()
+    assert "grpcio is not installed" in err and "started" not in out
 
 
 def test_when_the_chief_has_ended_the_others_have_time_to(started):

@@ -138,7 +138,7 @@ class LocalCluster(Supervisor):
         has_ended = process.has_ended()             # first: what it wrote before is in the pipe
         while lines := process.lines():
             for line in lines:
-                self._emit(process.label, line)
+                self._tracebacks.take(process.label, line)
         known = self._selector.get_map()
         if lines is None and process.output in known:
             self._selector.unregister(process.output)       # at its end it is always readable

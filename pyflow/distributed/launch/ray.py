@@ -293,7 +293,7 @@ class RayCluster(Supervisor):
         if isinstance(said, int):
             slot.process.pid = said
         for line in lines:
-            self._emit(slot.label, line)
+            self._tracebacks.take(slot.label, line)
         if status is None:
             slot.place["ref"] = slot.place["host"].events.remote(_ASK)
             slot.place["since"] = time.monotonic()

@@ -3,7 +3,8 @@
 Invariants
 1. A task's epoch is one more at each start.
 2. The cluster ends when its chief does: the others may end by themselves for `grace` seconds,
-   parameter servers are told to; when a task fails that may not be restarted; or when asked.
+   parameter servers are told to; when a task fails that may not be restarted, or that cannot begin:
+   it ended twice in a row within SETTLED seconds by the same exception; or when asked.
 3. Each change of a task's state or address counts up the generation and is published.
 
     RUNNING -> WINDING [_wind_down: the chief ended] -> STOPPING [_stop: signal] -> over
@@ -22,13 +23,16 @@ import threading
 import time
 
 from pyflow.distributed import epochs
-from pyflow.distributed.launch import members, processes
+from pyflow.distributed.launch import members, processes, tracebacks
 from pyflow.distributed.launch.calls import Calls
 from pyflow.distributed.launch.contract import LEASE, SERVING, Task, chief_of
 
 RUNNING, WINDING, STOPPING = "running", "winding down", "stopping"
 LAST_WORDS = 0.5                # seconds that they have by themselves once all others have ended
 SETTLED = 10.0                  # seconds after which a start counts as a success for the back-off
+PASSING = frozenset("""AbortedError UnavailableError DeadlineExceededError CancelledError
+    ConnectionError ConnectionRefusedError ConnectionResetError BrokenPipeError TimeoutError
+    KeyboardInterrupt""".split())       # what others' ends raise: the next start may do better
 
 
 @dataclasses.dataclass
@@ -46,6 +50,7 @@ class Slot:
     in_row: int = 0             # restarts since one that settled
     started: float = 0.0
     due: float | None = None    # when the next process starts
+    problem: str | None = None  # the exception that ended the last one soon, without numbers
     place: object = None        # the launcher's: a port's socket, an actor
 
     @property
@@ -79,6 +84,7 @@ class Supervisor(abc.ABC):
         self._phase, self._deadline, self._status, self._generation = RUNNING, None, None, 0
         self._last = False                          # only servers are left
         self._calls, self._failure = None, None
+        self._tracebacks = tracebacks.Tracebacks(self._emit)
         self._changed = threading.Condition()
         self._begun, self._over = threading.Event(), threading.Event()
 
@@ -181,6 +187,7 @@ class Supervisor(abc.ABC):
     def _pass_time(self):
         """What is due now; False once all is over."""
         now = time.monotonic()
+        self._tracebacks.release(now)
         for slot in list(self._slots.values()):
             if slot.due is not None and slot.due <= now:
                 slot.due = None
@@ -199,6 +206,8 @@ class Supervisor(abc.ABC):
         """Seconds until something is due, at most `longest`; None: nothing is."""
         now = time.monotonic()
         times = [slot.due - now for slot in self._slots.values() if slot.due is not None]
+        if self._tracebacks.due() is not None:
+            times.append(self._tracebacks.due() - now)
         if self._deadline is not None:              # once that is over, kill again and again
             times.append(max(0.05, self._deadline - now))
         if longest is not None:
@@ -218,6 +227,7 @@ class Supervisor(abc.ABC):
 
     def _task_ended(self, slot, status):
         said = f"{slot.label} (epoch {slot.epoch}): {processes.said_of(status)}"
+        raised = self._tracebacks.end(slot.label)
         if slot.state == "restarting":              # asked to come back before it had ended
             slot.due = time.monotonic()
         elif status == 0:
@@ -226,11 +236,22 @@ class Supervisor(abc.ABC):
                 self._wind_down()
         elif self._phase != RUNNING or slot.state == "gone":
             self._set(slot, "gone")
+        elif self._cannot_begin(slot, status, raised):
+            self._lose(slot, f"{said}, twice in the same way: {raised}",
+                       processes.exit_status(status))
         elif slot.restarts < self._restarts:
             self._schedule(slot, said)
         else:
             again = f" after {slot.restarts} restarts" if slot.restarts else ""
             self._lose(slot, f"{said}{again}", processes.exit_status(status))
+
+    def _cannot_begin(self, slot, status, raised):
+        """Another start would end as this one and the one before did."""
+        before = slot.problem
+        soon = status > 0 and time.monotonic() - slot.started < SETTLED
+        slot.problem = tracebacks.without_numbers(raised) if soon else None
+        return (slot.problem is not None and slot.problem == before
+                and raised.partition(":")[0].rpartition(".")[2] not in PASSING)
 
     def _schedule(self, slot, said):
         """Has a task restarted, later the more often it failed in a row."""
