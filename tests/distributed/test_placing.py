@@ -1,7 +1,11 @@
 """Which task the nodes are on that name no job: TensorFlow 1.15.5's rule."""
+import numpy as np
 import pytest
 
 import pyflow as tf
+from pyflow.distributed import rpc
+from pyflow.framework import protos
+from pyflow.session import targets
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +74,47 @@ def test_python_functions_stay_with_their_process(cluster):
             assert sess.run(y) == 4.0
             assert parts(sess, y) == {"worker/1"}
             assert sess.run(following) == 1
+
+
+def test_a_sparse_job_called_local():
+    """"local" is the old name of the only process where no job is called so."""
+    with tf.train.Server({"local": {37: "localhost:0"}}) as server:
+        with tf.Graph().as_default(), tf.device("/job:local/task:37"):
+            x = tf.constant(1.0) + 1.0
+            with tf.Session(server.target) as sess:
+                assert sess.run(x) == 2.0
+                assert parts(sess, x) == {"local/37"}
+
+
+def test_what_a_stopped_server_raises_is_typed():
+    """The executor's own StepError came out of a session's making, and of Session.reset."""
+    server = tf.train.Server({"a": ["localhost:0"]})
+    place = targets.find(server.target)
+    server.stop()
+    targets.register("test://stopped", place)
+    try:
+        with pytest.raises(tf.errors.UnavailableError, match="was stopped"):
+            tf.Session("test://stopped", graph=tf.Graph())
+    finally:
+        targets.unregister("test://stopped")
+
+
+def test_values_that_no_message_holds():
+    said = rpc.error_message(protos.EncodeError("Failed to serialize proto"))
+    assert said.code == tf.errors.INVALID_ARGUMENT and "over 2147483647 bytes" in said.message
+
+
+@pytest.mark.long
+def test_a_feed_of_more_than_two_gigabytes(cluster):
+    """Its session goes on."""
+    with tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            x = tf.placeholder(tf.uint8, [None])
+            there = tf.shape(x)
+        with tf.device("/job:worker/task:0"):
+            n = there + 1
+        target = cluster["worker"][0].target.replace("localhost", "127.0.0.1")
+        with tf.Session(target) as sess:
+            with pytest.raises(tf.errors.InvalidArgumentError, match="feed and fetch such values"):
+                sess.run(n, {x: np.zeros(int(2.2e9), np.uint8)})
+            assert sess.run(n, {x: np.zeros(3, np.uint8)}) == [4]

@@ -368,3 +368,15 @@ def test_an_initialisable_iterator_goes_on_after_a_restart(tmp_path):
         following = tf.data.Dataset.range(1000).shuffle(
             100, seed=2).make_one_shot_iterator().get_next()
         assert parts == [int(sess.run(following)) for _ in range(20)]
+
+
+def test_a_profiler_writes_into_the_folder_it_is_in(tmp_path, monkeypatch):
+    """Its default folder, "", was one that could not be made."""
+    monkeypatch.chdir(tmp_path)
+    with tf.Graph().as_default():
+        step = tf.train.create_global_step()
+        grow = step.assign_add(1)
+        with tf.train.MonitoredSession(hooks=[tf.train.ProfilerHook(save_steps=1)]) as sess:
+            for _ in range(3):
+                sess.run(grow)
+    assert list(tmp_path.glob("timeline-*.json"))
