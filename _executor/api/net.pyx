@@ -82,6 +82,7 @@ cdef extern from "net/net.h" nogil:
     pf_status pf_net_cancel(pf_net*, const char*, pf_step_key, const pf_error*) noexcept
     pf_status pf_net_clean(pf_net*, const char*, pf_step_key, int32_t, int32_t) noexcept
     pf_status pf_peer_put(pf_peer*, pf_step_key, pf_str, pf_tensor*, int32_t, const pf_pend*, pf_error*) noexcept
+    pf_status pf_peer_announce(pf_peer*, pf_step_key, pf_str, pf_tensor*, pf_error*) noexcept
 
 pf_net_add_link(&pf_link_unix)
 pf_net_add_link(&pf_link_tcp)
@@ -468,8 +469,9 @@ cdef class Net:
             raise_error(&err)
         return remote
 
-    def put(self, str peer, session, step, bytes name, value, int type):
-        """Sends a copy of the value to the rendezvous of the peer's step; waits while more than `queue_bytes` wait to be sent."""
+    def put(self, str peer, session, step, bytes name, value, int type, bint announced=False):
+        """Sends the value to the rendezvous of the peer's step, a copy where it is no Kept; waits while more than `queue_bytes` wait to be
+        sent.  announced: the peer is told of it alone, and asks for it once somebody there takes it; this waits for nothing."""
         cdef bytes p = peer.encode()
         cdef const char* pc = p
         cdef list hold = []
@@ -486,7 +488,10 @@ cdef class Net:
             t = tensor_of(value, type, hold)
             k = borrow(name)
             with nogil:
-                pf_peer_put(to, key, k, t, 0, NULL, &err)
+                if announced:
+                    pf_peer_announce(to, key, k, t, &err)
+                else:
+                    pf_peer_put(to, key, k, t, 0, NULL, &err)
         finally:
             with nogil:
                 pf_peer_unref(to)

@@ -65,6 +65,79 @@ cdef list rows_of(pf_glance* g):
         found.append(("cut", 0, 0, 0, 0.0, 0, 0, "", "", ""))
     return found
 
+cdef extern from *:
+    """
+    typedef struct { pf_a32 refs, over; pf_status st; int32_t dead; pf_tensor *t; pthread_mutex_t lock; pthread_cond_t cond; } pf_arrival;
+    static pf_arrival *pf_arrival_new(void) {
+      pf_arrival *a = calloc(1, sizeof *a);
+      if (!a) return NULL;
+      pf_a32_store(&a->refs, 2);                  /* who waits, who brings */
+      pthread_mutex_init(&a->lock, NULL);
+      pf_cond_init(&a->cond);
+      return a;
+    }
+    static void pf_arrival_unref(pf_arrival *a) {
+      if (!a || !pf_a32_dec_last(&a->refs)) return;
+      pf_tensor_unref(a->t);
+      pthread_mutex_destroy(&a->lock);
+      pthread_cond_destroy(&a->cond);
+      free(a);
+    }
+    static void pf_arrived(void *arg, pf_status st, pf_tensor *take, int32_t dead) {    /* a pf_recv_fn */
+      pf_arrival *a = (pf_arrival *)arg;
+      pthread_mutex_lock(&a->lock);
+      a->st = st, a->t = take, a->dead = dead;
+      pf_a32_store(&a->over, 1);
+      pthread_cond_broadcast(&a->cond);
+      pthread_mutex_unlock(&a->lock);
+      pf_arrival_unref(a);
+    }
+    static void pf_arrival_wait(pf_arrival *a, int64_t until) {
+      pthread_mutex_lock(&a->lock);
+      while (!pf_a32_load(&a->over) && pf_now_ns() < until) pf_cond_wait_until(&a->cond, &a->lock, until);
+      pthread_mutex_unlock(&a->lock);
+    }
+    """
+    ctypedef struct pf_arrival:
+        pf_a32 over
+        pf_status st
+        int32_t dead
+        pf_tensor* t
+    pf_arrival* pf_arrival_new() nogil
+    void pf_arrival_unref(pf_arrival*) nogil
+    void pf_arrived(void*, pf_status, pf_tensor*, int32_t) noexcept nogil
+    void pf_arrival_wait(pf_arrival*, int64_t) nogil
+
+cdef extern from "Python.h":
+    int PyErr_CheckSignals() except -1
+
+@cython.final
+cdef class Arrival:
+    """A tensor that is waited for.  Whoever brings it needs no GIL."""
+    cdef pf_arrival* a
+    cdef Task task
+    cdef pf_step_key key
+
+    def __dealloc__(self):
+        pf_arrival_unref(self.a)
+
+    def result(self):
+        """It, as a Kept, once it is there, or StepError: why the step failed.  Signal handlers run meanwhile.  Once."""
+        cdef pf_error err
+        cdef pf_tensor* t
+        while not pf_a32_load(&self.a.over):
+            with nogil:
+                pf_arrival_wait(self.a, pf_now_ns() + 50000000)
+            PyErr_CheckSignals()
+        if self.a.st or self.a.dead or self.a.t == NULL:
+            clear_error(&err)
+            if not self.a.st or not pf_task_error(self.task.t, self.key, &err):
+                pf_error_set(&err, self.a.st if self.a.st else PF_INVALID_ARGUMENT, b"a tensor of the step did not come")
+            raise_error(&err)
+        t = self.a.t
+        self.a.t = NULL
+        return kept(t)
+
 @cython.final
 cdef class Task:
     """What the sessions of one server share.  name: "/job:worker/replica:0/task:1"; None: the process's own, which has none.
@@ -152,6 +225,34 @@ cdef class Task:
         if err.code:
             Py_DECREF(callback)
             raise_error(&err)
+
+    def open(self, session, step):
+        """The step has begun here, though nothing of it runs: until `clean`, whatever comes for it is waited with."""
+        cdef pf_step_key key = key_of(session, step)
+        cdef pf_error err
+        clear_error(&err)
+        with nogil:
+            pf_task_open(self.t, key, &err)
+        if err.code:
+            raise_error(&err)
+
+    def arrival(self, session, step, bytes name):
+        """The Arrival of what is sent under the name, which `take` hands over on another thread."""
+        cdef Arrival a = Arrival.__new__(Arrival)
+        cdef pf_str k = borrow(name)
+        cdef pf_error err
+        a.task = self
+        a.key = key_of(session, step)
+        a.a = pf_arrival_new()
+        if a.a == NULL:
+            raise MemoryError("an arrival")
+        clear_error(&err)
+        with nogil:
+            pf_task_take(self.t, a.key, k, NULL, pf_arrived, a.a, &err)
+        if err.code:
+            pf_arrival_unref(a.a)           # the one that pf_arrived would have dropped
+            raise_error(&err)
+        return a
 
     def fail(self, session, step, int code, str message, str task="", bint derived=False):
         """The step fails here, now or as it begins; derived: a cause wins over it."""

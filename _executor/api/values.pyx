@@ -381,6 +381,78 @@ cdef class Kept:
         pf_tensor_ref(self.t)
         return array_of(self.t)
 
+    def handed_over(self):
+        """The same, and this one has it no more: without a copy where nobody else does."""
+        cdef pf_tensor* t = self.t
+        if t == NULL:
+            raise ValueError("the tensor was handed over already")
+        self.t = NULL
+        return array_of(t)
+
+cdef extern from *:
+    """
+    typedef struct { pf_a32 refs, given_back; } pf_loan;
+    static pf_loan *pf_loan_new(void) {
+      pf_loan *l = calloc(1, sizeof *l);
+      if (l) pf_a32_store(&l->refs, 2);           /* the Lent's, the tensor's */
+      return l;
+    }
+    static void pf_loan_unref(pf_loan *l) { if (l && pf_a32_dec_last(&l->refs)) free(l); }
+    static void pf_loan_end(void *loan) {         /* on any thread, which may not wait for the GIL */
+      pf_loan *l = (pf_loan *)loan;
+      pf_a32_store(&l->given_back, 1);
+      pf_loan_unref(l);
+    }
+    """
+    ctypedef struct pf_loan:
+        pf_a32 given_back
+    pf_loan* pf_loan_new() nogil
+    void pf_loan_unref(pf_loan*) nogil
+    void pf_loan_end(void*) noexcept nogil
+
+cdef set loans = set()              # those that may not be given back yet
+
+@cython.final
+cdef class Lent:
+    """An array's memory as a tensor that outlives the call: for links, which send it while the caller waits.  The array is kept until
+    `over`, and is not to change before."""
+    cdef pf_loan* loan
+    cdef readonly Kept tensor
+    cdef object array
+
+    def __cinit__(self, array, int type):
+        cdef cnp.ndarray a
+        for loan in [l for l in loans if l.over]:
+            loans.discard(loan)
+        if type == PF_STRING or not isinstance(array, cnp.ndarray) or not usable(array, type):
+            raise ValueError("an array of that type, compact and aligned, is wanted")
+        a = array
+        self.loan = pf_loan_new()
+        if self.loan == NULL:
+            raise MemoryError("a tensor's header")
+        self.tensor = Kept.__new__(Kept)
+        self.tensor.t = pf_tensor_wrap(type, <int64_t*>cnp.PyArray_DIMS(a), cnp.PyArray_NDIM(a), cnp.PyArray_DATA(a), PF_T_FOREIGN,
+                                       pf_loan_end, self.loan)
+        if self.tensor.t == NULL:
+            pf_loan_unref(self.loan)
+            raise MemoryError("a tensor's header")
+        self.array = array
+        loans.add(self)
+
+    def __dealloc__(self):
+        pf_loan_unref(self.loan)
+
+    @property
+    def over(self):
+        """Nobody reads the array's memory any more."""
+        return self.loan == NULL or pf_a32_load(&self.loan.given_back) != 0
+
+    def end(self):
+        """The caller has no use for it any more: it is given back when it was sent."""
+        self.tensor = None
+        if self.over:
+            loans.discard(self)
+
 cdef Kept kept(pf_tensor* take):
     """The tensor as a Kept, copied where its memory is a caller's or a step's."""
     cdef Kept k = Kept.__new__(Kept)

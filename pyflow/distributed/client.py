@@ -2,7 +2,8 @@
 
     open      CreateSession, with the whole graph; ExtendSession where it grew since
     compile   MakeCallable: once per signature of feeds and fetches
-    run       RunCallable: values there, values back
+    run       a RUN over a link, where all of it lies at the server; else RunCallable, whose large
+              values go over the link (exchange.py)
 
 Invariants
 1. An error that came from there names this process's operation and line.
@@ -12,14 +13,15 @@ Invariants
 
 Threads: any.
 """
+import contextlib
 import itertools
 import os
 import threading
 import types
 import weakref
 
-from pyflow.distributed import (cluster_step, links, look, messages, probe, remote_worker, rpc,
-                                security, services, tensors, why, worker)
+from pyflow.distributed import (cluster_step, exchange, links, look, messages, probe, remote_worker,
+                                rpc, security, services, tensors, why, worker)
 from pyflow.framework import errors, protos
 from pyflow.session import devices as devices_lib
 from pyflow.session import failures, metadata, runtime, targets
@@ -27,7 +29,8 @@ from pyflow.train import saved_origins
 
 LOOK_SECONDS = 0.5                      # between looks whether a log should say who is waited for
 LEASE = 10.0
-_step_numbers = itertools.count(1 << 63 | int.from_bytes(os.urandom(5), "little") << 20)
+MOST_OF_A_RUN = 1 << 30                 # bytes of feeds that go in one frame
+_step_numbers = itertools.count(exchange.FIRST | int.from_bytes(os.urandom(5), "little") << 20)
     # beside those that the server's own master counts from 1 in the same session
 
 
@@ -120,7 +123,7 @@ class Link:
     """One session at a server: what `Session._state` is."""
 
     def __init__(self, place, graph, config, deterministic, timeout_ms, threads):
-        self._place, self.graph, self._lock = place, graph, threading.Lock()
+        self._place, self.graph, self._lock, self.way = place, graph, threading.Lock(), Way(place)
         self._synced, self._over, self._dropped = self._version(), threading.Event(), []
         request = messages.CreateSessionRequest(
             graph_def=graph.as_graph_def().SerializeToString(),
@@ -244,7 +247,8 @@ class Compiler:
         """A Compiled.  Raises tf.errors exceptions."""
         request = messages.MakeCallableRequest(
             feed=[t.name for t in feeds], fetch=[t.name for t in tensors_],
-            target=[op.name for op in targets_], call=remote_worker.new_call())
+            target=[op.name for op in targets_], call=remote_worker.new_call(),
+            client=own_links().task)
         for tensor, reads in (joined or {}).items():
             request.joined.add(tensor=tensor.name, reads=reads.name)
         try:
@@ -290,11 +294,52 @@ def own_links():
     with _own_lock:
         if _own is None or _own.process != worker.PROCESS:
             number = int.from_bytes(worker.PROCESS[:4], "little") >> 1
-            task = runtime.executor().Task(f"/client:{number}")     # core/net/frames.h
+            task = runtime.executor().Task(f"{exchange.CLIENTS}{number}")   # core/net/frames.h
+            exchanges = exchange.Exchanges()
             _own = links.Links(types.SimpleNamespace(task=task, name=task.name),
-                               links.chosen(), listen=False)
-            _own.process = worker.PROCESS
+                               links.chosen(), listen=False,
+                               lost=lambda name, _, code, text: exchanges.lost(name, code, text))
+            _own.exchanges, _own.process, _own.task = exchanges, worker.PROCESS, task.name
         return _own
+
+
+class Way:
+    """The link to a session's server, made when it is first asked for, and anew if it was lost."""
+
+    def __init__(self, place):
+        self._place, self._here, self._net = place, None, None
+
+    def leads_to(self, here):
+        """here: the RouteMessage of the server's task."""
+        self._here = here
+        self.net()
+
+    def net(self):
+        """The Net that is connected with the server; None: there is no way, or another server."""
+        if self._net is None and self._here is not None:
+            own, here = own_links(), self._here
+            try:
+                if own.connect(here.task, here.incarnation, here.link, self._place.channel):
+                    self._net = own.net
+            except runtime.executor().StepError:
+                pass                    # another one by now: the next call says so
+        return self._net
+
+    @property
+    def peer(self):
+        """The server's task."""
+        return self._here.task
+
+    def lost(self):
+        """It did not serve: the next that asks for it connects again."""
+        self._net = None
+
+    def exchange(self, session):
+        """The Exchange for one call about the session of that number; None without a link."""
+        if self.net() is None:
+            return None
+        own = own_links()
+        return own.exchanges.begin(own, self.peer, session, next(_step_numbers))
 
 
 class Compiled:
@@ -306,51 +351,65 @@ class Compiled:
 
     def __init__(self, link, reply, types, request):
         self._request = request
-        self._served, self._peer, self._session = reply.served, reply.here.task, reply.number
-        self._linked = False
-        if reply.served:
-            try:
-                self._linked = own_links().connect(
-                    reply.here.task, reply.here.incarnation, reply.here.link,
-                    link._place.channel) is not None
-            except runtime.executor().StepError:
-                pass                    # another one by now: the next call says so
+        self._served, self._session, self._way = reply.served, reply.number, link.way
+        self._way.leads_to(reply.here)
         self._link, self._number, self._types = link, reply.callable, types
         self.graphs, self.graph, self.origins = list(reply.graph), link.graph, {}
         self.plan = self
 
     def run(self, args, timeout_ms=0, trace=None, keep=False):
         """The fetches' values.  Raises StepError."""
-        if self._linked and trace is None:
+        if self._served and trace is None and self._way.net() is not None and _fits_a_run(args):
             return self._run_linked(args, timeout_ms)
+        way = self._way.exchange(self._session)
+        with way or contextlib.nullcontext():
+            return self._run_called(args, timeout_ms, trace, way)
+
+    def _run_called(self, args, timeout_ms, trace, way):
+        request = messages.RunCallableRequest(
+            call=remote_worker.new_call(), callable=self._number, timeout_ms=timeout_ms,
+            trace=3 if trace is not None else 0, step=way.step if way is not None else 0)
         try:
-            request = messages.RunCallableRequest(
-                call=remote_worker.new_call(), callable=self._number, timeout_ms=timeout_ms,
-                trace=3 if trace is not None else 0,
-                feed=[tensors.encode(a, t) for a, t in zip(args, self._types)])
+            request.feed.extend(exchange.sent(way, f"feed {k}", a, t)
+                                for k, (a, t) in enumerate(zip(args, self._types)))
+            reply = self._link.call("RunCallable", request,
+                                    timeout_ms / 1000 + 2.0 if timeout_ms else None)
+            values = [exchange.received(way, f"fetch {k}", value)
+                      for k, value in enumerate(reply.fetch)]
         except protos.EncodeError as problem:
             raise _too_large(problem) from None
-        reply = self._link.call("RunCallable", request,
-                                timeout_ms / 1000 + 2.0 if timeout_ms else None)
+        except runtime.executor().StepError as failure:
+            if failure.code == errors.UNAVAILABLE:
+                self._way.lost()
+            raise
         if reply.step_stats and trace is not None:
             metadata.add_elsewhere(trace, reply.step_stats)
-        return [remote_worker.as_result(tensors.decode(value)) for value in reply.fetch]
+        return [remote_worker.as_result(value) for value in values]
 
     def _run_linked(self, args, timeout_ms):
-        net, step = own_links().net, next(_step_numbers)
-        running = net.run(self._peer, self._served, self._session, step, args, self._types,
-                          (timeout_ms + cluster_step.BACKSTOP_MS) / 1000 if timeout_ms else None)
+        net, step, lent = self._way.net(), next(_step_numbers), []
+        try:
+            running = net.run(self._way.peer, self._served, self._session, step,
+                              [_lent(a, t, lent) for a, t in zip(args, self._types)], self._types,
+                              (timeout_ms + cluster_step.BACKSTOP_MS) / 1000 if timeout_ms else None)
+        except runtime.executor().StepError:
+            self._way.lost()
+            raise
         try:
             return running.result(timeout_ms / 1000 if timeout_ms else None)
         except TimeoutError:
             late = self._lateness(step, timeout_ms)
             running.cancel()
             raise late from None
-        except BaseException:
+        except BaseException as failure:
+            if getattr(failure, "code", None) == errors.UNAVAILABLE:
+                self._way.lost()
             running.cancel()
             raise
         finally:
-            net.clean(self._peer, self._session, step, soon=True)
+            net.clean(self._way.peer, self._session, step, soon=True)
+            for loan in lent:
+                loan.end()
 
     def _lateness(self, step, timeout_ms):
         """The StepError of a deadline that has passed."""
@@ -388,6 +447,22 @@ class Compiled:
         self._link.drop(self._number)
 
 
+def _fits_a_run(args):
+    """The values are few enough bytes for one frame; else each goes by itself."""
+    return sum(getattr(a, "nbytes", 0) for a in args) <= MOST_OF_A_RUN
+
+
+def _lent(value, type, loans):
+    """A large array, so that it is sent without being copied first; else the value itself."""
+    if getattr(value, "nbytes", 0) <= exchange.LARGE or value.dtype == object:
+        return value
+    try:
+        loans.append(runtime.executor().Lent(value, type))
+    except ValueError:                  # it has to be converted, which copies it
+        return value
+    return loans[-1].tensor
+
+
 class _Started:
     def __init__(self, run):
         self._over, self._value, self._problem = threading.Event(), None, None
@@ -419,9 +494,12 @@ class PartialRun:
         self.finished = False
         try:
             link.sync()
-            self._handle = link.call("PartialRunSetup", messages.PartialRunSetupRequest(
+            reply = link.call("PartialRunSetup", messages.PartialRunSetupRequest(
                 feed=[f.tensor.name for f in feeds], fetch=[t.name for t in mapper.tensors],
-                target=[op.name for op in mapper.targets], call=remote_worker.new_call())).handle
+                target=[op.name for op in mapper.targets], call=remote_worker.new_call(),
+                client=own_links().task))
+            self._handle, self._session = reply.handle, reply.number
+            link.way.leads_to(reply.here)
         except runtime.executor().StepError as failure:
             raise explain(failure, link.graph) from None
 
@@ -432,7 +510,7 @@ class PartialRun:
             handle=self._handle, fetch=[t.name for t in mapper.tensors],
             target=[op.name for op in mapper.targets], timeout_ms=timeout_ms,
             call=remote_worker.new_call())
-        values = []
+        converted = []
         for tensor, value in pairs:
             feed = feeds.get(tensor)
             if feed is None:
@@ -440,16 +518,23 @@ class PartialRun:
                     None, None,
                     f"The feed {tensor.name} was not specified in partial_run_setup.")
             request.feed.append(tensor.name)
-            values.append(tensors.encode(feed.convert(value),
-                                         tensor.dtype.base_dtype.as_datatype_enum))
+            converted.append((feed.convert(value), tensor.dtype.base_dtype.as_datatype_enum))
+        way = self._link.way.exchange(self._session)
         try:
-            try:
-                request.value.extend(values)
-            except protos.EncodeError as problem:
-                raise _too_large(problem) from None
-            reply = self._link.call("PartialRun", request)
+            with way or contextlib.nullcontext():
+                values = self._advance(request, converted, way)
         except runtime.executor().StepError as failure:
             raise explain(failure, self._link.graph) from None
         self._left -= {*request.fetch, *request.target}
         self.finished = not self._left
-        return [remote_worker.as_result(tensors.decode(value)) for value in reply.fetch]
+        return [remote_worker.as_result(value) for value in values]
+
+    def _advance(self, request, converted, way):
+        try:
+            request.value.extend(exchange.sent(way, f"feed {k}", value, type)
+                                 for k, (value, type) in enumerate(converted))
+        except protos.EncodeError as problem:
+            raise _too_large(problem) from None
+        request.step = way.step if way is not None else 0
+        reply = self._link.call("PartialRun", request)
+        return [exchange.received(way, f"fetch {k}", v) for k, v in enumerate(reply.fetch)]

@@ -10,7 +10,8 @@ Invariants
    sessions; a call that its client gave up is cancelled.  A client that is slow, or stopped, keeps
    them while its connection stands; it is given up after rpc.SILENCE seconds of silence.
 2. What was delivered twice is done once (once.py), by the number that the client gave the call.
-3. Errors name the client's operations; what a pass made stands for the operation it serves.
+3. Large feeds and fetches go over the client's link (exchange.py), where there is one.
+4. Errors name the client's operations; what a pass made stands for the operation it serves.
 
 Threads: gRPC's; `_lock` guards the table of sessions, a session's own lock its compiling.
 """
@@ -20,7 +21,8 @@ import threading
 import time
 import types
 
-from pyflow.distributed import cluster_step, messages, once, rpc, session_state, tensors, tracing
+from pyflow.distributed import (cluster_step, exchange, messages, once, rpc, session_state, tensors,
+                                tracing)
 from pyflow.distributed import worker as worker_lib
 from pyflow.framework import errors, graph_io, protos
 from pyflow.framework import graph as graph_lib
@@ -38,6 +40,7 @@ class MasterService:
         self._place, self._worker = place, worker
         self._lock, self._sessions = threading.Lock(), {}
         self._numbers, self._once = itertools.count(1), once.Once(task=worker.name)
+        self._exchanges = exchange.Exchanges()
 
     # ------------------------------------------------------------ sessions
 
@@ -120,6 +123,10 @@ class MasterService:
         for session in gone:
             session.close()
 
+    def lost(self, peer, code, message):
+        """The link to a peer, which may be a client's, is lost."""
+        self._exchanges.lost(peer, code, message)
+
     def stop(self):
         """Closes all sessions."""
         with self._lock:
@@ -141,10 +148,15 @@ class MasterService:
             reply.ways = compiled.plan.explain()
         if not isinstance(compiled.plan, cluster_step.ClusterPlan):   # all here: it can be run over a link
             compiled.served = reply.served = own.adopt(session.link.number, compiled.plan)
-            reply.number = session.link.number
-            reply.here.MergeFrom(messages.RouteMessage(
-                task=own.name, incarnation=own.incarnation, link=own.links.offers))
+        reply.number = session.link.number
+        reply.here.MergeFrom(self._here())
         return reply
+
+    def _here(self):
+        """How a client's link finds this task."""
+        own = self._worker
+        return messages.RouteMessage(task=own.name, incarnation=own.incarnation,
+                                     link=own.links.offers)
 
     def ReleaseCallable(self, request, context):
         session = self._session(request)
@@ -162,9 +174,15 @@ class MasterService:
         found = session.callables.get(request.callable)
         if found is None:
             raise errors.AbortedError(None, None, f"callable {request.callable} is not there")
-        values, stats = self._run(session, found, request.feed, request.timeout_ms, request.trace,
-                                  context)
+        with self._exchange(session, request) or contextlib.nullcontext() as way:
+            values, stats = self._run(session, found, request.feed, request.timeout_ms,
+                                      request.trace, context, way)
         return messages.RunCallableResponse(fetch=values, step_stats=stats)
+
+    def _exchange(self, session, request):
+        """The Exchange that a call asks for, or None."""
+        return self._exchanges.asked_for(request.step, session.client_task, self._worker.links,
+                                         session.link.number)
 
     def RunStep(self, request, context):
         session = self._session(request)
@@ -173,38 +191,36 @@ class MasterService:
     def _step(self, session, request, context):
         _, compiled = session.make(messages.MakeCallableRequest(
             feed=request.feed, fetch=request.fetch, target=request.target), keep=False)
-        values, _ = self._run(session, compiled, request.value, request.timeout_ms, 0, context)
+        values, _ = self._run(session, compiled, request.value, request.timeout_ms, 0, context, None)
         return messages.RunStepResponse(fetch=values)
 
-    def _run(self, session, compiled, feed, timeout_ms, level, context):
-        """([TensorMessage] of the fetches, bytes of a RunMetadata)."""
+    def _run(self, session, compiled, feed, timeout_ms, level, context, way):
+        """([TensorMessage] of the fetches, bytes of a RunMetadata).  way: an Exchange, or None."""
         _check_timeout(timeout_ms)
         if len(feed) != compiled.n_feeds:
             raise errors.InvalidArgumentError(
                 None, None, f"{len(feed)} values came for {compiled.n_feeds} fed tensors")
-        arrays = [tensors.decode(value) for value in feed]
         trace = runtime.executor().Trace(level) if level else None
         try:
             timeout_ms = timeout_ms or session.link.timeout_ms
             plan = compiled.timed if timeout_ms else compiled.plan
             with session.at_work():
-                started = plan.start(arrays, timeout_ms, trace=trace)
-                _end_with(context, started)
-                results = started.result()
+                arrays = _received(way, feed, context)
+                results = _results(plan, arrays, timeout_ms, way is not None, context, trace=trace)
         except runtime.executor().StepError as failure:
             raise rpc.Failure(rpc.error_message(failure, "", _origin_of(compiled))) from None
         except (ValueError, TypeError) as wrong:
             raise errors.InvalidArgumentError(None, None, str(wrong)) from None
         stats = tracing.step_stats(trace) if trace is not None else b""
-        types = compiled.fetch_types
-        return [tensors.encode(v, t) for v, t in zip(results, types)], stats
+        return [exchange.sent(way, f"fetch {k}", v, t)
+                for k, (v, t) in enumerate(zip(results, compiled.fetch_types))], stats
 
     # ------------------------------------------------------------ steps in stages
 
     def PartialRunSetup(self, request, context):
         session = self._session(request)
         return session.once.run(_key(request), lambda: messages.PartialRunSetupResponse(
-            handle=session.set_up(request)))
+            handle=session.set_up(request), here=self._here(), number=session.link.number))
 
     def PartialRun(self, request, context):
         session = self._session(request)
@@ -217,21 +233,35 @@ class MasterService:
             raise errors.InvalidArgumentError(
                 None, None, "Must run 'setup' before performing partial runs!")
         mapper = session.mapper(request.fetch, request.target)
-        pairs = [(session.tensor(name), tensors.decode(value))
-                 for name, value in zip(request.feed, request.value, strict=True)]
+        way = self._exchange(session, request)
+        with session.at_work(), way or contextlib.nullcontext():
+            values = _received(way, request.value, context)
+            pairs = list(zip(map(session.tensor, request.feed), values, strict=True))
 
-        def begin(compiled, args, timeout_ms):
-            clustered = isinstance(compiled.plan, cluster_step.ClusterPlan)
-            started = compiled.plan.start(args, timeout_ms, **({"keep": True} if clustered else {}))
-            _end_with(context, started)
-            return started.result() if clustered else started.result(keep=True)
-        with session.at_work():
+            def begin(compiled, args, timeout_ms):
+                return _results(compiled.plan, args, timeout_ms, True, context)
             values = run.advance(mapper, pairs, request.timeout_ms, begin)
-        if run.finished:
-            session.partial.pop(request.handle, None)
-        found = [tensors.encode(v, t.dtype.base_dtype.as_datatype_enum)
-                 for v, t in zip(values, mapper.tensors)]
+            if run.finished:
+                session.partial.pop(request.handle, None)
+            found = [exchange.sent(way, f"fetch {k}", v, t.dtype.base_dtype.as_datatype_enum)
+                     for k, (v, t) in enumerate(zip(values, mapper.tensors))]
         return messages.RunStepResponse(fetch=found)
+
+
+def _received(way, feed, context):
+    """The values of TensorMessages; whoever waits for a large one ends with the call."""
+    if way is not None and any(value.linked for value in feed) \
+            and not context.add_callback(way.cancel):
+        way.cancel()
+    return [exchange.received(way, f"feed {k}", value) for k, value in enumerate(feed)]
+
+
+def _results(plan, args, timeout_ms, keep, context, **how):
+    """Of a step that ends when its call does, with `keep` as Kept."""
+    clustered = isinstance(plan, cluster_step.ClusterPlan)
+    started = plan.start(args, timeout_ms, **how, **({"keep": keep} if clustered else {}))
+    _end_with(context, started)
+    return started.result() if clustered else started.result(keep=keep)
 
 
 def _check_timeout(timeout_ms):
@@ -279,6 +309,7 @@ class _Session:
         self.once, self._count = once.Once(task=task), threading.Lock()
         self.connections = set()                # an Event for each that its client has
         self._numbers, self._client = itertools.count(1), request.process
+        self.client_task = ""           # of its client's links (exchange.py)
         graph = self._imported(request.graph_def, request.origin)
         threads = threads_lib.choose(request.threads or None, config)
         self._opened = types.SimpleNamespace(
@@ -349,6 +380,7 @@ class _Session:
             found = _Callable(compiled,
                               [t.dtype.base_dtype.as_datatype_enum for t in fetched], len(fed))
             number = next(self._numbers)
+            self.client_task = request.client or self.client_task
             if keep:
                 self.callables[number] = found
         return number, found
@@ -361,6 +393,7 @@ class _Session:
     def set_up(self, request):
         """Prepares a partial run; its handle."""
         with self.lock:
+            self.client_task = request.client or self.client_task
             mapper = self.mapper(request.fetch, request.target)
             fed = [self.tensor(name) for name in request.feed]
             graph = partial_stages.PartialGraph(self.compiler, mapper, fed)

@@ -14,7 +14,8 @@ from pyflow.framework import protos
 
 PACKAGE = "pyflow.distributed"
 TABLE = """
-TensorMessage: 1 dtype int32; 2 shape *int64; 3 content bytes; 4 strings *bytes; 5 dead bool
+TensorMessage: 1 dtype int32; 2 shape *int64; 3 content bytes; 4 strings *bytes; 5 dead bool; 6
+    linked bool
 ErrorMessage: 1 code int32; 2 message string; 3 node string; 4 op string; 5 device string; 6 task
     string; 7 derived bool; 8 explained bool
 Empty: 1 unused bool
@@ -79,22 +80,22 @@ CreateSessionRequest: 1 graph_def bytes; 2 config bytes; 3 origin *bytes; 4 dete
 CreateSessionResponse: 1 session string; 2 version uint64; 3 timeout_ms int64
 ExtendSessionRequest: 1 session string; 2 graph_def bytes; 3 origin *bytes; 4 version uint64
 MakeCallableRequest: 1 session string; 2 feed *string; 3 fetch *string; 4 target *string; 5 version
-    uint64; 6 joined *JoinedMessage; 7 explain bool; 8 call uint64
+    uint64; 6 joined *JoinedMessage; 7 explain bool; 8 call uint64; 9 client string
 JoinedMessage: 1 tensor string; 2 reads string
 MakeCallableResponse: 1 callable uint64; 2 graph *bytes; 3 here RouteMessage; 4 served uint64; 5
     number uint64; 6 ways string
 RunCallableRequest: 1 session string; 2 callable uint64; 3 feed *TensorMessage; 4 timeout_ms int64;
-    5 trace int32; 6 call uint64
+    5 trace int32; 6 call uint64; 7 step uint64
 RunCallableResponse: 1 fetch *TensorMessage; 2 step_stats bytes
 ReleaseCallableRequest: 1 session string; 2 callable *uint64
 RunStepRequest: 1 session string; 2 feed *string; 3 value *TensorMessage; 4 fetch *string; 5 target
     *string; 6 timeout_ms int64; 7 call uint64
 RunStepResponse: 1 fetch *TensorMessage
 PartialRunSetupRequest: 1 session string; 2 feed *string; 3 fetch *string; 4 target *string; 5
-    version uint64; 6 call uint64
-PartialRunSetupResponse: 1 handle string
+    version uint64; 6 call uint64; 7 client string
+PartialRunSetupResponse: 1 handle string; 2 here RouteMessage; 3 number uint64
 PartialRunRequest: 1 session string; 2 handle string; 3 feed *string; 4 value *TensorMessage; 5
-    fetch *string; 6 target *string; 7 timeout_ms int64; 8 call uint64
+    fetch *string; 6 target *string; 7 timeout_ms int64; 8 call uint64; 9 step uint64
 CloseSessionRequest: 1 session string
 ListDevicesRequest: 1 session string
 ListDevicesResponse: 1 device *DeviceMessage; 2 incarnation *uint64

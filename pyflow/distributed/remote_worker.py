@@ -205,9 +205,12 @@ def new_call():
 
 
 def as_result(value):
-    """As a step of this process gives it: an array of its own, a NumPy scalar, or bytes."""
+    """As a step of this process gives it: an array of its own, a NumPy scalar, or bytes.  value:
+    such, or a Kept."""
     if isinstance(value, bytes):
         return value
+    if hasattr(value, "on_host"):
+        return value.handed_over()
     return value[()] if value.ndim == 0 else value.copy()
 
 

@@ -240,6 +240,7 @@ class Server:
     def _lost(self, task, incarnation, code, message):
         """A link was lost, says its net's thread, which must not wait for anything."""
         _log.info("%s: the link to %s is lost: %s", self._worker.name, task, message)
+        self._master.lost(task, code, message)
         if not self._over.is_set() and self._worker.routes is not None:
             threading.Thread(target=self._worker.routes.lost, args=(task, incarnation),
                              name="pyflow-lost", daemon=True).start()

@@ -126,9 +126,11 @@ class Feed:
         return array
 
     def kept(self, value):
-        """`value` converted, as a Kept of its own; a resource's handle as it is."""
-        value = self.convert(value)
+        """`value` converted, as a Kept of its own; a Kept and a resource's handle as they are."""
         executor = runtime.executor()
+        if isinstance(value, executor.Kept):
+            return value                      # the plan that takes it checks type and shape
+        value = self.convert(value)
         if self._is_handle or isinstance(value, executor.Kept):
             return value
         return executor.Kept.of(value, self.tensor.dtype.base_dtype.as_datatype_enum)

@@ -199,6 +199,7 @@ pf_status pf_task_put(pf_task *t, pf_step_key key, pf_str name, pf_tensor *take,
 pf_status pf_task_put_as(pf_task *t, pf_step_key key, pf_str name, pf_tensor *take, int32_t dead, pf_left_fn left, void *arg, int64_t bytes,
                          pf_error *err);
 pf_status pf_task_offer(pf_task *t, pf_step_key key, pf_str name, int64_t bytes, pf_wanted_fn fn, void *arg, pf_error *err);
+pf_status pf_task_open(pf_task *t, pf_step_key key, pf_error *err);     /* it has begun here, though no partition of it runs: until pf_task_clean */
 pf_status pf_task_take(pf_task *t, pf_step_key key, pf_str name, const pf_reader *reader, pf_recv_fn fn, void *arg, pf_error *err);
 int32_t pf_task_over(pf_task *t, pf_step_key key);                       /* 1: it failed or is over here */
 int32_t pf_task_error(pf_task *t, pf_step_key key, pf_error *out);      /* why the step failed; 0: it did not, or is not there */

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False, binding=False, overflowcheck=False
 """The steps of a task by their key: where the partitions of a step, and what peers send for them, meet.
 
-    ABSENT --put, take, fail--> EARLY --begin--> OPEN --clean--> GONE --later--> ABSENT
-       `-----------begin---------------------------^               ^
-       `-----------clean--------------------------------------------'
+    ABSENT --put, take, fail--> EARLY --begin, open--> OPEN --clean--> GONE --later--> ABSENT
+       `-----------begin, open---------------------------^               ^
+       `-----------clean--------------------------------------------------'
 
 A peer may speak of a step before it begins here, and after its last partition here is over: the step's rendezvous is there from
 the first that speaks of it until `clean`, which whoever runs the step says when it is over everywhere.  A step that failed
@@ -194,22 +194,34 @@ cdef pf_status spoken_of(pf_task* t, pf_step_key key, int64_t bytes, pf_rendezvo
     return st
 
 # ---------------------------------------------------------------- partitions
-cdef public pf_status pf_task_begin(pf_task* t, pf_step_key key, pf_member* m, pf_rendezvous** out, pf_error* err) noexcept nogil:
-    cdef Open* e
-    cdef pf_status st = PF_OK
-    pthread_mutex_lock(&t.lock)
-    e = find(t, key)
+cdef pf_status opened(pf_task* t, pf_step_key key, Open** out, pf_error* err) noexcept nogil:
+    """Lock held: the step is OPEN, unless it is over or failed."""
+    cdef Open* e = find(t, key)
     if e != NULL and e.state == GONE:
-        st = is_over(key, err)
-    elif e != NULL and e.why != NULL:
+        return is_over(key, err)
+    if e != NULL and e.why != NULL:
         memcpy(err, e.why, sizeof(pf_error))
-        st = err.code
-    elif e == NULL:
+        return err.code
+    if e == NULL:
         e = made(t, key, OPEN)
         if e == NULL:
-            st = no_memory(err)
+            return no_memory(err)
     elif e.state == EARLY:
         enter_state(t, e, OPEN)
+    out[0] = e
+    return PF_OK
+
+cdef public pf_status pf_task_open(pf_task* t, pf_step_key key, pf_error* err) noexcept nogil:
+    cdef Open* e = NULL
+    pthread_mutex_lock(&t.lock)
+    cdef pf_status st = opened(t, key, &e, err)
+    pthread_mutex_unlock(&t.lock)
+    return st
+
+cdef public pf_status pf_task_begin(pf_task* t, pf_step_key key, pf_member* m, pf_rendezvous** out, pf_error* err) noexcept nogil:
+    cdef Open* e = NULL
+    pthread_mutex_lock(&t.lock)
+    cdef pf_status st = opened(t, key, &e, err)
     if st == PF_OK:
         m.prev = NULL
         m.next = e.members

@@ -96,4 +96,7 @@ pf_status pf_net_clean(pf_net *n, const char *peer, pf_step_key key, int32_t all
 /* To the rendezvous of the peer's step.  PF_OK: on its way, or in the queue; PF_PENDING: pend->sent follows; pend NULL: waits for room in
  * the queue, as long as the step has not failed here.  Takes the tensor in any case. */
 pf_status pf_peer_put(pf_peer *p, pf_step_key key, pf_str name, pf_tensor *take, int32_t dead, const pf_pend *pend, pf_error *err);
+/* The same, but nothing is sent before somebody there waits for it, or has room for it: the peer's step need not have begun.  Does not
+ * wait. */
+pf_status pf_peer_announce(pf_peer *p, pf_step_key key, pf_str name, pf_tensor *take, pf_error *err);
 #endif

@@ -204,6 +204,19 @@ pf_status pf_peer_put(pf_peer *p, pf_step_key key, pf_str name, pf_tensor *take,
   return PF_OK;
 }
 
+pf_status pf_peer_announce(pf_peer *p, pf_step_key key, pf_str name, pf_tensor *take, pf_error *err) {
+  pf_letter l = {key, name, take, 0, 0, NULL, NULL};
+  pf_status st = pf_net_tensor_check(take, err);
+  if (!st && name.len > PF_NET_MAX_KEY) st = pf_error_set(err, PF_INVALID_ARGUMENT, "a key of %lld bytes", (long long)name.len);
+  if (!st && pf_peer_is(p, PF_PEER_LOST)) {
+    *err = p->why;
+    st = p->why.code;
+  }
+  if (st) pf_tensor_unref(take);
+  else announce(p, &l);
+  return st;
+}
+
 pf_held *pf_release_held(pf_peer *p) {
   pf_held *free_now = NULL, **end = &free_now;
   int64_t room = p->net->o.queue_bytes - p->tensor_bytes, announced = PF_NET_MAX_ANNOUNCED - p->n_transfers;
