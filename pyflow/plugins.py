@@ -38,7 +38,7 @@ import sys
 import threading
 
 GROUP = "pyflow.plugins"
-HOST_ABI = (1, 3)  # PF_ABI_MAJOR, PF_ABI_MINOR of include/pyflow/kernel.h (a test compares)
+HOST_ABI = (1, 4)  # PF_ABI_MAJOR, PF_ABI_MINOR of include/pyflow/kernel.h (a test compares)
 ENTRY = "pyflow_plugin_v1"
 OWN = {"pyflow_cpu": "pyflow.cpu", "pyflow_cuda": "pyflow.cuda"}    # our packages, and their ids
 RESERVED = frozenset([*OWN.values(), "pyflow", "pyflow.core", "pyflow.python", "pyflow.hosted"])

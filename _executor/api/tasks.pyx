@@ -44,7 +44,7 @@ cdef void drop_python(void* arg) noexcept nogil:
         if not pf_host_ended():
             Py_DECREF(<object>arg)
 
-cdef tuple GLANCES = ("", "step", "key", "run", "call", "block", "node")
+cdef tuple GLANCES = ("", "step", "key", "run", "call", "block", "node", "resource", "use", "source")
 
 cdef list rows_of(pf_glance* g):
     cdef list found = []
@@ -315,13 +315,14 @@ cdef class Task:
 
     def glance(self):
         """What the task's steps wait for now: [(kind, session, step, id, seconds, a, b, text, text, text)], kinds and numbers as in
-        core/host/host.h and core/step/waiting.pyx; ("cut", ...) last if there was more than fits."""
+        core/host/host.h, core/host/uses.pyx and core/step/waiting.pyx; ("cut", ...) last if there was more than fits."""
         cdef pf_glance g
         cdef list found
         memset(&g, 0, sizeof(g))
         with nogil:
             pf_task_glance(self.t, &g)
             pf_watch_glance(self.t, &g)
+            pf_glance_resources(&g)
         try:
             found = rows_of(&g)
         finally:

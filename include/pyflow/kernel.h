@@ -1,4 +1,4 @@
-/* pyflow/kernel.h - the kernel plugin ABI, the whole of it.  Version 1.3 (PF_ABI_MINOR); frozen at 1.0: since then it only grows.
+/* pyflow/kernel.h - the kernel plugin ABI, the whole of it.  Version 1.4 (PF_ABI_MINOR); frozen at 1.0: since then it only grows.
  *
  * A plugin is a shared library with ONE exported symbol,
  *
@@ -56,7 +56,7 @@ extern "C" {
 /*PF:BEGIN  (the region a cffi cdef parses, after tensor.h's) */
 
 /* ---------------------------------------------------------------- versions, status, element types */
-enum { PF_ABI_MAJOR = 1, PF_ABI_MINOR = 3 };
+enum { PF_ABI_MAJOR = 1, PF_ABI_MINOR = 4 };
 
 typedef int32_t pf_status;
 enum {                                  /* the absl codes ... */
@@ -177,6 +177,9 @@ enum {                                  /* pf_kernel.flags: hints ... */
                                          * EXPENSIVE: brief where `cost` knows of a million flops at most */
   PF_KERNEL_BORROWS = 64,               /* since 1.1: keeps no input beyond its call (`retain`) but those that are PF_ARG_KEPT.  Without
                                          * it a kernel with a PF_RESOURCE input is taken to put the others into that, as a queue does */
+  PF_KERNEL_PUTS = 128,                 /* since 1.4: its call may end the waits of others at the resource that it asks for: an enqueue */
+  PF_KERNEL_TAKES = 256,                /* since 1.4: its call may wait at that until others have put: a dequeue.  Both are for people:
+                                         * who asks why nothing goes on learns who used the resource, and who could end the wait */
   /* ... and critical ones */
   PF_KERNEL_STRIDED = 1 << 16,          /* accepts inputs with strides and any alignment */
   PF_KERNEL_DEAD = 1 << 17,             /* is called with dead inputs too (Send); may call set_dead (Recv) */
@@ -224,11 +227,19 @@ struct pf_infer {
 
 /* ---------------------------------------------------------------- resources
  * Objects with a name that outlive a call: queues, stacks, readers, tables.  The host owns the lifetime. */
+typedef struct {                        /* since 1.4: what a resource says of itself to who asks why nothing goes on; made by the host */
+  uint32_t size, flags;
+  char takes[120], puts[120];           /* what a PF_KERNEL_TAKES, a PF_KERNEL_PUTS waits at: "empty queue", "full queue"; "": it need not */
+  int64_t there, needed;                /* how many puts have come of those that the first that takes waits for; 0: not known */
+  int64_t n_sources, sources[64];       /* the numbers of those who put what is there, if they have such */
+} pf_wait_state;
+enum { PF_WAIT_HELD = 1 };              /* pf_wait_state.flags: nobody puts; whoever took it gives it back, as a lock */
 typedef struct {
   uint32_t size, flags;
   const char *id;                       /* "pyflow.FIFOQueue": a lookup with another id fails */
   void (*unref)(void *obj);             /* the last reference went */
   void (*abort)(void *obj, pf_status);  /* the container is reset or the session closed: wake all waiters; may be NULL */
+  void (*tell)(void *obj, pf_wait_state *to); /* [any] since 1.4: fills in `to`, which is zero; keeps no lock for long; may be NULL */
 } pf_type;
 enum { PF_SCOPE_CONTAINER = 0,          /* lives in the node's container until reset */
        PF_SCOPE_STEP = 1 };             /* freed when the step ends, on error too */

@@ -16,6 +16,7 @@ Threads: any.
 import contextlib
 import itertools
 import os
+import socket
 import threading
 import types
 import weakref
@@ -129,7 +130,8 @@ class Link:
             graph_def=graph.as_graph_def().SerializeToString(),
             config=config.SerializeToString() if config is not None else b"",
             origin=saved_origins.items_of(graph.get_operations()), deterministic=deterministic,
-            lease=LEASE, threads=threads, process=worker.PROCESS, call=remote_worker.new_call())
+            lease=LEASE, threads=threads, process=worker.PROCESS, call=remote_worker.new_call(),
+            client=f"process {os.getpid()} on {socket.gethostname()}")
         try:
             reply = place.call_when_there(
                 "CreateSession", request, timeout_ms / 1000 if timeout_ms else None)

@@ -31,6 +31,7 @@ from pyflow.session import threads as threads_lib
 from pyflow.train import saved_origins
 
 MAX_GRAPH = 1 << 31
+MAX_CLIENT = 200                        # characters of what a client says that it is
 
 
 class MasterService:
@@ -317,7 +318,7 @@ class _Session:
         self._place, self._deterministic = place, request.deterministic
         opened = place.open(self._opened, request.deterministic, "one", None, None)
         self.link, self.compiler = opened.state, opened.compiler
-        self.compiler.client = self._client
+        self.compiler.client, self.link.client = self._client, request.client[:MAX_CLIENT]
         self.graph, self._version = graph, 0
 
     def lease(self, usual):

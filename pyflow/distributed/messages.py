@@ -60,15 +60,31 @@ ResetRequest: 1 container *string; 2 incarnation uint64; 3 call uint64; 4 sessio
 ReshardRequest: 1 job string; 2 servers int32; 3 seconds double
 ReshardResponse: 1 before int32; 2 servers int32; 3 bytes int64; 4 copied double; 5 seconds double
 WaitsRequest: 1 session uint64; 2 sender *string; 3 step uint64; 4 node *string; 5 resource *string
-WaitsResponse: 1 task string; 2 incarnation uint64; 3 row *WaitRow; 4 step *MasterStep; 5 known *bool;
-    6 place *PlaceMessage; 7 partner *PartnerMessage
-WaitRow: 1 kind string; 2 session uint64; 3 step uint64; 4 id int64; 5 seconds double; 6 a int64; 7
-    b int64; 8 text *string
+WaitsResponse: 1 task string; 2 incarnation uint64; 4 step *MasterStep; 5 known *bool; 6 place
+    *PlaceMessage; 7 partner *PartnerMessage; 8 open *OpenRow; 9 key *KeyRow; 10 run *RunRow; 11
+    call *CallRow; 12 block *BlockRow; 13 node *NodeRow; 14 resource *ResourceRow; 15 use *UseRow;
+    16 source *SourceRow; 17 cut bool; 18 session *SessionRow
+OpenRow: 1 session uint64; 2 step uint64; 3 seconds double; 4 begun bool; 5 early_bytes int64; 6
+    failure string
+KeyRow: 1 session uint64; 2 step uint64; 3 seconds double; 4 awaited bool; 5 bytes int64; 6 key
+    string
+RunRow: 1 session uint64; 2 step uint64; 3 id int64; 4 seconds double; 5 nodes int64
+CallRow: 1 session uint64; 2 step uint64; 3 id int64; 4 seconds double; 5 node string; 6 op string;
+    7 resource string; 8 role int32
+BlockRow: 1 session uint64; 2 step uint64; 3 id int64; 4 number int64; 5 missing int64; 6 node
+    string; 7 op string; 8 successor *int64
+NodeRow: 1 session uint64; 2 step uint64; 3 id int64; 4 block int64; 5 node string; 6 op string
+ResourceRow: 1 name string; 2 takes string; 3 puts string; 4 there int64; 5 needed int64; 6 held
+    bool
+UseRow: 1 resource string; 2 session uint64; 3 step uint64; 4 seconds double; 5 node string; 6 op
+    string; 7 role int32; 8 times int64
+SourceRow: 1 resource string; 2 number int64
+SessionRow: 1 number uint64; 2 master string; 3 client string
 MasterStep: 1 session uint64; 2 step uint64; 3 seconds double; 4 part *MasterPart; 5 fetch *string
 MasterPart: 1 task string; 2 begun bool; 3 ended bool
 PlaceMessage: 1 node string; 2 op string; 3 line string
 PartnerMessage: 1 resource string; 2 node string; 3 op string; 4 line string; 5 device string; 6
-    session uint64
+    session uint64; 7 role int32
 ClockResponse: 1 wall_ns int64; 2 monotonic_ns int64; 3 boot string
 ByeRequest: 1 why string; 2 sender string; 3 incarnation uint64; 4 epoch uint64
 ReadyRequest: 1 task string; 2 incarnation uint64; 3 address string
@@ -76,7 +92,7 @@ TracingRequest: 1 steps int64; 2 stop bool
 TracingResponse: 1 step *TracedStep; 2 left_out int64
 TracedStep: 1 session uint64; 2 step uint64; 3 step_stats bytes
 CreateSessionRequest: 1 graph_def bytes; 2 config bytes; 3 origin *bytes; 4 deterministic bool; 5
-    lease double; 6 threads int32; 7 process bytes; 8 call uint64
+    lease double; 6 threads int32; 7 process bytes; 8 call uint64; 9 client string
 CreateSessionResponse: 1 session string; 2 version uint64; 3 timeout_ms int64
 ExtendSessionRequest: 1 session string; 2 graph_def bytes; 3 origin *bytes; 4 version uint64
 MakeCallableRequest: 1 session string; 2 feed *string; 3 fetch *string; 4 target *string; 5 version

@@ -34,6 +34,7 @@ class SessionLink:
         self._steps = itertools.count(1)
         self._running, self._to_clean, self._closed = set(), {}, False
         self._graph, self._origins = lambda: None, {}   # weak: this is in a table of the task's
+        self.client = ""                # who has it, in words, where that is another process
         self.on_lost = lambda: None     # returns who is to hear why it was lost, or None
         self._dropped = []                          # [(worker, number of a graph)]
         tasks.own.open_session(self.number, self.isolate)

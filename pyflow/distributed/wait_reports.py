@@ -1,4 +1,4 @@
-"""What a task answered to GetWaits, sorted: steps, keys, and what runs (see waits.py).
+"""What a task answered to GetWaits, sorted: steps, keys, what runs, resources (see waits.py).
 
 Threads: objects of whoever asked.
 
@@ -8,18 +8,19 @@ Threads: objects of whoever asked.
 import re
 from typing import NamedTuple
 
+PUTS, TAKES = 1, 2                      # roles: of kernels that end others' waits, that wait
 _KEY = re.compile(r"^(?P<source>[^;]*);(?P<incarnation>[0-9a-f]{16});(?P<to>[^;]*);"
                   r"(?P<stem>.*?)edge_(?P<number>\d+)_(?P<tensor>.*);"
                   r"(?P<frame>.*):(?P<turn>-?\d+)$", re.S)
 
 
-class Call(NamedTuple):
-    """A kernel under way."""
+class Block(NamedTuple):
+    """A block that is not done.  missing: predecessors; 0: it is ready; -1: it runs."""
 
-    node: str
+    node: str           # its first
     op: str
-    resource: str
-    seconds: float
+    missing: int
+    successors: list
 
 
 class Run:
@@ -39,7 +40,7 @@ class Run:
                 if block not in wanted:
                     wanted.add(block)
                     todo += before.get(block, ())
-        names = {self.blocks[k][0] for k in wanted if k in self.blocks}
+        names = {self.blocks[k].node for k in wanted if k in self.blocks}
         names |= {n for n, k in self.nodes.items() if k in wanted}
         if name is not None and name not in self.nodes:
             return set()
@@ -47,8 +48,8 @@ class Run:
 
     def _before(self):
         found = {}
-        for number, (_, _, _, successors) in self.blocks.items():
-            for k in successors:
+        for number, block in self.blocks.items():
+            for k in block.successors:
                 found.setdefault(k, []).append(number)
         return found
 
@@ -58,43 +59,58 @@ class Run:
         by_block = {}
         for node, block in self.nodes.items():
             by_block.setdefault(block, set()).add(node)
-        for number, (node, op, pending, _) in sorted(self.blocks.items()):
-            if pending != -1 or names is not None and node not in names:
+        for number, block in sorted(self.blocks.items()):
+            if block.missing != -1 or names is not None and block.node not in names:
                 continue
-            if node not in under_way and not under_way & by_block.get(number, set()):
-                return node, op
+            if block.node not in under_way and not under_way & by_block.get(number, set()):
+                return block.node, block.op
         return None
+
+    def is_ready(self):
+        """A block of it waits for nothing but a thread."""
+        return any(block.missing == 0 for block in self.blocks.values())
+
+
+class Resource:
+    """What calls wait at.  state: {role: what who has it has to wait for}; needed: how many puts a
+    take waits for, of which `there` have come; uses: the last of each node and session; sources:
+    the numbers of those that have put."""
+
+    def __init__(self, row):
+        self.name, self.state = row.name, {TAKES: row.takes, PUTS: row.puts}
+        self.there, self.needed, self.uses, self.sources = row.there, row.needed, [], []
+        self.held = row.held            # whoever took it has to give it back, as a lock
 
 
 class Report:
     """One task's answer, sorted."""
 
     def __init__(self, reply):
-        self.steps, self.keys, self.runs, self.masters = {}, {}, {}, list(reply.step)
-        self.cut = False
-        for row in reply.row:
-            key = (row.session, row.step)
-            if row.kind == "step":
-                self.steps[key] = row
-            elif row.kind == "key":
-                self.keys.setdefault(key, []).append(row)
-            elif row.kind == "cut":
-                self.cut = True
-            else:
-                self._run_row(self.runs.setdefault(key, Run()), row)
-
-    @staticmethod
-    def _run_row(run, row):
-        if row.kind == "run":
+        self.steps = {(row.session, row.step): row for row in reply.open}
+        self.keys, self.runs, self.masters, self.cut = {}, {}, list(reply.step), reply.cut
+        self.sessions = {row.number: row for row in reply.session}
+        for row in reply.key:
+            self.keys.setdefault((row.session, row.step), []).append(row)
+        for row in reply.run:
+            run = self._run(row)
             run.seconds = max(run.seconds, row.seconds)
-        elif row.kind == "call":
-            run.calls.append(Call(row.text[0], row.text[1], row.text[2], row.seconds))
-        elif row.kind == "block":
-            successors = [int(n) for n in row.text[2].split(",") if n]
-            run.blocks[row.id, row.a] = (row.text[0], row.text[1], row.b,
-                                         [(row.id, n) for n in successors])
-        elif row.kind == "node":
-            run.nodes[row.text[0]] = (row.id, row.a)
+        for row in reply.call:
+            self._run(row).calls.append(row)
+        for row in reply.block:
+            self._run(row).blocks[row.id, row.number] = Block(
+                row.node, row.op, row.missing, [(row.id, n) for n in row.successor])
+        for row in reply.node:
+            self._run(row).nodes[row.node] = row.id, row.block
+        self.resources = {row.name: Resource(row) for row in reply.resource}
+        for row in reply.use:
+            if row.resource in self.resources:
+                self.resources[row.resource].uses.append(row)
+        for row in reply.source:
+            if row.resource in self.resources:
+                self.resources[row.resource].sources.append(row.number)
+
+    def _run(self, row):
+        return self.runs.setdefault((row.session, row.step), Run())
 
 
 class Key(NamedTuple):

@@ -1,8 +1,10 @@
 """What one task knows of who waits: its steps, from the core; the steps it is master of; where the
 graphs of its sessions were made.  why.py joins the answers of all tasks.
 
-    rows      the core's glance (core/host/glance.pyx): steps, keys, runs, calls, blocks, nodes
+    rows      the core's glance (core/host/glance.pyx): steps, keys, runs, calls, blocks, nodes, and
+              what the resources at which calls wait say of themselves, and who used them
     steps     of sessions whose master is here: which tasks' parts began and ended
+    sessions  open here, or of late: whose they are
     known     asked for a session: is a sender in one of its plans here
     places    asked for a session: the user's operation and line of nodes
     partners  asked for a resource: who reads and writes it, in the graphs of sessions here
@@ -25,12 +27,15 @@ def answer(worker, request):
     reply = messages.WaitsResponse(task=worker.name, incarnation=worker.incarnation)
     links = list(worker.place.sessions) if worker.place is not None else []
     if not (request.sender or request.node or request.resource):
-        for kind, session, step, number, seconds, a, b, *text in worker.task.glance():
-            reply.row.add(kind=kind, session=session, step=step, id=number, seconds=seconds, a=a,
-                          b=b, text=text)
+        for kind, *row in worker.task.glance():
+            _ROWS[kind](reply, *row)
         for link in links:
             for step in link.running():
                 _add_step(reply, link, step)
+        for number, master in worker.masters():
+            reply.session.add(number=number, master=master)
+        for link in links:
+            reply.session.add(number=link.number, master=worker.name, client=link.client)
         return reply
     names = _nodes_of(worker, request.session, links) if request.sender else ()
     reply.known.extend(name in names for name in request.sender[:_LARGEST])
@@ -38,9 +43,67 @@ def answer(worker, request):
         _add_place(reply, name, request, links)
     for name in request.resource[:_LARGEST]:
         for link in links:
-            _add_partners(reply, name, link)
+            _add_partners(reply, name, link, worker.kernel_table())
     return reply
 
+
+# ---------------------------------------------------------------- the core's rows, by their names
+
+_OPEN, _AWAITED = 2, 2                  # of a step's and a key's row (core/host/host.h)
+_HELD = 1                               # PF_WAIT_HELD of kernel.h
+
+
+def _open(reply, session, step, _, seconds, state, early_bytes, failure, *unused):
+    reply.open.add(session=session, step=step, seconds=seconds, begun=state == _OPEN,
+                   early_bytes=early_bytes, failure=failure)
+
+
+def _key(reply, session, step, _, seconds, state, size, key, *unused):
+    reply.key.add(session=session, step=step, seconds=seconds, awaited=state == _AWAITED,
+                  bytes=size, key=key)
+
+
+def _run(reply, session, step, number, seconds, nodes, *unused):
+    reply.run.add(session=session, step=step, id=number, seconds=seconds, nodes=nodes)
+
+
+def _call(reply, session, step, number, seconds, role, _, node, op, resource):
+    reply.call.add(session=session, step=step, id=number, seconds=seconds, role=role, node=node,
+                   op=op, resource=resource)
+
+
+def _block(reply, session, step, number, _, block, missing, node, op, successors):
+    reply.block.add(session=session, step=step, id=number, number=block, missing=missing,
+                    node=node, op=op, successor=map(int, filter(None, successors.split(","))))
+
+
+def _node(reply, session, step, number, _, block, unused, node, op, *none):
+    reply.node.add(session=session, step=step, id=number, block=block, node=node, op=op)
+
+
+def _resource(reply, session, step, flags, _, there, needed, name, takes, puts):
+    reply.resource.add(name=name, takes=takes, puts=puts, there=there, needed=needed,
+                       held=flags & _HELD != 0)
+
+
+def _use(reply, session, step, _, seconds, role, times, resource, node, op):
+    reply.use.add(resource=resource, session=session, step=step, seconds=seconds, role=role,
+                  times=times, node=node, op=op)
+
+
+def _source(reply, session, step, _, seconds, number, unused, resource, *none):
+    reply.source.add(resource=resource, number=number)
+
+
+def _cut(reply, *unused):
+    reply.cut = True
+
+
+_ROWS = {"step": _open, "key": _key, "run": _run, "call": _call, "block": _block, "node": _node,
+         "resource": _resource, "use": _use, "source": _source, "cut": _cut}
+
+
+# ---------------------------------------------------------------- steps and plans
 
 def _add_step(reply, link, step):
     found = reply.step.add(session=link.number, step=step.number, seconds=step.age(),
@@ -84,7 +147,7 @@ def operation(link, name):
     return None
 
 
-def _add_partners(reply, resource, link):
+def _add_partners(reply, resource, link, kernels):
     """Every operation that gets the handle of a resource of this name, or has its name."""
     name = resource.rpartition("/")[2] if resource.startswith("/") else resource
     for graph, _ in link.graphs():
@@ -95,7 +158,7 @@ def _add_partners(reply, resource, link):
             for user in _users(op):
                 reply.partner.add(resource=resource, node=user.name, op=user.type,
                                   line=str(user.user_frame), device=user.device or op.device,
-                                  session=link.number)
+                                  session=link.number, role=kernels.role(user.type))
 
 
 def _users(op):

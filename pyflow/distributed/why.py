@@ -4,7 +4,12 @@
 
 A culprit is where a chain ends: a task that does not answer, a step that never began at a task, a
 tensor that was sent and did not arrive, one that nobody sends, a queue that nobody fills, a kernel
-that runs, a circle of steps that wait for each other.
+that runs, a circle of steps that wait for each other.  Before them all comes a REPLICA that keeps
+others waiting: one of several who put into a queue, an accumulator or the like, at which somebody
+waits, and that is absent, late, stuck or dead; what it is at follows.
+
+Which ops wait, and which end waits, their kernels say (PF_KERNEL_TAKES, PF_KERNEL_PUTS), and what
+they wait for the resource does (pf_type.tell): no op and no kind of resource is known here by name.
 
 Invariants
 1. Only what was answered is said: a task that is silent is the end of every chain that leads to it.
@@ -15,19 +20,14 @@ Threads: pure functions of the answers; `explain` and `of_cluster` ask.
 
     print(of_cluster(cluster).text())               # look.Cluster
 """
-import re
 from typing import NamedTuple
 
 from pyflow.distributed import look, messages
-from pyflow.distributed.wait_reports import Report, read_key
+from pyflow.distributed.wait_reports import PUTS, TAKES, Report, read_key
 
-_RANKS = ("silent", "unbegun", "lost", "missing", "answer", "circle", "empty", "held", "kernel",
-          "idle", "full", "unknown")
+_RANKS = ("replica", "silent", "unbegun", "lost", "missing", "answer", "circle", "empty", "held",
+          "kernel", "idle", "full", "unknown", "away")
 _ROWS = 40                              # of a table in an error's text
-# What a kernel waits for, by its op: (state of the resource, the ops that end the wait, in words).
-_FILLS = re.compile(r"Enqueue|InsertMany|ApplyGradient|Stage$|^Stage|^MapStage|^OrderedMapStage|"
-                    r"BarrierInsert")
-_DRAINS = re.compile(r"Dequeue|TakeMany|TakeGradient|Unstage")
 
 
 class Culprit(NamedTuple):
@@ -87,7 +87,8 @@ def explain(asker, step, tasks):
     replies = asker.ask_all("GetWaits", messages.WaitsRequest(), tasks)
     found = _Join(asker, replies, step, 0.0).why()
     others = [t for t in asker.addresses if t not in replies]
-    if others and (not found.culprits or found.culprits[0].kind in ("empty", "full", "held")):
+    if others and (not found.culprits or found.culprits[0].kind in (
+            "replica", "empty", "full", "held", "unknown")):
         replies.update(asker.ask_all("GetWaits", messages.WaitsRequest(), others))
         found = _Join(asker, replies, step, 0.0).why()
     return found.text()
@@ -106,7 +107,12 @@ class _Join:
         for task, report in self.reports.items():
             for step in report.masters:
                 self.masters[step.session, step.step] = (task, step)
-        self.edges, self.texts, self.ends, self.rows = {}, {}, {}, {}
+        self.sessions = {}              # number: SessionRow, of who is its master if that answers
+        for report in self.reports.values():
+            for number, row in report.sessions.items():
+                if row.master and (row.client or number not in self.sessions):
+                    self.sessions[number] = row
+        self.edges, self.ends, self.rows, self.late = {}, {}, {}, {}
         self.lines, self.partners, self.known = {}, {}, {}
 
     def why(self):
@@ -121,7 +127,9 @@ class _Join:
             self.ends[end] = (kind, task, text)
             reached[end], seconds[end] = set(roots), max(
                 [self.rows[r].seconds for r in roots if r in self.rows] or [0.0])
-        culprits = [Culprit(*self.ends[end], len(reached[end]), seconds[end]) for end in reached]
+        culprits = self._replicas(roots)
+        culprits += [Culprit(*self.ends[end], len(reached[end]), seconds[end]) for end in reached
+                     if self.ends[end][0] != "away"]
         asked = {self.ends[end] for end, from_ in reached.items()
                  if any(root[0] == "client" for root in from_)}
         culprits += [Culprit("silent", task, self._silent_text(task), 0, 0.0)
@@ -200,7 +208,7 @@ class _Join:
 
     def _not_running(self, at, task, report, session, number):
         entry = report.steps.get((session, number))
-        if entry is not None and entry.a == 2:
+        if entry is not None and entry.begun:
             self._end(at, "answer", task, f"{task} is done with its part of step {number}, but its "
                       "answer did not arrive")
             return
@@ -217,7 +225,7 @@ class _Join:
                 continue
             found = True
             if call.node in keys:
-                self.edges[at].append(("key", task, session, number, keys[call.node].text[0]))
+                self.edges[at].append(("key", task, session, number, keys[call.node].key))
             elif call.op == "_Recv" or call.op == "_HostRecv":
                 self._all_keys(at, task, session, number)
             else:
@@ -228,20 +236,20 @@ class _Join:
             self._end(at, "kernel", task, f"{task} computes {self._node(session, node, op)} or what"
                       " follows it")
         elif not found and names is None:
-            ready = any(b[2] == 0 for b in run.blocks.values())
             self._end(at, "idle", task, f"{task} has step {number} under way and " + (
-                "no thread of its pool takes it up" if ready else "nothing in it can be named"))
+                "no thread of its pool takes it up" if run.is_ready() else
+                "nothing in it can be named"))
 
     def _waiting_keys(self, task, session, number):
-        return [k for k in self.reports[task].keys.get((session, number), ()) if k.a == 2]
+        return [k for k in self.reports[task].keys.get((session, number), ()) if k.awaited]
 
     def _all_keys(self, at, task, session, number):
         for key in self._waiting_keys(task, session, number):
-            self.edges[at].append(("key", task, session, number, key.text[0]))
+            self.edges[at].append(("key", task, session, number, key.key))
 
     @staticmethod
     def _recv_of(row):
-        key = read_key(row.text[0])
+        key = read_key(row.key)
         if key is None:
             return None
         head, _, tail = key.send.rpartition("send_")
@@ -251,7 +259,7 @@ class _Join:
 
     def _of_key(self, at):
         task, session, number, text = at[1:]
-        row = next(k for k in self._waiting_keys(task, session, number) if k.text[0] == text)
+        row = next(k for k in self._waiting_keys(task, session, number) if k.key == text)
         key = read_key(text)
         if key is None:
             self.rows[at] = Row(look.short(task), f"key {text[:80]}", "?", row.seconds)
@@ -301,7 +309,7 @@ class _Join:
 
     def _began(self, report, task, session, number):
         entry = report.steps.get((session, number))
-        if entry is not None and entry.a == 2:
+        if entry is not None and entry.begun:
             return True
         _, step = self.masters.get((session, number), (None, None))
         return step is not None and any(p.task == task and p.ended for p in step.part)
@@ -310,74 +318,172 @@ class _Join:
 
     def _of_call(self, at):
         task, session, number, node = at[1:]
-        run = self.reports[task].runs[session, number]
-        call = next(c for c in run.calls if c.node == node)
+        report = self.reports[task]
+        call = next(c for c in report.runs[session, number].calls if c.node == node)
         who = f"{look.short(task)} {self._node(session, call.node, call.op)}"
-        state = self._state(call)
-        if state is None:
+        resource = report.resources.get(call.resource)
+        words = resource.state.get(call.role) if resource is not None else ""
+        if not words:
             self.rows[at] = Row(who, "its kernel", "", call.seconds)
             self._end(at, "kernel", task, f"{task} has been at {who.partition(' ')[2]} for "
                       f"{call.seconds:.1f} s")
             return
-        kind, wanted, words = state
-        name = call.resource.strip("/") or "?"
-        self.rows[at] = Row(who, f"{words} {name!r}", look.short(task), call.seconds)
-        self._partners(at, task, call, kind, wanted, f"{words} {name!r} at {task}")
+        what = f"{words} {call.resource.strip('/') or '?'!r}"
+        self.rows[at] = Row(who, what, look.short(task), call.seconds)
+        self._who_ends(at, task, call, resource, f"{what} at {task}")
 
-    @staticmethod
-    def _state(call):
-        """(kind, pattern of the ops that end the wait, words) of what a call waits for; None: it
-        waits for nothing but itself."""
-        if not call.resource and "Mutex" not in call.op:
-            return None
-        if _DRAINS.search(call.op):
-            return "empty", _FILLS, _words(call.op, "empty")
-        if _FILLS.search(call.op):
-            return "full", _DRAINS, _words(call.op, "full")
-        if "MutexLock" in call.op:
-            return "held", re.compile("MutexLock"), "lock"
-        return None
-
-    def _partners(self, at, task, call, kind, wanted, what):
-        """Who could end the wait: those under way lead on, else that nobody does is the end."""
-        known = [p for p in self.partners.get(call.resource, ())
-                 if wanted.search(p.op) and p.node != call.node]
-        led = False
-        for other, report in self.reports.items():
-            for (session, number), run in report.runs.items():
-                for partner in known:
-                    if partner.node in run.nodes and not any(
-                            c.node == partner.node for c in run.calls):
-                        before = len(self.edges[at])
-                        names = run.leaves(partner.node)
-                        self._leaves(at, other, session, number, run, names)
-                        led = led or len(self.edges[at]) > before
-        if led:
+    def _who_ends(self, at, task, call, resource, what):
+        """Who could end the wait: replicas, of which each is looked at; else those under way lead
+        on, else that nobody does is the end."""
+        role = TAKES if call.role == PUTS else PUTS
+        partners = [p for p in self.partners.get(call.resource, ())
+                    if p.role == role and p.node != call.node]
+        if self._is_among_replicas(at, task, call, resource, role, what, partners):
             return
-        if kind == "held":
+        if self._those_under_way(at, partners):
+            return
+        if resource.held:
             self._holders(at, task, call, what)
             return
-        need = "fills" if kind == "empty" else "empties"
-        if known:
+        need = "fills" if role == PUTS else "empties"
+        if partners:
             named = "; ".join(dict.fromkeys(f"{p.op} {p.node!r} made at {p.line}"
-                                            for p in known[:3]))
+                                            for p in partners[:3]))
             text = f"{what}: nothing that runs {need} it; this would: {named}"
         else:
             text = f"{what}: nothing {need} it, in no session's graph"
-        self._end(at, kind, task, f"{text}; waiting: {self._node(0, call.node, call.op)}")
+        self._end(at, "empty" if role == PUTS else "full", task,
+                  f"{text}; waiting: {self._node(0, call.node, call.op)}")
+
+    def _those_under_way(self, at, partners):
+        led = False
+        for other, report in self.reports.items():
+            for (session, number), run in report.runs.items():
+                for partner in partners:
+                    if partner.node in run.nodes and not any(
+                            c.node == partner.node for c in run.calls):
+                        before = len(self.edges[at])
+                        self._leaves(at, other, session, number, run, run.leaves(partner.node))
+                        led = led or len(self.edges[at]) > before
+        return led
 
     def _holders(self, at, task, call, what):
-        """Other steps of the task whose plans use the lock and that are at something."""
-        users = {p.node for p in self.partners.get(call.resource, ())}
+        """Who took it has to give it back: other steps of the task that are at something."""
         for (session, number), run in self.reports[task].runs.items():
-            if any(c.node == call.node and c.resource == call.resource for c in run.calls):
-                continue
-            for c in run.calls:
-                self.edges[at].append(("call", task, session, number, c.node))
+            if not any(c.node == call.node and c.resource == call.resource for c in run.calls):
+                self.edges[at] += [("call", task, session, number, c.node) for c in run.calls]
         if not self.edges[at]:
+            users = {p.node for p in self.partners.get(call.resource, ())} - {call.node}
             self._end(at, "held", task, f"{what} is held by a step that is over or gone; waiting: "
                       f"{self._node(0, call.node, call.op)}" + (
                           f"; others that use it: {', '.join(sorted(users)[:3])}" if users else ""))
+
+    # ------------------------------------------------------------ replicas
+
+    def _owner(self, session):
+        """(its master's task, its client where that is another process) of a session; None."""
+        row = self.sessions.get(session)
+        return None if row is None else (row.master, row.client)
+
+    def _is_among_replicas(self, at, task, call, resource, role, what, partners):
+        """Several sessions use the resource, or are to: each that could end the wait is a node of
+        its own, at which it turns out whether it is the one that is waited for."""
+        session, number = at[2:4]
+        users = {}
+        for use in resource.uses:
+            if use.role == role:
+                owner = self._owner(use.session) or (f"session {use.session:016x}", "")
+                if owner not in users or use.seconds < users[owner].seconds:
+                    users[owner] = use
+        absent = self._absent(users, self._owner(session), resource) if role == PUTS else []
+        if not users and not absent:            # nobody has yet: those in whose graphs it stands
+            absent = {self._owner(p.session) for p in partners if p.session != session} - {None}
+        if not absent and all(use.session == session for use in users.values()):
+            return False
+        late = self._without_those_that_came(users, resource, bool(absent))
+        for owner, use in [*late.items(), *((owner, None) for owner in sorted(absent))]:
+            node = ("replica", task, call.resource, *owner, session, number)
+            self.late[node] = use, what, role
+            self.edges[at].append(node)
+        return True
+
+    @staticmethod
+    def _without_those_that_came(users, resource, others):
+        """Without the last `there` that put: what the take waits for beside it is others', or, as no
+        one else is left, more of theirs."""
+        there = resource.there if resource.needed else 0
+        late = sorted(users, key=lambda owner: users[owner].seconds)[there:]
+        return {owner: users[owner] for owner in (late if late or others else users)}
+
+    def _absent(self, users, own, resource):
+        """The owners that are to put, too, and never have: tasks of the same job, where more are
+        needed than have come, and each who puts is one."""
+        one_each = bool(resource.sources) or len(users) > 1
+        if not one_each or len(users) >= resource.needed or resource.there >= resource.needed:
+            return []
+        masters = {master for master, client in users if not client} or {own and own[0]}
+        jobs = {look.parts(master)[0] for master in masters if master}
+        return [(task, "") for task in sorted(self.asker.addresses, key=look.order)
+                if look.parts(task)[0] in jobs and (task, "") not in users]
+
+    def _of_replica(self, at):
+        """What a replica is at, other than the step that waits for it."""
+        master, client, *waiting = at[3:]
+        if master in self.silent:
+            self._end(at, "silent", master, self._silent_text(master))
+            return
+        if master not in self.reports:
+            self._end(at, "unknown", master, f"{master} was not asked")
+            return
+        steps = [key for key in self.masters
+                 if self._owner(key[0]) == (master, client) and key != tuple(waiting)]
+        self.edges[at] += [("client", *key) for key in steps]
+        for task, report in self.reports.items():
+            for key in report.runs:
+                mine = self._owner(key[0]) == (master, client) if key[0] else task == master
+                if mine and key not in self.masters and key != tuple(waiting):
+                    self.edges[at].append(("part", task, *key))
+        if not self.edges[at]:
+            self._end(at, "away", master, f"no step of {client or master} is under way: its program "
+                      "is at something else, or has not begun")
+
+    def _replicas(self, roots):
+        """[Culprit] of replicas that are waited for and do not themselves wait for another one: at
+        the first resource where that is so, and how many more."""
+        found = {}
+        for node in self.late:
+            ends = self._ends_before_replicas(node)
+            if ends:
+                found.setdefault(node[3:5], []).append((node[2], node, ends))
+        reached, seconds = self._leading(self.late, roots)
+        return [self._replica(sorted(where), reached, seconds) for where in found.values()]
+
+    def _replica(self, where, reached, seconds):
+        _, node, ends = where[0]
+        (task, _, master, client), (use, what, role) = node[1:5], self.late[node]
+        best = min(ends, key=lambda end: (_RANKS.index(end[0]), end))
+        who = f"{client}, a client of {master}," if client else master
+        did, does = ("put", "fills") if role == PUTS else ("taken", "empties")
+        last = (f"last {use.seconds:.1f} s ago by {self._node(use.session, use.node, use.op)}"
+                if use is not None else f"it has {did} nothing yet")
+        more = f" (and {len(where) - 1} more)" if len(where) > 1 else ""
+        text = f"{who} keeps others waiting, at {what}{more}, which it {does}: {last}; {best[2]}"
+        nodes = [n for _, n, _ in where]
+        return Culprit("replica", master, text, len(set().union(*(reached[n] for n in nodes))),
+                       max(seconds[n] for n in nodes))
+
+    def _ends_before_replicas(self, node):
+        """The ends that a replica's chains lead to without another replica between."""
+        seen, todo, found = set(), list(self.edges.get(node, ())), []
+        while todo:
+            at = todo.pop()
+            if at in seen or at[0] == "replica":
+                continue
+            seen.add(at)
+            if at in self.ends:
+                found.append(self.ends[at])
+            todo += self.edges.get(at, ())
+        return found
 
     # ------------------------------------------------------------ more questions
 
@@ -395,7 +501,7 @@ class _Join:
                     nodes.setdefault(session, set()).add(computing[0])
             for (session, _), rows in report.keys.items():
                 for row in rows:
-                    key = read_key(row.text[0]) if row.a == 2 else None
+                    key = read_key(row.key) if row.awaited else None
                     if key is not None:
                         nodes.setdefault(session, set()).add(key.send)
                         senders.setdefault((key.task, session), set()).add(key.send)
@@ -437,6 +543,10 @@ class _Join:
 
     def _reached(self, roots):
         """({end: roots that lead to it}, {end: the longest of their waits})."""
+        return self._leading(self.ends, roots)
+
+    def _leading(self, nodes, roots):
+        """({node: roots that lead to it}, {node: the longest of their waits}) of some nodes."""
         reached, seconds = {}, {}
         for root in roots:
             seen, todo = set(), [root]
@@ -445,10 +555,9 @@ class _Join:
                 if at in seen:
                     continue
                 seen.add(at)
-                if at in self.ends:
+                if at in nodes:
                     reached.setdefault(at, set()).add(root)
-                    longest = max(seconds.get(at, 0.0), self._seconds(root))
-                    seconds[at] = longest
+                    seconds[at] = max(seconds.get(at, 0.0), self._seconds(root))
                 todo += self.edges.get(at, ())
         return reached, seconds
 
@@ -501,6 +610,9 @@ class _Join:
             for end, from_ in reached.items():
                 if self.ends[end] == tuple(culprits[0][:3]):
                     first = self._leading_to(end)
+            for node in self.late:
+                if culprits[0].kind == "replica" and node[3] == culprits[0].task:
+                    first |= self._leading_to(node)
         rows = sorted(self.rows.items(), key=lambda item: (
             item[0] not in first, item[0][0] != "client", -item[1].seconds))
         return list(dict.fromkeys(row for _, row in rows))
@@ -518,16 +630,3 @@ class _Join:
                 todo += before.get(at, ())
         return seen
 
-
-def _words(op, state):
-    for name in ("Barrier", "Accumulator", "MapS", "OrderedMap", "Stage", "Unstage"):
-        if name in op:
-            what = {"MapS": "staging map", "OrderedMap": "staging map", "Stage": "staging area",
-                    "Unstage": "staging area"}.get(name, name.lower())
-            if what == "accumulator":
-                few = state == "empty"
-                return "accumulator with too few gradients" if few else "full accumulator"
-            if what == "barrier":
-                return "incomplete barrier" if state == "empty" else "full barrier"
-            return f"{state} {what}"
-    return f"{state} queue"

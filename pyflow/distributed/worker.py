@@ -45,6 +45,7 @@ from pyflow.session import threads as threads_lib
 
 MAX_TASKS, MAX_NAME = 100000, 1000      # whose fences are remembered
 BRIEF = 500e-6                          # seconds: such a step runs where it is begun, as far as it can
+MAX_PAST = 1000                         # sessions that are known when they are over
 MAX_LEASE = 3600.0                      # seconds, whatever a master asks for
 PROCESS = os.urandom(16)                # of this process: a py_func's function is in one alone
 _log = logging.getLogger("pyflow.distributed")
@@ -90,6 +91,7 @@ class Worker:
         self._sessions, self._graphs = {}, {}
         self._seconds = {}                      # of late, a step of each graph
         self._fences = epochs.Fences()
+        self._past = {}                         # sessions that were closed of late: their masters
         self._numbers = itertools.count(1)
         self._kernels, self._stopped = None, False
 
@@ -209,6 +211,10 @@ class Worker:
         """Ends a session: its steps fail with this code, its plans go; twice is once."""
         with self._lock:
             found = self._sessions.pop(number, None)
+            if found is not None:
+                self._past[number] = found.master
+                if len(self._past) > MAX_PAST:
+                    del self._past[next(iter(self._past))]
             for graph in found.graphs if found is not None else ():
                 self._forget(graph)
         if found is None:
@@ -228,6 +234,12 @@ class Worker:
         """The numbers of the sessions that are open."""
         with self._lock:
             return list(self._sessions)
+
+    def masters(self):
+        """[(session's number, its master's task)] of those that are open, and of late were."""
+        with self._lock:
+            known = {**self._past, **{n: s.master for n, s in self._sessions.items()}}
+        return [(number, master or self.name) for number, master in known.items() if master != "?"]
 
     def session_state(self, number):
         """The executor's State that a session's plans use."""

@@ -15,6 +15,7 @@ import functools
 from pyflow.framework import dtypes
 from pyflow.framework import op as op_lib
 
+PUTS, TAKES = 128, 256                  # PF_KERNEL_PUTS, PF_KERNEL_TAKES
 ANYWHERE = frozenset("*")
 HOST_ONLY = frozenset(("CPU",))
 
@@ -48,6 +49,12 @@ class KernelTable:
             self._attrs[op] = list(dict.fromkeys(name for _, where in found for name in where))
             self._kernels[op] = found
         return found
+
+    def role(self, op):
+        """What the op's kernels do at the resource that they use: 1: they end others' waits, 2:
+        they wait until others have put something there; 0: neither."""
+        flags = functools.reduce(int.__or__, (k.get("flags", 0) for k in self._given.get(op, ())), 0)
+        return 2 if flags & TAKES else 1 if flags & PUTS else 0
 
     def types(self, node):
         """The device types that have a kernel for the node; see invariant 1."""

@@ -278,3 +278,17 @@ def test_a_storm_of_puts_gets_deadlines_and_closes(seed):
     assert len(set(out)) == len(out), "nothing comes out twice"
     assert set(out) <= set(put) | set(unsure)
     assert len(set(put) - set(out)) <= len(lost)
+
+
+def test_a_wait_at_it_is_explained_as_at_ours():
+    """What it says of itself, and the op that would end the wait, stand in a deadline's error."""
+    with tf.train.Server.create_local_server() as server, tf.device("/job:localhost/task:0"):
+        full, dry = Queue("full", capacity=1), Queue("dry")
+        (got,) = dry.gets(1)
+        with tf.Session(server.target) as session:
+            for step, words in ((got, "acme's queue without elements 'dry' .* fills .* acme.Enqueue"),
+                                (full.put, "acme's queue with 1 elements 'full' .* empties")):
+                with pytest.raises(tf.errors.DeadlineExceededError, match=words):
+                    for _ in range(2):
+                        session.run(step, {dry.fed: 1.0, full.fed: 1.0},
+                                    options=tf.RunOptions(timeout_in_ms=150))

@@ -325,7 +325,7 @@ def too_few_elements(play):
         queue = tf.FIFOQueue(9, tf.float32, [[]], name="few")
         put, many = queue.enqueue(1.0), queue.dequeue_many(4)
     play.before = lambda sess: [sess.run(put) for _ in range(3)]
-    return many, f"empty queue 'few' at {play.name(at)}"
+    return many, f"queue with 3 of 4 elements 'few' at {play.name(at)}"
 
 
 def empty_queue_far_away(play):
@@ -350,8 +350,8 @@ def deadlocked_barrier(play):
         barrier.insert_many(1, ["a"], [2.0])
         taken = barrier.take_many(1)
     play.before = lambda sess: sess.run(half)
-    return taken, (f"incomplete barrier 'gate' at {play.name(at)}: nothing that runs fills it; "
-                   "this would: BarrierInsertMany.*test_hangs.py:")
+    return taken, (f"incomplete barrier with 1 of 2 components of a key 'gate' at {play.name(at)}: "
+                   "nothing that runs fills it; this would: BarrierInsertMany.*test_hangs.py:")
 
 
 def too_few_gradients(play):
@@ -361,7 +361,8 @@ def too_few_gradients(play):
         sums = tf.ConditionalAccumulator(tf.float32, [], name="sums")
         give, take = sums.apply_grad(1.0), sums.take_grad(2)
     play.before = lambda sess: sess.run(give)
-    return take, f"accumulator with too few gradients 'sums' at {play.name(at)}.*ApplyGradient"
+    return take, (f"accumulator with 1 of 2 gradients for step 0 'sums' at {play.name(at)}"
+                  ".*ApplyGradient")
 
 
 def empty_staging_area(play):

@@ -2,6 +2,7 @@
 import pytest
 
 from pyflow.distributed import look, messages, why
+from pyflow.distributed.wait_reports import PUTS, TAKES
 
 A, B, C = (f"/job:{t}/replica:0/task:0" for t in ("a", "b", "c"))
 KEY = "{0}/device:CPU:0;00000000000000ff;{1}/device:CPU:0;part_edge_3_{2}:0;:0"
@@ -23,32 +24,51 @@ class Asker:
         for node, op, line in self.places:
             if node in request.node:
                 reply.place.add(node=node, op=op, line=line)
-        for resource, node, op in self.partners:
+        for resource, node, op, *role in self.partners:
             if resource in request.resource:
-                reply.partner.add(resource=resource, node=node, op=op, line="user.py:7")
+                reply.partner.add(resource=resource, node=node, op=op, line="user.py:7",
+                                  role=role[0] if role else PUTS)
         return reply
 
 
-def task(*rows, steps=()):
-    """A WaitsResponse.  rows: (kind, texts, a, b); steps: (step, {task: (begun, ended)})."""
+def task(*rows, steps=(), session=9, sessions=()):
+    """A WaitsResponse.  rows: (kind, fields); steps: (step, {task: (begun, ended)}) of this master's;
+    sessions: (number, master)."""
     reply = messages.WaitsResponse()
-    for kind, texts, a, b, *step in rows:
-        reply.row.add(kind=kind, session=9, step=step[0] if step else 1, id=1, seconds=2.0, a=a,
-                      b=b, text=[*texts, "", "", ""][:3])
+    for kind, fields in rows:
+        row = getattr(reply, kind).add(**fields)
+        for field, usual in (("session", 9), ("step", 1), ("id", 1), ("seconds", 2.0)):
+            if field in row.DESCRIPTOR.fields_by_name and field not in fields:
+                setattr(row, field, usual)
     for step, parts in steps:
-        found = reply.step.add(session=9, step=step, seconds=3.0, fetch=["y:0"])
+        found = reply.step.add(session=session, step=step, seconds=3.0, fetch=["y:0"])
         for name, (begun, ended) in parts.items():
             found.part.add(task=name, begun=begun, ended=ended)
+    for number, master in sessions:
+        reply.session.add(number=number, master=master)
     return reply
 
 
-def recv(source, to, tensor, *step):
+def begun(step=1, session=9):
+    return "open", dict(step=step, session=session, begun=True)
+
+
+def under_way(node, op, before=None, resource="", role=0, **of):
+    """Rows of a call that waits; before: (node, op, its block) that follow it."""
+    rows = [("run", dict(nodes=5, **of)),
+            ("call", dict(node=node, op=op, resource=resource, role=role, **of)),
+            ("block", dict(node=node, op=op, missing=-1, successor=[1] if before else [], **of)),
+            ("node", dict(node=node, op=op, **of))]
+    if before:
+        rows += [("block", dict(node=before[0], op=before[1], number=1, missing=1, **of)),
+                 ("node", dict(node=before[0], op=before[1], block=1, **of))]
+    return rows
+
+
+def recv(source, to, tensor, step=1, before=None):
     """Rows of a task that waits for a tensor."""
-    key = KEY.format(source, to, tensor)
-    name = f"{tensor}/_part_recv_3"
-    return (("step", (), 2, 0, *step), ("key", (key,), 2, 0, *step), ("run", (), 5, 0, *step),
-            ("call", (name, "_Recv"), 0, 0, *step), ("block", (name, "_Recv"), 0, -1, *step),
-            ("node", (name, "_Recv"), 0, 0, *step))
+    return (begun(step), ("key", dict(key=KEY.format(source, to, tensor), awaited=True, step=step)),
+            *under_way(f"{tensor}/_part_recv_3", "_Recv", before, step=step))
 
 
 def first(replies, **how):
@@ -62,8 +82,9 @@ WAITS = {A: (True, False), B: (True, False)}
 def test_a_silent_task_ends_every_chain():
     silent = look.Silent(C, "host:3", "its process 12 is stopped")
     chain = {A: task(*recv(B, A, "y"), steps=[(1, {**WAITS, C: (True, False)})]),
-             B: task(*recv(C, B, "x"), ("block", ("y/_part_send_3", "_net.Send"), 1, 1),
-                     ("node", ("y/_part_send_3", "_net.Send"), 1, 0)), C: silent}
+             B: task(*recv(C, B, "x"), ("block", dict(node="y/_part_send_3", op="_net.Send",
+                                                      number=1, missing=1)),
+                     ("node", dict(node="y/_part_send_3", op="_net.Send", block=1))), C: silent}
     text, whole = first(chain)
     assert text == f"{C} at host:3 does not answer: its process 12 is stopped"
     assert "client of a/0" in whole and "tensor x:0" in whole
@@ -71,9 +92,9 @@ def test_a_silent_task_ends_every_chain():
 
 @pytest.mark.parametrize("rows, unknown, expected", [
     ((), (), f"{B} never began step 1, so .* is not sent"),
-    ((("step", (), 1, 0),), (), f"{B} never began step 1"),
-    ((("step", (), 2, 0),), (), f"tensor x:0 was sent by {B} and did not arrive at {A}"),
-    ((("step", (), 2, 0),), ("x/_part_send_3",), f"nothing at {B} sends tensor x:0"),
+    ((("open", dict(begun=False)),), (), f"{B} never began step 1"),
+    ((begun(),), (), f"tensor x:0 was sent by {B} and did not arrive at {A}"),
+    ((begun(),), ("x/_part_send_3",), f"nothing at {B} sends tensor x:0"),
 ])
 def test_what_became_of_a_tensor(rows, unknown, expected):
     import re
@@ -86,10 +107,11 @@ def test_what_became_of_a_tensor(rows, unknown, expected):
     assert "'x' made at user.py:5" in text
 
 
-def queue(op, resource, *step):
-    return (("step", (), 2, 0, *step), ("run", (), 5, 0, *step),
-            ("call", (f"my/{op}", op, resource), 0, 0, *step),
-            ("block", (f"my/{op}", op, "1"), 0, -1, *step), ("node", (f"my/{op}", op), 0, 0, *step))
+def queue(op, resource, step=1, session=9, **state):
+    """Rows of a task where a dequeue waits."""
+    return (begun(step, session), ("resource", dict(name=resource, **{
+        "takes": "empty queue", "puts": "full queue", **state})),
+            *under_way(f"my/{op}", op, resource=resource, role=TAKES, step=step, session=session))
 
 
 def test_a_queue_and_who_would_fill_it():
@@ -97,44 +119,150 @@ def test_a_queue_and_who_would_fill_it():
     text, _ = first(replies)
     assert text.startswith(f"empty queue 'q' at {A}: nothing fills it, in no session's graph")
     text, _ = first(replies, partners=[("/q", "put", "QueueEnqueueV2"),
-                                       ("/q", "size", "QueueSize")])
+                                       ("/q", "size", "QueueSize", 0)])
     assert "this would: QueueEnqueueV2 'put' made at user.py:7;" in text and "size" not in text
 
 
 def test_the_filler_leads_on():
     """Its enqueue is under way in another step, and waits for what was lost."""
-    put = (("block", ("put", "QueueEnqueueV2"), 1, 1, 2),
-           ("node", ("put", "QueueEnqueueV2"), 1, 0, 2))
-    before = tuple(row if row[0] != "block" else ("block", (*row[1], "1"), 0, -1, 2)
-                   for row in recv(B, A, "x", 2))
-    replies = {A: task(*queue("QueueDequeueV2", "/q"), *before, *put,
+    replies = {A: task(*queue("QueueDequeueV2", "/q"),
+                       *recv(B, A, "x", 2, before=("put", "QueueEnqueueV2")),
                        steps=[(1, {A: (True, False)}), (2, {A: (True, False), B: (True, True)})]),
-               B: task(("step", (), 2, 0, 2))}
+               B: task(begun(2))}
     text, whole = first(replies, partners=[("/q", "put", "QueueEnqueueV2")])
     assert text.startswith("tensor x:0 was sent by"), whole
 
 
 def test_a_circle():
     def half(step, takes, puts):
-        return (*queue("QueueDequeueV2", takes, step)[:2],
-                ("call", (f"take{takes}", "QueueDequeueV2", takes), 0, 0, step),
-                ("block", (f"take{takes}", "QueueDequeueV2", "1"), 0, -1, step),
-                ("node", (f"take{takes}", "QueueDequeueV2"), 0, 0, step),
-                ("block", (f"put{puts}", "QueueEnqueueV2"), 1, 1, step),
-                ("node", (f"put{puts}", "QueueEnqueueV2"), 1, 0, step))
+        return (begun(step), ("resource", dict(name=takes, takes="empty queue")),
+                *under_way(f"take{takes}", "QueueDequeueV2", (f"put{puts}", "QueueEnqueueV2"), takes,
+                           TAKES, step=step))
     replies = {A: task(*half(1, "/p", "/q"), *half(2, "/q", "/p"),
                        steps=[(1, {A: (True, False)}), (2, {A: (True, False)})])}
-    partners = [(f"/{k}", f"{what}/{k}", op) for k in "pq" for what, op in (
-        ("put", "QueueEnqueueV2"), ("take", "QueueDequeueV2"))]
+    partners = [(f"/{k}", f"{what}/{k}", op, role) for k in "pq" for what, op, role in (
+        ("put", "QueueEnqueueV2", PUTS), ("take", "QueueDequeueV2", TAKES))]
     text, whole = first(replies, partners=partners)
     assert text.startswith("a circle: ") and "'p'" in text and "'q'" in text, whole
 
 
 def test_a_kernel_that_runs():
-    rows = (("step", (), 2, 0), ("run", (), 5, 0), ("block", ("big", "MatMul"), 0, -1))
+    rows = (begun(), ("run", {}), ("block", dict(node="big", op="MatMul", missing=-1)))
     text, _ = first({A: task(*rows, steps=[(1, {A: (True, False)})])},
                     places=[("big", "big", "user.py:3")])
     assert text == f"{A} computes MatMul 'big' made at user.py:3 or what follows it"
+
+
+# ---------------------------------------------------------------- replicas
+W = [f"/job:w/replica:0/task:{k}" for k in range(3)]
+
+
+def waits_at(resource, session, op="Take", **state):
+    """Rows of the task of a resource at which a step of a session waits."""
+    return queue(op, resource, session=session, **state)
+
+
+def puts(resource, session, node="give"):
+    """The lower the session's number, the later."""
+    return "use", dict(resource=resource, session=session, node=node, op="Give", role=PUTS, times=3,
+                       seconds=session - 9.0)
+
+
+def sums(*givers, needed=2, there=1, sources=()):
+    """The task of an accumulator for which session 10, of w/0, waits."""
+    return task(*waits_at("/sums", 10, takes=f"sum of {there} of {needed}", there=there,
+                          needed=needed), *(puts("/sums", s) for s in givers),
+                *(("source", dict(resource="/sums", number=n)) for n in sources),
+                sessions=[(10 + k, w) for k, w in enumerate(W)])
+
+
+def master(k, *rows, at=None):
+    """w/k, whose session 10 + k has a step under way there or at another task; None: it has none."""
+    steps = [(1, {at or W[k]: (True, False)})] if at or rows else []
+    return task(*rows, steps=steps, session=10 + k, sessions=[(10 + k, W[k])])
+
+
+def whom(replies):
+    found = why._Join(Asker(replies), replies, None, 0.0).why()
+    return found.culprits[0], found.text()
+
+
+def test_a_replica_that_does_nothing():
+    """w/1 has no step under way, and has given before."""
+    replies = {A: sums(10, 11, sources=[0]), W[0]: master(0, at=A), W[1]: master(1)}
+    culprit, text = whom(replies)
+    assert culprit.kind == "replica" and culprit.task == W[1], text
+    assert text.startswith(f"{W[1]} keeps others waiting, at sum of 1 of 2 'sums' at {A}, which it "
+                           "fills: last 2.0 s ago by Give 'give'; no step of"), text
+
+
+def test_a_replica_that_never_came():
+    culprit, text = whom({A: sums(10, sources=[0]), W[0]: master(0, at=A), W[1]: master(1)})
+    assert culprit.task == W[1] and "has put nothing yet" in text
+
+
+def test_a_replica_whose_process_is_gone():
+    """Not a task that nobody needs."""
+    replies = {A: sums(10, 11), W[0]: master(0, at=A), W[1]: look.Silent(W[1], "h:1", "no process"),
+               C: look.Silent(C, "h:2", "no process")}
+    culprit, text = whom(replies)
+    assert culprit.task == W[1] and "does not answer: no process" in text.split("\n")[0]
+
+
+def test_a_replica_that_computes():
+    rows = [("open", dict(begun=True, session=11)), ("run", dict(session=11)),
+            ("block", dict(node="slow", op="PyFunc", missing=-1, session=11))]
+    culprit, text = whom({A: sums(10, 11), W[0]: master(0, at=A), W[1]: master(1, *rows)})
+    assert culprit.task == W[1] and f"{W[1]} computes PyFunc 'slow'" in text.split("\n")[0]
+
+
+def test_a_replica_at_an_empty_queue_of_another_task():
+    """It is named, not the task of the queue."""
+    replies = {A: sums(10, 11), W[0]: master(0, at=A), W[1]: master(1, at=B),
+               B: task(*queue("QueueDequeueV2", "/input", session=11))}
+    culprit, text = whom(replies)
+    assert culprit.task == W[1] and f"empty queue 'input' at {B}: nothing" in text.split("\n")[0]
+
+
+def test_those_that_wait_for_the_last_are_not_it():
+    """w/1 has given and waits at a gate that the chief opens; w/2 is at a kernel."""
+    at_gate = queue("Next", "/gate", session=11, takes="gate shut")
+    rows = [("open", dict(begun=True, session=12)), ("run", dict(session=12)),
+            ("block", dict(node="slow", op="MatMul", missing=-1, session=12))]
+    both = task(*waits_at("/sums", 10, takes="sum of 2 of 3", there=2, needed=3), *at_gate,
+                *(puts("/sums", 10 + k) for k in range(3)), puts("/gate", 10, "open"),
+                sessions=[(10 + k, w) for k, w in enumerate(W)])
+    for order in (1, -1):
+        replies = dict(list({A: both, W[0]: master(0, at=A), W[1]: master(1, at=A),
+                             W[2]: master(2, *rows)}.items())[::order])
+        culprit, text = whom(replies)
+        assert culprit.task == W[2] and culprit.steps == 2, text
+
+
+def test_a_client_that_is_no_task():
+    """Its master is alive and has others' sessions, too."""
+    host = task(*waits_at("/sums", 10, takes="sum"), puts("/sums", 11), session=10,
+                steps=[(1, {A: (True, False)})])
+    host.session.add(number=10, master=A, client="process 1 on h")
+    host.session.add(number=11, master=A, client="process 2 on h")
+    culprit, text = whom({A: host})
+    assert text.startswith(f"process 2 on h, a client of {A}, keeps others waiting"), text
+
+
+def test_one_session_alone_has_no_replicas():
+    """What it put itself does not make it one that others wait for."""
+    replies = {A: task(*queue("QueueDequeueV2", "/q"), puts("/q", 9), steps=[(1, {A: (True, False)})],
+                       sessions=[(9, A)])}
+    text, _ = first(replies, partners=[("/q", "put", "QueueEnqueueV2")])
+    assert text.startswith(f"empty queue 'q' at {A}: nothing that runs fills it; this would:")
+
+
+def test_a_lock_is_given_back_by_who_has_it():
+    replies = {A: task(*queue("Lock", "/m", takes="lock", held=True),
+                       *under_way("slow", "PyFunc", step=2), begun(2),
+                       steps=[(1, {A: (True, False)}), (2, {A: (True, False)})])}
+    text, whole = first(replies)
+    assert text.startswith(f"{A} has been at PyFunc 'slow' for"), whole
 
 
 def test_nobody_waits():

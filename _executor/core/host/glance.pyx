@@ -9,7 +9,7 @@ Invariant: what does not fit in MOST bytes, or in memory, is left out, and `cut`
 Threads: one at a time per buffer.
 
     pf_glance g = {0};
-    pf_task_glance(task, &g);  pf_watch_glance(task, &g);       // read g.data, g.n
+    pf_task_glance(task, &g);  pf_watch_glance(task, &g);  pf_glance_resources(&g);     // read g.data, g.n
     pf_glance_free(&g);
 """
 from host_h cimport *
@@ -55,5 +55,8 @@ cdef public void pf_glance_add(pf_glance* g, pf_glance_row row, pf_str a, pf_str
     g.n += n
 
 cdef public void pf_glance_free(pf_glance* g) noexcept nogil:
+    cdef int32_t k
+    for k in range(g.n_met):
+        pf_object_unref(&g.met[k].base)
     free(g.data)
     memset(g, 0, sizeof(pf_glance))

@@ -79,7 +79,14 @@ typedef struct pf_variable {
   int64_t *dims;                /* -1: any */
   int32_t planned, pad;         /* plans hold it: deleting takes its value away, the object stays */
 } pf_variable;
-typedef struct pf_resource { pf_object base; pf_type type; void *obj; int32_t scope, pad; } pf_resource; /* type: full-size copy */
+typedef struct pf_uses pf_uses;     /* uses.pyx */
+typedef struct pf_resource {
+  pf_object base;
+  pf_type type;                 /* full-size copy */
+  void *obj;
+  int32_t scope, pad;
+  pf_uses *uses;                /* NULL: by no session that has a number */
+} pf_resource;
 
 /* A task: what the sessions of one server share (task.pyx).  A process has one without a name, which never ends; each server that
  * it runs has its own. */
@@ -173,16 +180,28 @@ int32_t pf_rendezvous_reader(pf_rendezvous *r, pf_str key, pf_reader *out);
 enum {
   PF_GLANCE_STEP = 1,         /* one of a task's table; text: why it failed; a: 1 early, 2 open; b: bytes that wait in it */
   PF_GLANCE_KEY,              /* of such a step; text: the key; a: 1 sent and not received, 2 waited for; b: bytes */
-  PF_GLANCE_RUN, PF_GLANCE_CALL, PF_GLANCE_BLOCK, PF_GLANCE_NODE
+  PF_GLANCE_RUN, PF_GLANCE_CALL, PF_GLANCE_BLOCK, PF_GLANCE_NODE,       /* waiting.pyx */
+  PF_GLANCE_RESOURCE, PF_GLANCE_USE, PF_GLANCE_SOURCE                     /* uses.pyx */
 };
+enum { PF_ROLE_PUTS = 1, PF_ROLE_TAKES };   /* of a kernel, at a resource */
 typedef struct pf_glance_row {
   int32_t kind, size, text[3], pad; /* size: of the row with its texts; text: their lengths */
   uint64_t session, step;
   int64_t id, age_ns, a, b;
 } pf_glance_row;
-typedef struct pf_glance { char *data; int64_t n, room; int32_t cut, pad; } pf_glance;   /* zero: empty */
+typedef struct pf_glance {          /* zero: empty */
+  char *data;
+  int64_t n, room;
+  int32_t cut, n_met;
+  pf_resource *met[64];             /* at which calls wait; they are asked when no lock is held */
+} pf_glance;
 void pf_glance_add(pf_glance *g, pf_glance_row row, pf_str a, pf_str b, pf_str c);   /* fills in size and text */
 void pf_glance_free(pf_glance *g);
+void pf_glance_meet(pf_glance *g, pf_resource *r);  /* once for each; takes a reference of its own */
+void pf_glance_resources(pf_glance *g);             /* the rows of those that were met; no lock is held */
+/* uses.pyx: who used a resource last */
+void pf_resource_used(pf_resource *r, pf_step_key key, int32_t role, pf_str node, pf_str op);
+void pf_uses_free(pf_uses *u);
 void pf_rendezvous_glance(pf_rendezvous *r, pf_glance *g, pf_glance_row row);
 
 /* The steps of a task by their key (step_table.pyx). */

@@ -533,6 +533,7 @@ cdef void resource_destroy(pf_object* o) noexcept nogil:
     cdef pf_resource* r = <pf_resource*>o
     if r.obj != NULL and r.type.unref != NULL and not pf_host_ended():
         r.type.unref(r.obj)
+    pf_uses_free(r.uses)
     free(r.base.container)
     free(r.base.name)
     free(r)

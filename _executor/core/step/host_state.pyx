@@ -300,6 +300,18 @@ cdef pf_status step_resource(pf_call* c, pf_str name, const pf_type* type, pf_ma
     obj[0] = r.obj
     return PF_OK
 
+cdef void note_use(pf_call* c, pf_resource* r) noexcept nogil:
+    """Of a resource at which others wait, by a step of a session that has a number."""
+    cdef int32_t role = pf_role_of(c.node) if c.node != NULL else 0
+    cdef pf_step* outer
+    if not role or c.step == NULL:
+        return
+    c.at = r
+    c.at_of = c.node
+    outer = c.step.home.leader
+    if outer.task != NULL:
+        pf_resource_used(r, outer.key, role, c.node.name, c.node.op)
+
 cdef pf_status h_resource(pf_ctx* ctx, int32_t scope, pf_str container, pf_str name, const pf_type* type,
                           pf_make_fn make, void* arg, void** obj) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
@@ -316,6 +328,7 @@ cdef pf_status h_resource(pf_ctx* ctx, int32_t scope, pf_str container, pf_str n
                          &r, &err):
         return pf_fail(ctx, err.code, err.message)
     obj[0] = r.obj
+    note_use(c, r)
     return pf_call_lend(c, PF_LENT_OBJECT, r)
 
 cdef pf_status h_resource_output(pf_ctx* ctx, int32_t o, pf_str container, pf_str name, const pf_type* type,
@@ -365,6 +378,7 @@ cdef pf_status h_resource_get(pf_ctx* ctx, int32_t i, const pf_type* type, void*
         if t.flags & PF_T_HANDLE and r != NULL and r.base.kind == PF_OBJ_RESOURCE:
             if r.type.id == type.id or strcmp(r.type.id, type.id) == 0:
                 obj[0] = r.obj
+                note_use(c, r)
                 return PF_OK
             return pf_failf(ctx, PF_INVALID_ARGUMENT, b"input %d is a resource of type %s, expected %s", i, r.type.id,
                             type.id)

@@ -150,6 +150,11 @@ typedef struct pf_lent { int32_t kind, pad; void *p; } pf_lent;
 static inline int32_t pf_lent_kind(const pf_lent *l) { return l->kind & PF_LENT_KINDS; }
 static inline int32_t pf_lent_number(const pf_lent *l) { return l->kind >> 8; }
 static inline int32_t pf_lent_of(int32_t kind, int32_t number) { return kind | number << 8; }
+/* What the node's kernel does at the resource that it asks for: PF_ROLE_*; 0: neither. */
+static inline int32_t pf_role_of(const pf_node_info *n) {
+  uint32_t flags = n->kernel ? n->kernel->kernel->flags : 0;
+  return flags & PF_KERNEL_TAKES ? PF_ROLE_TAKES : flags & PF_KERNEL_PUTS ? PF_ROLE_PUTS : 0;
+}
 enum {                      /* pf_call.state; calls.pyx has the diagram */
   PF_CALL_RUNNING, PF_CALL_DEFERRED, PF_CALL_TAKEN, PF_CALL_OVER
 };
@@ -173,6 +178,8 @@ typedef struct pf_call {            /* a pf_ctx and what the host keeps with it 
   int32_t code, pad_code;           /* the status that came with `message`: it is what failed first */
   int64_t iter;                     /* iteration path of the loops around this call */
   const pf_frame_def *loop;         /* the innermost one that runs inline */
+  pf_resource *at;                  /* the last that a kernel with a role asked for, kept by what it was lent; `at_of`: whose node's call */
+  const pf_node_info *at_of;
   /* asynchronous */
   struct pf_call *moved;            /* stack call: where defer moved it */
   int32_t state, dead_out;          /* state: PF_CALL_* */

@@ -2,7 +2,7 @@
 """One step's rows of a glance (host/glance.pyx): the step, its calls that have not completed, its blocks that are not done.
 
     RUN     text: -; a: nodes of the plan
-    CALL    an asynchronous or blocking kernel under way; text: node, op, "container/name" of the first handle it was given
+    CALL    an asynchronous or blocking kernel under way; text: node, op, "container/name" of the resource it uses; a: its role at it
     BLOCK   text: first node, its op, successors as "3,17"; a: its number; b: predecessors missing, 0 ready, -1 running
     NODE    a node of a block that is not done which others may wait for: it hands a tensor to another task, is asynchronous, or
             uses a resource; text: node, op; a: the block
@@ -49,18 +49,29 @@ cdef bint is_handle(const pf_node_info* n, int32_t input) noexcept nogil:
             return n.def_.ins[a].is_ref != 0
     return False
 
-cdef pf_str resource_of(pf_call* c, char* text, int32_t room) noexcept nogil:
-    """Of the first handle among the inputs: a kernel that runs keeps those until the call ends.  A node without one is the
-    resource of its own shared name, if it has that."""
-    cdef pf_str found
+cdef pf_object* object_of(pf_call* c) noexcept nogil:
+    """What a kernel with a role asked for, else that of the first handle among the inputs: a kernel that runs keeps both until the call
+    ends."""
     cdef pf_tensor* t
     cdef int32_t k
+    if c.at_of == c.node and pf_role_of(c.node):
+        return &c.at.base
     if c.info != NULL and c.ins != NULL:
         for k in range(c.ctx.n_in):
             if is_handle(c.node, k) and pf_alive(c.ins[k]):
                 t = pf_tensor_of(c.ins[k])
                 if t.flags & PF_T_HANDLE and t.m.dl_tensor.data != NULL:
-                    return object_name(<pf_object*>t.m.dl_tensor.data, text, room)
+                    return <pf_object*>t.m.dl_tensor.data
+    return NULL
+
+cdef pf_str resource_of(pf_call* c, pf_glance* g, char* text, int32_t room) noexcept nogil:
+    """Its name.  A node without one is the resource of its own shared name, if it has that."""
+    cdef pf_str found
+    cdef pf_object* o = object_of(c)
+    if o != NULL:
+        if o.kind == PF_OBJ_RESOURCE:
+            pf_glance_meet(g, <pf_resource*>o)
+        return object_name(o, text, room)
     if c.node.shared_name.len <= 0:
         return no_text()
     found.data = text
@@ -77,7 +88,8 @@ cdef void add_calls(pf_glance* g, pf_glance_row row, pf_step* s, int64_t now) no
     while c != NULL:
         row.age_ns = now - c.since_ns
         if c.node != NULL:
-            pf_glance_add(g, row, c.node.name, c.node.op, resource_of(c, text, sizeof(text)))
+            row.a = pf_role_of(c.node)
+            pf_glance_add(g, row, c.node.name, c.node.op, resource_of(c, g, text, sizeof(text)))
         c = c.next_cancel
     pthread_mutex_unlock(&s.lock)
 

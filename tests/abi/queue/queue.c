@@ -178,7 +178,14 @@ static void queue_abort(void *obj, pf_status why) {
 }
 
 /* ---------------------------------------------------------------- kernels */
-static const pf_type queue_type = {sizeof(pf_type), 0, "acme.FIFOQueue", queue_unref, queue_abort};
+static void queue_tell(void *obj, pf_wait_state *to) {
+  queue *q = obj;
+  pthread_mutex_lock(&q->lock);
+  snprintf(to->takes, sizeof to->takes, "acme's queue without elements");
+  snprintf(to->puts, sizeof to->puts, "acme's queue with %lld elements", (long long)q->n);
+  pthread_mutex_unlock(&q->lock);
+}
+static const pf_type queue_type = {sizeof(pf_type), 0, "acme.FIFOQueue", queue_unref, queue_abort, queue_tell};
 typedef struct { int64_t capacity; int32_t cancel; pf_str container, name; } options;
 
 static pf_status make(pf_ctx *c, void *arg, void **obj) {
@@ -293,7 +300,8 @@ static const pf_op *const ops[] = {
 static const pf_kernel *const kernels[] = {
   KERNEL("acme.FIFOQueue", fifo_queue, 0, ATTR("capacity", PF_ATTR_INT, capacity),
          ATTR("container", PF_ATTR_STRING, container), ATTR("shared_name", PF_ATTR_STRING, name)),
-  KERNEL("acme.Enqueue", enqueue, PF_KERNEL_ASYNC, NULL), KERNEL("acme.Dequeue", dequeue, PF_KERNEL_ASYNC, NULL),
+  KERNEL("acme.Enqueue", enqueue, PF_KERNEL_ASYNC | PF_KERNEL_PUTS, NULL),
+  KERNEL("acme.Dequeue", dequeue, PF_KERNEL_ASYNC | PF_KERNEL_TAKES, NULL),
   KERNEL("acme.Close", close_queue, 0, ATTR("cancel_pending_enqueues", PF_ATTR_BOOL, cancel)),
   KERNEL("acme.Size", size, 0, NULL), NULL};
 static const pf_plugin plugin = {.size = sizeof plugin, .id = "com.acme.queue", .version = "1", .ops = ops, .kernels = kernels,

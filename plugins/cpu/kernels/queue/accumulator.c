@@ -55,8 +55,9 @@ static void accumulator_free(pf_waited *w) {
   forget((accumulator *)w);
   free(w);
 }
+static void accumulator_tell(void *obj, pf_wait_state *to);
 static const pf_type accumulator_type = {sizeof(pf_type), 0, "pyflow.Accumulator", pf_waited_unref,
-                                         pf_waited_abort};
+                                         pf_waited_abort, accumulator_tell};
 
 static pf_status make(pf_ctx *c, void *arg, void **obj) {
   const make_state *s = arg;
@@ -416,6 +417,20 @@ static pf_status take_sparse(pf_ctx *c, const void *s) { return (void)s, take_an
 static pf_status take_dense_at(pf_ctx *c, const void *s) { return (void)s, take_any(c, 0, 1); }
 static pf_status take_sparse_at(pf_ctx *c, const void *s) { return (void)s, take_any(c, 1, 1); }
 
+/* What the first take that waits lacks. */
+static void accumulator_tell(void *obj, pf_wait_state *to) {
+  accumulator *a = obj;
+  pthread_mutex_lock(&a->base.lock);
+  const take_attempt *t = (const take_attempt *)a->base.side[PF_TAKES].first;
+  to->there = a->count, to->needed = t ? t->wanted : 0;
+  for (const held *h = a->held; h && to->n_sources < PF_MOST_TOLD; h = h->next)
+    to->sources[to->n_sources++] = h->source;
+  int64_t step = a->step & ((1LL << 40) - 1);   /* of a gate's label, too */
+  snprintf(to->takes, sizeof to->takes, "accumulator with %" PRId64 " of %" PRId64 " gradients for "
+           "step %" PRId64, to->there, to->needed, step);
+  pthread_mutex_unlock(&a->base.lock);
+}
+
 static pf_status count(pf_ctx *c, const void *s) {
   accumulator *a;
   (void)s;
@@ -444,6 +459,7 @@ static pf_status set_step(pf_ctx *c, const void *s) {
 }
 
 #define TYPES "dtype=float|double|half|bfloat16"
+#define TAKES (PF_KERNEL_ASYNC | PF_KERNEL_TAKES)
 #define SAME PF_KERNEL_DETERMINISTIC    /* sums in the order of sources */
 #define MAKE(op_, init_) PF_CPU_FLAGS(op_, TYPES, SAME, .init = init_, \
   .compute = open_accumulator, .state_size = sizeof(make_state), .attrs = PF_ATTRS( \
@@ -454,20 +470,20 @@ static pf_status set_step(pf_ctx *c, const void *s) {
 const pf_kernel *const accumulator_kernels[] = {
   MAKE("ConditionalAccumulator", init_dense), MAKE("ResourceConditionalAccumulator", init_dense),
   MAKE("SparseConditionalAccumulator", init_sparse),
-  PF_CPU_FLAGS("AccumulatorApplyGradient", TYPES, 0, .compute = apply_dense),
-  PF_CPU_FLAGS("ResourceAccumulatorApplyGradient", TYPES, 0, .compute = apply_dense),
-  PF_CPU_FLAGS("SparseAccumulatorApplyGradient", TYPES, 0, .compute = apply_sparse, .state_size = 8,
+  PF_CPU_FLAGS("AccumulatorApplyGradient", TYPES, PF_KERNEL_PUTS, .compute = apply_dense),
+  PF_CPU_FLAGS("ResourceAccumulatorApplyGradient", TYPES, PF_KERNEL_PUTS, .compute = apply_dense),
+  PF_CPU_FLAGS("SparseAccumulatorApplyGradient", TYPES, PF_KERNEL_PUTS, .compute = apply_sparse, .state_size = 8,
                .attrs = PF_ATTRS(PF_REF(pf_attr, "has_known_shape", PF_ATTR_BOOL, 0))),
-  PF_CPU_FLAGS("_AccumulatorApplyFrom", TYPES, SAME, .compute = apply_dense_from),
-  PF_CPU_FLAGS("_SparseAccumulatorApplyFrom", TYPES, SAME, .compute = apply_sparse_from,
+  PF_CPU_FLAGS("_AccumulatorApplyFrom", TYPES, SAME | PF_KERNEL_PUTS, .compute = apply_dense_from),
+  PF_CPU_FLAGS("_SparseAccumulatorApplyFrom", TYPES, SAME | PF_KERNEL_PUTS, .compute = apply_sparse_from,
                .state_size = 8,
                .attrs = PF_ATTRS(PF_REF(pf_attr, "has_known_shape", PF_ATTR_BOOL, 0))),
-  PF_CPU_FLAGS("_AccumulatorTakeAt", TYPES, SAME | PF_KERNEL_ASYNC, .compute = take_dense_at),
-  PF_CPU_FLAGS("_SparseAccumulatorTakeAt", TYPES, SAME | PF_KERNEL_ASYNC,
+  PF_CPU_FLAGS("_AccumulatorTakeAt", TYPES, SAME | TAKES, .compute = take_dense_at),
+  PF_CPU_FLAGS("_SparseAccumulatorTakeAt", TYPES, SAME | TAKES,
                .compute = take_sparse_at),
-  PF_CPU_FLAGS("AccumulatorTakeGradient", TYPES, PF_KERNEL_ASYNC, .compute = take_dense),
-  PF_CPU_FLAGS("ResourceAccumulatorTakeGradient", TYPES, PF_KERNEL_ASYNC, .compute = take_dense),
-  PF_CPU_FLAGS("SparseAccumulatorTakeGradient", TYPES, PF_KERNEL_ASYNC, .compute = take_sparse),
+  PF_CPU_FLAGS("AccumulatorTakeGradient", TYPES, TAKES, .compute = take_dense),
+  PF_CPU_FLAGS("ResourceAccumulatorTakeGradient", TYPES, TAKES, .compute = take_dense),
+  PF_CPU_FLAGS("SparseAccumulatorTakeGradient", TYPES, TAKES, .compute = take_sparse),
   PF_CPU_FLAGS("AccumulatorNumAccumulated", NULL, 0, .compute = count),
   PF_CPU_FLAGS("ResourceAccumulatorNumAccumulated", NULL, 0, .compute = count),
   PF_CPU_FLAGS("AccumulatorSetGlobalStep", NULL, SAME, .compute = set_step),

@@ -43,8 +43,30 @@ static void barrier_free(pf_waited *w) {
   forget_incomplete((barrier *)w);
   pf_queue_free(w);
 }
+/* with the lock: the components that have come of the key that lacks the fewest */
+static void fullest_key(const barrier *b, pf_wait_state *to) {
+  int32_t n = b->q.n_parts - 2;
+  for (int64_t i = 0; i < b->incomplete.slots; i++) {
+    const pf_entry *e = &b->incomplete.entries[i];
+    const pf_chunk *k;
+    int64_t came = 0;
+    if (!e->bytes) continue;
+    memcpy(&k, e->bytes + e->key_n, sizeof k);
+    for (int32_t p = 0; p < n; p++) came += k->part[p + 2] != NULL;
+    to->there = PF_MAX(to->there, came);
+  }
+  to->needed = n;
+}
+static void barrier_tell(void *obj, pf_wait_state *to) {
+  barrier *b = obj;
+  pthread_mutex_lock(&b->q.base.lock);
+  fullest_key(b, to);
+  snprintf(to->takes, sizeof to->takes, "incomplete barrier with %" PRId64 " of %" PRId64
+           " components of a key", to->there, to->needed);
+  pthread_mutex_unlock(&b->q.base.lock);
+}
 static const pf_type barrier_type = {sizeof(pf_type), 0, "pyflow.Barrier", pf_waited_unref,
-                                     pf_waited_abort};
+                                     pf_waited_abort, barrier_tell};
 
 /* "_0_barrier": the queue's name without "_queue"; of the calling thread until its next call */
 static const char *barrier_name(const barrier *b) {
@@ -295,11 +317,11 @@ const pf_kernel *const barrier_kernels[] = {
                                  PF_ATTR(make_state, PF_ATTR_INT, capacity),
                                  PF_ATTR(make_state, PF_ATTR_STRING, container),
                                  PF_ATTR(make_state, PF_ATTR_STRING, shared_name))),
-  PF_CPU_FLAGS("BarrierInsertMany", NULL, 0, .compute = insert_many,
+  PF_CPU_FLAGS("BarrierInsertMany", NULL, PF_KERNEL_PUTS, .compute = insert_many,
                .state_size = sizeof(insert_state),
                .attrs = PF_ATTRS(PF_ATTR(insert_state, PF_ATTR_INT, component_index))),
-  PF_CPU_FLAGS("BarrierTakeMany", NULL, PF_KERNEL_ASYNC, .init = check_take, .compute = take_many,
-               .state_size = sizeof(take_state),
+  PF_CPU_FLAGS("BarrierTakeMany", NULL, PF_KERNEL_ASYNC | PF_KERNEL_TAKES, .init = check_take,
+               .compute = take_many, .state_size = sizeof(take_state),
                .attrs = PF_ATTRS(PF_ATTR(take_state, PF_ATTR_BOOL, allow_small_batch),
                                  PF_ATTR(take_state, PF_ATTR_INT, timeout_ms))),
   PF_CPU_FLAGS("BarrierClose", NULL, 0, .compute = close, .state_size = 8,

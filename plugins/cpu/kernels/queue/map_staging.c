@@ -36,8 +36,13 @@ static void map_free(pf_waited *w) {
   free(m->at);
   free(m);
 }
+static void map_tell(void *obj, pf_wait_state *to) {
+  (void)obj;
+  snprintf(to->takes, sizeof to->takes, "empty staging map");
+  snprintf(to->puts, sizeof to->puts, "full staging map");
+}
 static const pf_type map_type = {sizeof(pf_type), 0, "pyflow.MapStagingArea", pf_waited_unref,
-                                 pf_waited_abort};
+                                 pf_waited_abort, map_tell};
 static pf_status make(pf_ctx *c, void *arg, void **obj) {
   const pf_staging_state *s = arg;
   map *m = calloc(1, sizeof *m);
@@ -282,10 +287,11 @@ static pf_status clear_all(pf_ctx *c, const void *state) {
   return PF_OK;
 }
 
+#define TAKES (PF_KERNEL_ASYNC | PF_KERNEL_TAKES)
 #define BOTH(op_, flags_, compute_) \
   PF_STAGING("Map" op_, flags_, compute_), PF_STAGING("OrderedMap" op_, flags_, compute_)
 const pf_kernel *const map_staging_kernels[] = {
-  BOTH("Stage", PF_KERNEL_ASYNC, stage), BOTH("Unstage", PF_KERNEL_ASYNC, unstage),
-  BOTH("UnstageNoKey", PF_KERNEL_ASYNC, unstage_any), BOTH("Peek", PF_KERNEL_ASYNC, peek),
+  BOTH("Stage", PF_KERNEL_ASYNC | PF_KERNEL_PUTS, stage), BOTH("Unstage", TAKES, unstage),
+  BOTH("UnstageNoKey", TAKES, unstage_any), BOTH("Peek", TAKES, peek),
   BOTH("Size", 0, size), BOTH("IncompleteSize", 0, incomplete_size), BOTH("Clear", 0, clear_all),
       NULL};

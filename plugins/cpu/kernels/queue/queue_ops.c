@@ -16,8 +16,20 @@ typedef struct {
 } make_state;
 
 
+static void queue_tell(void *obj, pf_wait_state *to) {
+  pf_queue *q = obj;
+  pthread_mutex_lock(&q->base.lock);
+  const pf_attempt *a = q->base.side[PF_TAKES].first;
+  const pf_dequeue *d = a && a->kind == &pf_dequeue_kind ? (const pf_dequeue *)a : NULL;
+  to->there = q->n + (d ? d->n : 0), to->needed = d ? d->n + d->left : 0;
+  if (!to->there) snprintf(to->takes, sizeof to->takes, "empty queue");
+  else if (q->min_after && q->n) snprintf(to->takes, sizeof to->takes, "queue with %" PRId64 " elements that stay", q->n);
+  else snprintf(to->takes, sizeof to->takes, "queue with %" PRId64 " of %" PRId64 " elements", to->there, to->needed);
+  snprintf(to->puts, sizeof to->puts, "full queue");
+  pthread_mutex_unlock(&q->base.lock);
+}
 const pf_type pf_queue_type = {sizeof(pf_type), 0, "pyflow.Queue", pf_waited_unref,
-                                   pf_waited_abort};
+                                   pf_waited_abort, queue_tell};
 
 static int32_t queues_made;             /* of the process: TF numbers unnamed resources */
 static pf_status make_queue(pf_ctx *c, void *arg, void **obj) {
@@ -299,9 +311,8 @@ static pf_status no_timeout(pf_ctx *c, void *state) {
     PF_ATTR(make_state, PF_ATTR_INT, capacity), PF_ATTR(make_state, PF_ATTR_STRING, container), \
     PF_ATTR(make_state, PF_ATTR_STRING, shared_name), __VA_ARGS__))
 #define INT(name) PF_ATTR(make_state, PF_ATTR_INT, name)
-#define ACCESS(op_, compute_) PF_CPU_FLAGS(op_, NULL, PF_KERNEL_ASYNC, .compute = compute_, \
-                                           .init = no_timeout, \
-  .state_size = 8, .attrs = PF_ATTRS(PF_REF(pf_attr, "timeout_ms", PF_ATTR_INT, 0)))
+#define ACCESS(op_, role_, compute_) PF_CPU_FLAGS(op_, NULL, PF_KERNEL_ASYNC | PF_KERNEL_##role_, \
+  .compute = compute_, .init = no_timeout, .state_size = 8, .attrs = PF_ATTRS(PF_REF(pf_attr, "timeout_ms", PF_ATTR_INT, 0)))
 #define CLOSE(op_) PF_CPU_FLAGS(op_, NULL, PF_KERNEL_ASYNC, .compute = close, .state_size = 8, \
   .attrs = PF_ATTRS(PF_REF(pf_attr, "cancel_pending_enqueues", PF_ATTR_BOOL, 0)))
 #define BOTH(kernel, op_, ...) kernel(op_, __VA_ARGS__), kernel(op_ "V2", __VA_ARGS__)
@@ -310,7 +321,9 @@ const pf_kernel *const queue_ops_kernels[] = {
   BOTH(MAKE, "FIFOQueue", init_fifo, NULL), BOTH(MAKE, "PaddingFIFOQueue", init_padding, NULL),
   BOTH(MAKE, "RandomShuffleQueue", init_shuffle, INT(min_after_dequeue), INT(seed), INT(seed2)),
   BOTH(MAKE, "PriorityQueue", init_priority, NULL),
-  BOTH(ACCESS, "QueueEnqueue", enqueue), BOTH(ACCESS, "QueueEnqueueMany", enqueue_many),
-  BOTH(ACCESS, "QueueDequeue", dequeue), BOTH(ACCESS, "QueueDequeueMany", dequeue_many),
-  BOTH(ACCESS, "QueueDequeueUpTo", dequeue_up_to), CLOSE("QueueClose"), CLOSE("QueueCloseV2"),
+  BOTH(ACCESS, "QueueEnqueue", PUTS, enqueue),
+  BOTH(ACCESS, "QueueEnqueueMany", PUTS, enqueue_many),
+  BOTH(ACCESS, "QueueDequeue", TAKES, dequeue),
+  BOTH(ACCESS, "QueueDequeueMany", TAKES, dequeue_many),
+  BOTH(ACCESS, "QueueDequeueUpTo", TAKES, dequeue_up_to), CLOSE("QueueClose"), CLOSE("QueueCloseV2"),
   BOTH(ASK, "QueueIsClosed", is_closed), BOTH(ASK, "QueueSize", size), NULL};

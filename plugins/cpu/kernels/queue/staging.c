@@ -28,8 +28,13 @@ static void area_free(pf_waited *w) {
   free(a->at);
   free(a);
 }
+static void area_tell(void *obj, pf_wait_state *to) {
+  (void)obj;
+  snprintf(to->takes, sizeof to->takes, "empty staging area");
+  snprintf(to->puts, sizeof to->puts, "full staging area");
+}
 static const pf_type area_type = {sizeof(pf_type), 0, "pyflow.StagingArea", pf_waited_unref,
-                                  pf_waited_abort};
+                                  pf_waited_abort, area_tell};
 static pf_status make(pf_ctx *c, void *arg, void **obj) {
   const pf_staging_state *s = arg;
   area *a = calloc(1, sizeof *a);
@@ -163,6 +168,7 @@ static pf_status clear_all(pf_ctx *c, const void *state) {
 }
 
 const pf_kernel *const staging_kernels[] = {
-  PF_STAGING("Stage", PF_KERNEL_ASYNC, stage), PF_STAGING("Unstage", PF_KERNEL_ASYNC, unstage),
-  PF_STAGING("StagePeek", PF_KERNEL_ASYNC, peek), PF_STAGING("StageSize", 0, size),
+  PF_STAGING("Stage", PF_KERNEL_ASYNC | PF_KERNEL_PUTS, stage),
+  PF_STAGING("Unstage", PF_KERNEL_ASYNC | PF_KERNEL_TAKES, unstage),
+  PF_STAGING("StagePeek", PF_KERNEL_ASYNC | PF_KERNEL_TAKES, peek), PF_STAGING("StageSize", 0, size),
   PF_STAGING("StageClear", 0, clear_all), NULL};

@@ -42,8 +42,17 @@ static int64_t now_ns(void) {
   return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 static void gate_free(pf_waited *w) { free(w); }
+static void gate_tell(void *obj, pf_wait_state *to) {
+  gate *g = obj;
+  pthread_mutex_lock(&g->base.lock);
+  int64_t step = g->label & ((1LL << STEP_BITS) - 1);
+  if (g->label < 0) snprintf(to->takes, sizeof to->takes, "gate at which no step has begun");
+  else if (!g->open) snprintf(to->takes, sizeof to->takes, "gate shut before step %" PRId64, step);
+  else snprintf(to->takes, sizeof to->takes, "gate in step %" PRId64, step);
+  pthread_mutex_unlock(&g->base.lock);
+}
 static const pf_type gate_type = {sizeof(pf_type), 0, "pyflow.StepGate", pf_waited_unref,
-                                  pf_waited_abort};
+                                  pf_waited_abort, gate_tell};
 static pf_status make(pf_ctx *c, void *arg, void **obj) {
   const make_state *s = arg;
   gate *g = calloc(1, sizeof *g + sizeof *g->shard * (size_t)s->shards);
@@ -238,5 +247,6 @@ const pf_kernel *const step_gate_kernels[] = {
                                  PF_ATTR(make_state, PF_ATTR_STRING, shared_name),
                                  PF_ATTR(make_state, PF_ATTR_INT, shards))),
   PF_CPU_FLAGS("_StepGateBegin", NULL, SAME, .compute = begin),
-  PF_CPU_FLAGS("_StepGateOpen", NULL, SAME, .compute = open_gate),
-  PF_CPU_FLAGS("_StepGateNext", NULL, SAME | PF_KERNEL_ASYNC, .compute = next_work), NULL};
+  PF_CPU_FLAGS("_StepGateOpen", NULL, SAME | PF_KERNEL_PUTS, .compute = open_gate),
+  PF_CPU_FLAGS("_StepGateNext", NULL, SAME | PF_KERNEL_ASYNC | PF_KERNEL_TAKES,
+               .compute = next_work), NULL};

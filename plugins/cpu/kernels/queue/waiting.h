@@ -32,6 +32,7 @@ typedef struct pf_waited pf_waited;
 typedef struct pf_attempt pf_attempt;
 enum { PF_WAITS, PF_MOVED, PF_OVER };   /* nothing to be had; got on, but is not done; done */
 enum { PF_PUTS, PF_TAKES, PF_SIDES };
+enum { PF_MOST_TOLD = sizeof ((pf_wait_state *)0)->sources / sizeof(int64_t) };
 enum { PF_CUT_OFF = 1, PF_RESET };      /* of pf_attempt.taken: by who closed; by pf_waited_abort */
 
 typedef struct {

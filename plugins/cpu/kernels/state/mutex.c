@@ -27,7 +27,13 @@ static void mutex_unref(void *obj) {
   pthread_mutex_destroy(&m->guard);
   free(m);
 }
-static const pf_type mutex_type = {sizeof(pf_type), 0, "pyflow.Mutex", mutex_unref, NULL};
+static void mutex_tell(void *obj, pf_wait_state *to) {
+  (void)obj;
+  to->flags = PF_WAIT_HELD;
+  snprintf(to->takes, sizeof to->takes, "lock");
+}
+static const pf_type mutex_type = {sizeof(pf_type), 0, "pyflow.Mutex", mutex_unref, NULL,
+                                   mutex_tell};
 
 static void release(lock *l);
 static void lock_unref(void *obj) {
@@ -36,7 +42,7 @@ static void lock_unref(void *obj) {
   mutex_unref(l->m);
   free(l);
 }
-static const pf_type lock_type = {sizeof(pf_type), 0, "pyflow.MutexLock", lock_unref, NULL};
+static const pf_type lock_type = {sizeof(pf_type), 0, "pyflow.MutexLock", lock_unref, NULL, NULL};
 
 /* output 0 of a call that has the mutex: a lock on it */
 static pf_status give(pf_ctx *c, mutex *m) {
@@ -150,6 +156,6 @@ const pf_kernel *const mutex_kernels[] = {
   PF_CPU("MutexV2", NULL, .compute = mutex_op, .state_size = sizeof(mutex_state),
          .attrs = PF_ATTRS(PF_ATTR(mutex_state, PF_ATTR_STRING, container),
                            PF_ATTR(mutex_state, PF_ATTR_STRING, shared_name))),
-  PF_CPU_FLAGS("MutexLock", NULL, PF_KERNEL_ASYNC, .compute = lock_op),
+  PF_CPU_FLAGS("MutexLock", NULL, PF_KERNEL_ASYNC | PF_KERNEL_TAKES, .compute = lock_op),
   PF_CPU_FLAGS("ConsumeMutexLock", NULL, 0, .compute = consume_op),
   NULL};
