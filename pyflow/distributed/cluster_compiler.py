@@ -11,7 +11,7 @@ Threads: compiling is under the session's lock.  Callers: master.py.
 """
 import types
 
-from pyflow.distributed import cluster_step, messages, pairs, ways
+from pyflow.distributed import cluster_step, edges, messages, pairs, ways
 from pyflow.distributed import worker as worker_lib
 from pyflow.framework import dtypes, errors
 from pyflow.framework.device import DeviceSpec, parsed
@@ -31,6 +31,7 @@ class Compiler(plans.Compiler):
     def __init__(self, link, graph, pool, config, options, rewrites, costs):
         self.link = link
         self.client = worker_lib.PROCESS            # where the graph's Python functions are
+        self._edges = {}                            # of the plans of this process
         self._pairs = pairs.Choice(getattr(config, "send_recv_pairs", ()))
         self._config, self._asked = config, {link.tasks.own.name}
         self.devices = self._own_devices = link.tasks.own.devices()
@@ -149,7 +150,7 @@ class Compiler(plans.Compiler):
             return self._own_plan(super()._cut_and_compile(graph, work, dump), graph, names)
         parts = partition_split.split(graph, "task", work.waits, work.incarnation,
                                       self._pairs.on(self.devices), self._narrow())
-        edges, graphs, origins, steps = ways.edges_of(parts), [], {}, []
+        table, graphs, origins, steps = {}, [], {}, []
         sizes = {part.name: len(part.graph.nodes) for part in parts}
         for number, part in enumerate(parts):
             if dump:
@@ -167,8 +168,10 @@ class Compiler(plans.Compiler):
                 steps.append(cluster_step.Part(worker, None, graph_number, part, types))
             graphs.append(data)
             origins.update(own_origins)
-        self.link.remember(self.graph, origins)
-        whole = cluster_step.ClusterPlan(self.link, steps, names, lambda link_of: ways.text(sizes, edges, link_of))
+            edges.add(table, part.graph.nodes)
+        self.link.remember(self.graph, origins, table)
+        whole = cluster_step.ClusterPlan(self.link, steps, names,
+                                         lambda link_of: ways.text(sizes, table, link_of))
         if dump:
             dump("ways", whole.explain())
         return plans.Compiled(whole, self.graph, origins, graphs[0], self.options.get("debug", 0),
@@ -176,7 +179,7 @@ class Compiler(plans.Compiler):
 
     def _own_plan(self, compiled, graph, names):
         """A plan of this process alone; a run with a deadline is a step that others see, too."""
-        self.link.remember(self.graph, compiled.origins)
+        self.link.remember(self.graph, compiled.origins, self._edges)
         if compiled.observed or compiled.partitioned:
             return compiled
         whole = partition_split.Part(self.link.tasks.own.name, graph, range(len(graph.args)),
@@ -192,6 +195,11 @@ class Compiler(plans.Compiler):
         run.timed = timed
         compiled.run = run
         return compiled
+
+    def _compile_plan(self, graph, work):
+        found = super()._compile_plan(graph, work)
+        edges.add(self._edges, graph.nodes)         # between the devices of the own task, too
+        return found
 
     def _foreign(self, tasks):
         """{task: True where its process is another one than the client's}."""

@@ -59,11 +59,14 @@ ResetRequest: 1 container *string; 2 incarnation uint64; 3 call uint64; 4 sessio
     5 master string; 6 epoch uint64; 7 master_incarnation uint64
 ReshardRequest: 1 job string; 2 servers int32; 3 seconds double
 ReshardResponse: 1 before int32; 2 servers int32; 3 bytes int64; 4 copied double; 5 seconds double
-WaitsRequest: 1 session uint64; 2 sender *string; 3 step uint64; 4 node *string; 5 resource *string
+WaitsRequest: 1 session uint64; 2 sender *string; 3 step uint64; 4 node *string; 5 resource
+    *string; 6 key *string
 WaitsResponse: 1 task string; 2 incarnation uint64; 4 step *MasterStep; 5 known *bool; 6 place
     *PlaceMessage; 7 partner *PartnerMessage; 8 open *OpenRow; 9 key *KeyRow; 10 run *RunRow; 11
     call *CallRow; 12 block *BlockRow; 13 node *NodeRow; 14 resource *ResourceRow; 15 use *UseRow;
-    16 source *SourceRow; 17 cut bool; 18 session *SessionRow
+    16 source *SourceRow; 17 cut bool; 18 session *SessionRow; 19 edge *EdgeMessage
+EdgeMessage: 1 key string; 2 task string; 3 send string; 4 recv string; 5 tensor string; 6 frame
+    string
 OpenRow: 1 session uint64; 2 step uint64; 3 seconds double; 4 begun bool; 5 early_bytes int64; 6
     failure string
 KeyRow: 1 session uint64; 2 step uint64; 3 seconds double; 4 awaited bool; 5 bytes int64; 6 key

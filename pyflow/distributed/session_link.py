@@ -13,7 +13,7 @@ import os
 import threading
 import weakref
 
-from pyflow.distributed import look, messages, tensors, worker_service
+from pyflow.distributed import edges, look, messages, tensors, worker_service
 from pyflow.framework import errors
 from pyflow.framework.device import DeviceSpec, parsed
 from pyflow.session import runtime
@@ -34,6 +34,7 @@ class SessionLink:
         self._steps = itertools.count(1)
         self._running, self._to_clean, self._closed = set(), {}, False
         self._graph, self._origins = lambda: None, {}   # weak: this is in a table of the task's
+        self._edges = {}                            # of its plans
         self.client = ""                # who has it, in words, where that is another process
         self.on_lost = lambda: None     # returns who is to hear why it was lost, or None
         self._dropped = []                          # [(worker, number of a graph)]
@@ -88,11 +89,13 @@ class SessionLink:
 
     # ------------------------------------------------------------ what is known of it
 
-    def remember(self, graph, origins):
-        """A plan of this graph was made; origins: {node that a pass made: Operation it serves}."""
+    def remember(self, graph, origins, table):
+        """A plan of this graph was made; origins: {node that a pass made: Operation it serves};
+        table: of its edges (edges.py)."""
         with self._lock:
             if self._graph() is not graph:
-                self._graph, self._origins = weakref.ref(graph), {}
+                self._graph, self._origins, self._edges = weakref.ref(graph), {}, {}
+            self._edges.update(table)
             self._origins.update((name, weakref.ref(op)) for name, op in origins.items())
 
     def graphs(self):
@@ -101,6 +104,11 @@ class SessionLink:
             graph = self._graph()
             return [] if graph is None else [
                 (graph, {name: op() for name, op in self._origins.items()})]
+
+    def edge_of(self, key):
+        """The edges.Found of a key of its steps, or None."""
+        with self._lock:
+            return edges.of_key(self._edges, key)
 
     def running(self):
         """The steps that are not over."""

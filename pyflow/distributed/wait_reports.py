@@ -5,13 +5,9 @@ Threads: objects of whoever asked.
     report = Report(reply)              # of a WaitsResponse
     report.runs[session, step].leaves("y/_part_send_3")     # what has to end before that node
 """
-import re
 from typing import NamedTuple
 
 PUTS, TAKES = 1, 2                      # roles: of kernels that end others' waits, that wait
-_KEY = re.compile(r"^(?P<source>[^;]*);(?P<incarnation>[0-9a-f]{16});(?P<to>[^;]*);"
-                  r"(?P<stem>.*?)edge_(?P<number>\d+)_(?P<tensor>.*);"
-                  r"(?P<frame>.*):(?P<turn>-?\d+)$", re.S)
 
 
 class Block(NamedTuple):
@@ -111,23 +107,3 @@ class Report:
 
     def _run(self, row):
         return self.runs.setdefault((row.session, row.step), Run())
-
-
-class Key(NamedTuple):
-    """A rendezvous key, read."""
-
-    task: str           # who sends
-    send: str           # its node
-    tensor: str
-    in_loop: bool
-
-
-def read_key(text):
-    """The Key of a rendezvous key's text, or None."""
-    found = _KEY.match(text)
-    if not found:
-        return None
-    source = found["tensor"].rpartition(":")[0] or found["tensor"]
-    return Key(found["source"].partition("/device:")[0],
-               f"{source}/_{found['stem']}send_{found['number']}", found["tensor"],
-               bool(found["frame"]))

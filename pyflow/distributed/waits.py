@@ -6,6 +6,7 @@ graphs of its sessions were made.  why.py joins the answers of all tasks.
     steps     of sessions whose master is here: which tasks' parts began and ended
     sessions  open here, or of late: whose they are
     known     asked for a session: is a sender in one of its plans here
+    edges     asked for a session: what is sent under keys, by which node
     places    asked for a session: the user's operation and line of nodes
     partners  asked for a resource: who reads and writes it, in the graphs of sessions here
 
@@ -14,11 +15,8 @@ Invariants
 
 Threads: any; the sessions' tables are read while they change.
 """
-import re
-
 from pyflow.distributed import messages
 
-_MADE = re.compile(r"/_(?:part_)?(?:send|recv|done)_\d+$")
 _LARGEST = 4096                         # names asked for at once
 
 
@@ -26,7 +24,7 @@ def answer(worker, request):
     """The WaitsResponse of a worker's task."""
     reply = messages.WaitsResponse(task=worker.name, incarnation=worker.incarnation)
     links = list(worker.place.sessions) if worker.place is not None else []
-    if not (request.sender or request.node or request.resource):
+    if not (request.sender or request.node or request.resource or request.key):
         for kind, *row in worker.task.glance():
             _ROWS[kind](reply, *row)
         for link in links:
@@ -37,6 +35,8 @@ def answer(worker, request):
         for link in links:
             reply.session.add(number=link.number, master=worker.name, client=link.client)
         return reply
+    for key in request.key[:_LARGEST]:
+        _add_edge(reply, key, request.session, links)
     names = _nodes_of(worker, request.session, links) if request.sender else ()
     reply.known.extend(name in names for name in request.sender[:_LARGEST])
     for name in request.node[:_LARGEST]:
@@ -137,14 +137,17 @@ def operation(link, name):
     """The user's operation that a node of one of a session's plans is, or serves."""
     for graph, origins in link.graphs():
         op = origins.get(name) or graph._nodes_by_name.get(name)
-        if op is None:
-            shorter = name
-            while op is None and _MADE.search(shorter):
-                shorter = _MADE.sub("", shorter)
-                op = graph._nodes_by_name.get(shorter)
         if op is not None:
             return op
     return None
+
+
+def _add_edge(reply, key, session, links):
+    for link in links:
+        found = link.edge_of(key) if link.number == session else None
+        if found is not None:
+            reply.edge.add(key=key, task=found.source, send=found.edge.send, recv=found.edge.recv,
+                           tensor=found.edge.tensor, frame=found.frame)
 
 
 def _add_partners(reply, resource, link, kernels):

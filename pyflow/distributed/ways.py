@@ -14,47 +14,19 @@ Invariants
 
 Threads: any; the tasks are asked over gRPC.
 """
-import collections
-
 from pyflow.distributed import look, pairs
-from pyflow.framework import dtypes
-from pyflow.passes.partition_split import partition_name
 
-Edge = collections.namedtuple("Edge", "source destination send recv tensor dtype narrowed")
-Edge.__doc__ = """A tensor that goes from a task to another: the pair's ops; narrowed: as bfloat16."""
 LISTED = 5                              # tensors of one pair of tasks
 
 
-def edges_of(parts):
-    """[Edge] of the partitions of a graph (partition_split.Part)."""
-    found, recvs = [], {}
-    for part in parts:
-        for node in part.graph.nodes:
-            if "recv_device" in node.attrs and node.types:
-                recvs[node.attrs["tensor_name"]] = node.op
-    for part in parts:
-        for node in part.graph.nodes:
-            if "recv_device" not in node.attrs or node.types:
-                continue
-            to = partition_name(node.attrs["recv_device"])
-            if to == part.name:
-                continue
-            (source, index), = node.inputs
-            narrowed = "/_part_narrow_" in source.name
-            if narrowed:
-                (source, index), = source.inputs
-            dtype = dtypes.float32 if narrowed else node.attrs["T"]
-            found.append(Edge(part.name, to, node.op, recvs.get(node.attrs["tensor_name"], "?"),
-                              f"{source.name}:{index}", dtype.name, narrowed))
-    return found
-
-
-def text(sizes, edges, link_of):
-    """Lines.  sizes: {task: nodes of its part}; link_of: function(task, task) -> kind or None."""
+def text(sizes, table, link_of):
+    """Lines.  sizes: {task: nodes of its part}; table: of edges.add; link_of: function(task, task)
+    -> kind or None."""
     tasks = ", ".join(f"{look.short(t)} ({n} nodes)" for t, n in sizes.items())
     lines, groups = [f"{len(sizes)} part{'s' * (len(sizes) != 1)}: {tasks}"], {}
-    for edge in edges:
-        groups.setdefault(edge[:4], []).append(edge)
+    for source, destination, edge in table.values():
+        if source != destination:
+            groups.setdefault((source, destination, edge.send_op, edge.recv_op), []).append(edge)
     for (source, destination, send, recv), among in sorted(groups.items()):
         over = ""
         if send == pairs.NET.send:

@@ -23,11 +23,12 @@ Threads: pure functions of the answers; `explain` and `of_cluster` ask.
 from typing import NamedTuple
 
 from pyflow.distributed import look, messages
-from pyflow.distributed.wait_reports import PUTS, TAKES, Report, read_key
+from pyflow.distributed.wait_reports import PUTS, TAKES, Report
 
 _RANKS = ("replica", "silent", "unbegun", "lost", "missing", "answer", "circle", "empty", "held",
           "kernel", "idle", "full", "unknown", "away")
 _ROWS = 40                              # of a table in an error's text
+_ASKED = 1000                           # names or keys in one question
 
 
 class Culprit(NamedTuple):
@@ -113,7 +114,7 @@ class _Join:
                 if row.master and (row.client or number not in self.sessions):
                     self.sessions[number] = row
         self.edges, self.ends, self.rows, self.late = {}, {}, {}, {}
-        self.lines, self.partners, self.known = {}, {}, {}
+        self.lines, self.partners, self.known, self.sent = {}, {}, {}, {}
 
     def why(self):
         """The Why."""
@@ -247,24 +248,20 @@ class _Join:
         for key in self._waiting_keys(task, session, number):
             self.edges[at].append(("key", task, session, number, key.key))
 
-    @staticmethod
-    def _recv_of(row):
-        key = read_key(row.key)
-        if key is None:
-            return None
-        head, _, tail = key.send.rpartition("send_")
-        return f"{head}recv_{tail}"
+    def _recv_of(self, row):
+        edge = self.sent.get((row.session, row.key))
+        return None if edge is None else edge.recv
 
     # ------------------------------------------------------------ keys
 
     def _of_key(self, at):
         task, session, number, text = at[1:]
         row = next(k for k in self._waiting_keys(task, session, number) if k.key == text)
-        key = read_key(text)
+        key = self.sent.get((session, text))
         if key is None:
             self.rows[at] = Row(look.short(task), f"key {text[:80]}", "?", row.seconds)
-            self._end(at, "unknown", task,
-                      f"{task} waits for key {text[:200]!r}, of no form of ours")
+            self._end(at, "unknown", task, f"{task} waits for key {text[:200]!r}, of which no "
+                      "session's plans know")
             return
         if key.task == task:
             self.rows[at] = Row(look.short(task), f"tensor {key.tensor}", look.short(task),
@@ -287,7 +284,7 @@ class _Join:
                       f"{self._node(session, key.send)} is not sent: the request to run it was "
                       "lost, or it ended and was forgotten there")
             return
-        if run is not None and (key.send in run.nodes or key.in_loop and run.blocks):
+        if run is not None and (key.send in run.nodes or key.frame and run.blocks):
             own = ("part", key.task, session, number)
             names = run.leaves(key.send) if key.send in run.nodes else None
             if names is None:
@@ -488,44 +485,50 @@ class _Join:
     # ------------------------------------------------------------ more questions
 
     def _ask_more(self):
-        """Lines of nodes, partners of resources, and whether Sends exist."""
-        nodes, resources, senders = {}, set(), {}
-        for task, report in self.reports.items():
-            for (session, _), run in report.runs.items():
-                for call in run.calls:
-                    nodes.setdefault(session, set()).add(call.node)
-                    if call.resource:
-                        resources.add(call.resource)
-                computing = run.running()
-                if computing:
-                    nodes.setdefault(session, set()).add(computing[0])
+        """What is sent under keys; then lines of nodes, partners of resources, and whether Sends
+        exist."""
+        keys, nodes, resources, senders = {}, {}, set(), {}
+        for report in self.reports.values():
             for (session, _), rows in report.keys.items():
-                for row in rows:
-                    key = read_key(row.key) if row.awaited else None
-                    if key is not None:
-                        nodes.setdefault(session, set()).add(key.send)
-                        senders.setdefault((key.task, session), set()).add(key.send)
-        asked = [t for t in self.reports]
-        requests = [(t, messages.WaitsRequest(session=s, node=sorted(n)[:2000]))
-                    for s, n in nodes.items() for t in self._homes(s, asked)]
-        requests += [(t, messages.WaitsRequest(resource=sorted(resources)[:1000]))
-                     for t in asked if resources]
-        requests += [(t, messages.WaitsRequest(session=s, sender=sorted(n)[:2000]))
-                     for (t, s), n in senders.items() if t in self.reports]
+                keys.setdefault(session, set()).update(row.key for row in rows if row.awaited)
+            for (session, _), run in report.runs.items():
+                of_session = nodes.setdefault(session, set())
+                of_session.update(call.node for call in run.calls)
+                of_session.update((run.running() or ())[:1])
+                resources.update(call.resource for call in run.calls if call.resource)
+        self._ask([(t, messages.WaitsRequest(session=s, key=sorted(k)[:_ASKED]))
+                   for s, k in keys.items() if k for t in self._homes(s)])
+        for (session, _), edge in self.sent.items():
+            nodes.setdefault(session, set()).add(edge.send)
+            senders.setdefault((edge.task, session), set()).add(edge.send)
+        self._ask(
+            [(t, messages.WaitsRequest(session=s, node=sorted(n)[:_ASKED]))
+             for s, n in nodes.items() if n for t in self._homes(s)]
+            + [(t, messages.WaitsRequest(resource=sorted(resources)[:_ASKED]))
+               for t in self.reports if resources]
+            + [(t, messages.WaitsRequest(session=s, sender=sorted(n)[:_ASKED]))
+               for (t, s), n in senders.items() if t in self.reports])
+
+    def _ask(self, requests):
         for task, request in requests:
             reply = self.asker.ask(task, "GetWaits", request)
             if not isinstance(reply, look.Silent):
                 self._learn(task, request, reply)
 
-    def _homes(self, session, asked):
-        """The masters of a session; all tasks where it is none's."""
+    def _homes(self, session):
+        """The master of a session; all tasks where it is not known."""
         found = {task for (s, _), (task, _) in self.masters.items() if s == session}
-        return found or asked
+        row = self.sessions.get(session)
+        if not found and row is not None and row.master in self.reports:
+            found = {row.master}
+        return found or list(self.reports)
 
     def _learn(self, task, request, reply):
         for place in reply.place:
             self.lines.setdefault((request.session, place.node), place)
             self.lines.setdefault((0, place.node), place)
+        for edge in reply.edge:
+            self.sent[request.session, edge.key] = edge
         for partner in reply.partner:
             self.partners.setdefault(partner.resource, []).append(partner)
         for name, known in zip(request.sender, reply.known):

@@ -17,10 +17,11 @@ import heapq
 
 class Node:
     """One node: `inputs` [(Node, int)], `controls` [Node], native attribute values, output
-    types; `why`: the reason for its device, where somebody asked."""
+    types; `why`: the reason for its device, where somebody asked; `edge`: of a Send or Recv, the
+    partition.Edge that it is half of."""
 
     __slots__ = ("name", "op", "inputs", "controls", "attrs", "device", "types", "origin", "shapes",
-                 "why")
+                 "why", "edge")
 
     def __init__(
         self,
@@ -37,12 +38,15 @@ class Node:
         self.name, self.op, self.device = name, op, device
         self.inputs, self.controls = list(inputs), list(controls)
         self.attrs = attrs if attrs is not None else {}
-        self.types, self.origin, self.shapes, self.why = types, origin, shapes, None
+        self.types, self.origin, self.shapes = types, origin, shapes
+        self.why = self.edge = None
 
     def copy_without_edges(self):
         """A node that is equal except for its inputs and control inputs."""
-        return Node(self.name, self.op, (), (), self.attrs, self.device, self.types, self.origin,
+        copy = Node(self.name, self.op, (), (), self.attrs, self.device, self.types, self.origin,
                     self.shapes)
+        copy.edge = self.edge
+        return copy
 
     def __repr__(self):
         return f"<Node {self.name} = {self.op}>"

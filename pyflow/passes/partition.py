@@ -17,6 +17,8 @@ Invariants
 
 `cut` keeps everything in one plan; partition_split.py makes a graph per device or task.
 """
+from typing import NamedTuple
+
 from pyflow.framework.device import DeviceSpec
 from pyflow.passes import partition_routing
 from pyflow.passes.partition_frames import MERGES
@@ -94,11 +96,26 @@ def reads_late(source, index, reader, reads):
             or bool(reads) and reads.sees_update(source, index, reader))
 
 
-def pair(source, index, destination, number, stem="", incarnation=no_task, link=within_task):
+class Edge(NamedTuple):
+    """A tensor that goes from one node to another: send, recv: their names; tensor: as the graph
+    has it, of type dtype, though it may travel narrowed, as bfloat16."""
+
+    send: str
+    recv: str
+    send_op: str
+    recv_op: str
+    tensor: str
+    dtype: str
+    narrowed: bool
+
+
+def pair(source, index, destination, number, stem="", incarnation=no_task, link=within_task,
+         narrowed=None):
     """(send node, receive node) that carry an output to the device `destination`.
 
     number: distinguishes the pairs of one step; stem: pairs of different passes; incarnation: as
-    for `cut`; link: function of the two devices and the type: the pair's ops.
+    for `cut`; link: function of the two devices and the type: the pair's ops; narrowed: the
+    (node, output index) that the source is the bfloat16 of.
     """
     dtype = source.types[index].base_dtype
     attrs = {"tensor_name": f"{stem}edge_{number}_{source.name}:{index}",
@@ -122,6 +139,9 @@ def pair(source, index, destination, number, stem="", incarnation=no_task, link=
         origin=source.origin,
         shapes=[source.shapes[index]] if source.shapes else None,
     )
+    sent, of = narrowed or (source, index)
+    send.edge = recv.edge = Edge(send.name, recv.name, send_op, recv_op, f"{sent.name}:{of}",
+                                 sent.types[of].base_dtype.name, narrowed is not None)
     return send, recv
 
 

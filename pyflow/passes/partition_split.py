@@ -293,7 +293,7 @@ class _Splitter:
         sent = self._narrowed(source, index, reader, number)
         output = (source, index) if sent is None else (sent, 0)
         send, recv = partition.pair(*output, reader.device, number, "part_", self.incarnation,
-                                    self.link)
+                                    self.link, None if sent is None else (source, index))
         self._insert(after, self.after, *filter(None, [sent, send]))
         self.readers[recv] = sent or send
         if trigger is not None:

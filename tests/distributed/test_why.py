@@ -20,6 +20,12 @@ class Asker:
 
     def ask(self, task, call, request):
         reply = messages.WaitsResponse()
+        for key in request.key:
+            source, _, _, name, _ = key.split(";")
+            tensor = name.removeprefix("part_edge_3_")
+            node = tensor.removesuffix(":0")
+            reply.edge.add(key=key, task=source.partition("/device")[0], tensor=tensor,
+                           send=f"{node}/_part_send_3", recv=f"{node}/_part_recv_3")
         reply.known.extend(name not in self.unknown for name in request.sender)
         for node, op, line in self.places:
             if node in request.node:
