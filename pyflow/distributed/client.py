@@ -390,10 +390,11 @@ class Compiled:
 
     def _run_linked(self, args, timeout_ms):
         net, step, lent = self._way.net(), next(_step_numbers), []
+        until = (timeout_ms + cluster_step.BACKSTOP_MS) / 1000 if timeout_ms else None
         try:
             running = net.run(self._way.peer, self._served, self._session, step,
                               [_lent(a, t, lent) for a, t in zip(args, self._types)], self._types,
-                              (timeout_ms + cluster_step.BACKSTOP_MS) / 1000 if timeout_ms else None)
+                              until)
         except runtime.executor().StepError:
             self._way.lost()
             raise

@@ -192,7 +192,8 @@ class MasterService:
     def _step(self, session, request, context):
         _, compiled = session.make(messages.MakeCallableRequest(
             feed=request.feed, fetch=request.fetch, target=request.target), keep=False)
-        values, _ = self._run(session, compiled, request.value, request.timeout_ms, 0, context, None)
+        values, _ = self._run(session, compiled, request.value, request.timeout_ms, 0, context,
+                              None)
         return messages.RunStepResponse(fetch=values)
 
     def _run(self, session, compiled, feed, timeout_ms, level, context, way):

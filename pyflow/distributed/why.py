@@ -406,8 +406,8 @@ class _Join:
 
     @staticmethod
     def _without_those_that_came(users, resource, others):
-        """Without the last `there` that put: what the take waits for beside it is others', or, as no
-        one else is left, more of theirs."""
+        """Without the last `there` that put: what the take waits for beside it is others', or, as
+        no one else is left, more of theirs."""
         there = resource.there if resource.needed else 0
         late = sorted(users, key=lambda owner: users[owner].seconds)[there:]
         return {owner: users[owner] for owner in (late if late or others else users)}
@@ -441,8 +441,8 @@ class _Join:
                 if mine and key not in self.masters and key != tuple(waiting):
                     self.edges[at].append(("part", task, *key))
         if not self.edges[at]:
-            self._end(at, "away", master, f"no step of {client or master} is under way: its program "
-                      "is at something else, or has not begun")
+            self._end(at, "away", master, f"no step of {client or master} is under way: its "
+                      "program is at something else, or has not begun")
 
     def _replicas(self, roots):
         """[Culprit] of replicas that are waited for and do not themselves wait for another one: at

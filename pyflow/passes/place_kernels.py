@@ -53,8 +53,8 @@ class KernelTable:
     def role(self, op):
         """What the op's kernels do at the resource that they use: 1: they end others' waits, 2:
         they wait until others have put something there; 0: neither."""
-        flags = functools.reduce(int.__or__, (k.get("flags", 0) for k in self._given.get(op, ())), 0)
-        return 2 if flags & TAKES else 1 if flags & PUTS else 0
+        flags = [kernel.get("flags", 0) for kernel in self._given.get(op, ())]
+        return 2 if any(f & TAKES for f in flags) else 1 if any(f & PUTS for f in flags) else 0
 
     def types(self, node):
         """The device types that have a kernel for the node; see invariant 1."""

@@ -286,8 +286,9 @@ def test_a_wait_at_it_is_explained_as_at_ours():
         full, dry = Queue("full", capacity=1), Queue("dry")
         (got,) = dry.gets(1)
         with tf.Session(server.target) as session:
-            for step, words in ((got, "acme's queue without elements 'dry' .* fills .* acme.Enqueue"),
-                                (full.put, "acme's queue with 1 elements 'full' .* empties")):
+            for step, words in (
+                    (got, "acme's queue without elements 'dry' .* fills .* acme.Enqueue"),
+                    (full.put, "acme's queue with 1 elements 'full' .* empties")):
                 with pytest.raises(tf.errors.DeadlineExceededError, match=words):
                     for _ in range(2):
                         session.run(step, {dry.fed: 1.0, full.fed: 1.0},

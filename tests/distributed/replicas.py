@@ -1,13 +1,14 @@
 """Replicas that train, or meet, in step, one of which stops: what `cluster why` has to find.
 
     replica = Replica(target, task, PLAYS["sync"], "name", "queue")     # a thread of its own
-    replica.arrived.wait()              # it is where it stops; without a state: it waits for that one
+    replica.arrived.wait()              # where it stops; without a state it waits for that one
     replica.release()
 
     python replicas.py CLUSTER JOB TASK         a server that plays what its standard input says
 
-Plays: sync, a SyncReplicasOptimizer; barrier, a Barrier to which each inserts its component; tokens,
-a queue from which the chief takes one element of each.  All that is shared lies on /job:ps/task:0.
+Plays: sync, a SyncReplicasOptimizer; barrier, a Barrier to which each inserts its component;
+tokens, a queue from which the chief takes one element of each.  All that is shared lies on
+/job:ps/task:0.
 
 States, in the third round, before it gives: idle, between two steps; py_func, in a Python function;
 queue, at an empty queue of the parameter server's; kernel, in a long loop; gil, it holds Python's
@@ -62,7 +63,8 @@ class Sync(Play):
     """The chief's steps are taken by a thread of its own."""
 
     def build(self):
-        with tf.device(tf.train.replica_device_setter(ps_tasks=1, worker_device=f"/job:worker/task:{self.task}")):
+        with tf.device(tf.train.replica_device_setter(
+                ps_tasks=1, worker_device=f"/job:worker/task:{self.task}")):
             step = tf.Variable(0, trainable=False, name=f"{self.name}_step")
             v = tf.Variable(1.0, name=f"{self.name}_v", use_resource=False)
             w = tf.Variable(1.0, name=f"{self.name}_w", use_resource=False)
