@@ -216,12 +216,17 @@ class Estimator:
 
     def predict(self, x=None, input_fn=None, batch_size=None, outputs=None, as_iterable=True,
                 iterate_batches=False):
-        """Predictions, one by one (as_iterable) or as arrays of all. outputs: which of them."""
+        """Predictions, one by one (as_iterable) or as arrays: of all of x, of an input_fn's first
+        batch, for it may go on for ever. outputs: which of them."""
         batches = self._input(x, None, input_fn, batch_size or 128, 1, False)
         found = self._core().predict(batches, predict_keys=outputs,
                                      yield_single_examples=not iterate_batches and as_iterable)
         if as_iterable:
             return found
+        if x is None:
+            first = next(found, [])
+            found.close()
+            return first
         found = list(found)
         if found and isinstance(found[0], dict):
             return {key: np.concatenate([one[key] for one in found]) for key in found[0]}

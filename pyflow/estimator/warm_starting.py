@@ -142,29 +142,33 @@ def _named(name):
 
 
 def _start_rows(variable, checkpoint, stored, info):
-    """An initializer of rows by word: the checkpoint's where it knew the word."""
-    parts = variable if isinstance(variable, list) else [variable]
-    if len(parts) > 1:
-        raise ValueError(f"Variable {stored} has {len(parts)} parts: a vocabulary can only be "
-                         "matched to a variable of one part")
-    (variable,) = parts
+    """An initializer of rows by word: the checkpoint's where it knew the word. Parts of a
+    partitioned variable have their parts of the rows."""
     old = tf.train.load_variable(checkpoint, stored)
-    shape = variable.get_shape().as_list()
     number = {word: at for at, word in enumerate(
         _words(info.old_vocab, info.old_vocab_size))}
     rows = [number.get(word, -1) for word in _words(info.new_vocab, info.new_vocab_size)]
     rows = np.array(rows + [-1] * info.num_oov_buckets)
-    if rows.size != shape[info.axis]:
-        raise ValueError(f"Variable {stored}: its axis {info.axis} has {shape[info.axis]} rows, "
-                         f"its vocabulary {rows.size}")
+    for part in variable if isinstance(variable, list) else [variable]:
+        cut = part._get_save_slice_info() if isinstance(variable, list) else None
+        size = part.get_shape().as_list()
+        shape, offset = (cut.full_shape, cut.var_offset) if cut else (size, [0] * len(size))
+        if rows.size != shape[info.axis]:
+            raise ValueError(f"Variable {stored}: its axis {info.axis} has {shape[info.axis]} rows,"
+                             f" its vocabulary {rows.size}")
+        known = (rows >= 0).reshape([-1] + [1] * (len(shape) - 1 - info.axis))
+        taken = np.take(old, np.maximum(rows, 0), axis=info.axis)
+        own = tuple(slice(at, at + n) for at, n in zip(offset, size))
+        _start_part(part, np.broadcast_to(known, shape)[own], taken[own], info)
+
+
+def _start_part(variable, known, taken, info):
+    """The variable begins as `taken` where `known`, else as the backup initializer says."""
     make = info.backup_initializer or tf.zeros_initializer()
-    fresh = make(shape, dtype=variable.dtype.base_dtype)
-    known = (rows >= 0).reshape([-1] + [1] * (len(shape) - 1 - info.axis))
-    taken = np.take(old, np.maximum(rows, 0), axis=info.axis)
-    mask = np.broadcast_to(known, shape)
-    value = tf.where(tf.constant(mask), tf.constant(taken, variable.dtype.base_dtype), fresh)
+    fresh = make(list(known.shape), dtype=variable.dtype.base_dtype)
+    value = tf.where(tf.constant(known), tf.constant(taken, variable.dtype.base_dtype), fresh)
     variable._initializer_op = variable.assign(value).op
-    variable._initial_value = value
+    variable._initial_value = variable._guarded_value = value
 
 
 def _words(path, size):

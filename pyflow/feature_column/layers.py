@@ -76,6 +76,8 @@ def _weighted(column, features, units, combiner, collections, trainable):
     """[batch, units]: the part of one column."""
     sparse = isinstance(column, CategoricalColumn)
     size = column.num_buckets if sparse else column.variable_shape.num_elements()
+    weights = tf.get_variable("weights", [size, units], initializer=tf.zeros_initializer(),
+                              trainable=trainable, collections=collections)
     if sparse:
         ids, id_weights = column.ids(features)
         rows = tf.sparse_reshape(ids, [ids.dense_shape[0], -1])
@@ -83,8 +85,6 @@ def _weighted(column, features, units, combiner, collections, trainable):
             id_weights = tf.sparse_reshape(id_weights, [id_weights.dense_shape[0], -1])
     else:
         dense = flat(column.dense(features, collections, trainable), size)
-    weights = tf.get_variable("weights", [size, units], initializer=tf.zeros_initializer(),
-                              trainable=trainable, collections=collections)
     if not sparse:
         return tf.matmul(dense, weights, name="weighted_sum")
     return tf.nn.safe_embedding_lookup_sparse(weights, rows, id_weights, combiner=combiner,

@@ -130,3 +130,14 @@ def test_csv_files(tmp_path):
         tf.contrib.learn.datasets.base.load_csv_with_header(str(path), np.int32, np.float32)
     with pytest.raises(ValueError, match="data set iris is not part of this package"):
         tf.contrib.learn.datasets.load_iris()
+
+
+def test_predictions_as_arrays_are_of_an_input_functions_first_batch(tmp_path):
+    """It may go on for ever."""
+    def endless():
+        data = tf.data.Dataset.from_tensor_slices((X, CLASSES)).repeat().batch(4)
+        return data.make_one_shot_iterator().get_next()
+    model = learn.LinearClassifier([tf.contrib.layers.real_valued_column("", 2)],
+                                   model_dir=str(tmp_path))
+    model.fit(input_fn=endless, steps=2)
+    assert len(model.predict_classes(input_fn=endless, as_iterable=False)) == 4

@@ -254,3 +254,20 @@ def test_a_raw_receiver_of_unknown_shape():
     x = tf.placeholder(tf.float32, None)
     made = tf.estimator.export.build_raw_serving_input_receiver_fn({"a": x})()
     assert made.features["a"].shape.ndims is None
+
+
+def test_rows_of_a_partitioned_variable_are_matched_by_word(tmp_path):
+    (tmp_path / "old").write_text("apple\nbanana\nguava\norange")
+    (tmp_path / "new").write_text("orange\nguava\nbanana\napple\nraspberry")
+    with tf.Graph().as_default(), tf.Session() as session:
+        v = tf.get_variable("v", initializer=[[0.5, 0.4], [1.0, 1.1], [2.0, 2.2], [3.0, 3.3]])
+        session.run(v.initializer)
+        path = tf.train.Saver().save(session, str(tmp_path / "model"))
+    v = tf.get_variable("v", [5, 2], partitioner=tf.fixed_size_partitioner(2))
+    info = tf.train.VocabInfo(str(tmp_path / "new"), 5, 0, str(tmp_path / "old"),
+                              backup_initializer=tf.ones_initializer())
+    tf.train.warm_start(path, "v", {"v": info})
+    again = tf.get_variable("again", initializer=list(v)[1].initialized_value())
+    found, last = run([tf.convert_to_tensor(v), again])
+    np.testing.assert_allclose(found, [[3, 3.3], [2, 2.2], [1, 1.1], [0.5, 0.4], [1, 1]])
+    np.testing.assert_allclose(last, found[3:])
