@@ -271,3 +271,19 @@ def test_rows_of_a_partitioned_variable_are_matched_by_word(tmp_path):
     found, last = run([tf.convert_to_tensor(v), again])
     np.testing.assert_allclose(found, [[3, 3.3], [2, 2.2], [1, 1.1], [0.5, 0.4], [1, 1]])
     np.testing.assert_allclose(last, found[3:])
+
+
+def test_calls_of_a_function_draw_their_own_numbers():
+    """Also where the graph has a seed, which a Defun's random ops do not follow."""
+    from pyflow.lib.function.defun import Defun
+    tf.set_random_seed(5)
+
+    @Defun()
+    def draw():
+        return tf.random_uniform([100])
+
+    @Defun()
+    def again():
+        return draw()
+    values = run([draw(), draw(), again(), again()])
+    assert len({tuple(value) for value in values}) == 4

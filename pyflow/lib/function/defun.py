@@ -85,7 +85,8 @@ class DefinedFunction:
         self._grad_func, self.python_grad_func = grad_func, python_grad_func
         self._out_names, self._shape_func = out_names, shape_func
         self._options = {
-            "capture_by_value": capture_by_value, "read_variables": capture_resource_var_by_value,
+            "capture_by_value": capture_by_value, "seeded": False,
+            "read_variables": capture_resource_var_by_value,
             "allowed_stateful": allowlisted_stateful_ops or whitelisted_stateful_ops or ()}
         self._attributes = attributes
         self._definition = self._library = None     # _library: a weak reference

@@ -35,7 +35,8 @@ class FuncGraph(Graph):
 
     building_function = True
 
-    def __init__(self, name, capture_by_value=False, allowed_stateful=(), read_variables=True):
+    def __init__(self, name, capture_by_value=False, allowed_stateful=(), read_variables=True,
+                 seeded=True):
         self.outer_graph = ops.get_default_graph()
         Graph.__init__(self, strict=False)
         self.name = name
@@ -46,7 +47,9 @@ class FuncGraph(Graph):
         self._by_value, self._allowed_stateful = capture_by_value, set(allowed_stateful)
         self._read_variables = read_variables
         self._library = self.outer_graph._library
-        self._seed = self.outer_graph._seed
+        # A Defun's random ops, as TensorFlow's, do not follow tf.set_random_seed, with which all
+        # calls would draw the same numbers.
+        self._seed = self.outer_graph._seed if seeded else None
         self._scope_outside = vs.get_variable_scope()
         for key in _SHARED:
             self._collections[key] = self.outer_graph.get_collection_ref(key)
