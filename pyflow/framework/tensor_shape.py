@@ -359,8 +359,10 @@ def as_shape(shape):
     return shape if isinstance(shape, TensorShape) else TensorShape(shape)
 
 
-def unknown_shape(ndims=None):
-    """A shape of unknown rank, or of rank `ndims` with unknown sizes."""
+def unknown_shape(ndims=None, rank=None):
+    """A shape of unknown rank, or of rank `ndims` (`rank` in TensorFlow 1.15's code) with unknown
+    sizes."""
+    ndims = rank if ndims is None else ndims
     return _UNKNOWN if ndims is None else TensorShape((None,) * int(ndims))
 
 

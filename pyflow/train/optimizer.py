@@ -68,7 +68,7 @@ class Optimizer(ShowsArguments):
                 "No gradients provided for any variable, check your graph for ops that do not "
                 f"support gradients, between variables {[str(v) for _, v in pairs]} and loss "
                 f"{loss}."
-                + _reasons(loss, [v for _, v in pairs]))
+                + ("" if callable(loss) else _reasons(loss, [v for _, v in pairs])))
         return self.apply_gradients(pairs, global_step=global_step, name=name)
 
     def compute_gradients(self, loss, var_list=None, gate_gradients=GATE_OP,

@@ -362,7 +362,7 @@ class Saver:
         save_path = remote.local_name(given)
         _require_session(sess)
         prefix = self._prefix(sess, save_path, global_step)
-        if os.path.basename(prefix) == latest_filename:
+        if os.path.basename(prefix) == latest_filename and not self._sharded:
             raise ValueError(
                 f"'latest_filename' collides with 'save_path': '{latest_filename}' and "
                 f"'{save_path}'"

@@ -110,9 +110,20 @@ def install(root):
     sys.modules["tensorflow"]               # made before its class is changed
     module, find = finder._Module.__getattr__, finder.Finder.find_spec
 
+    whole = (root / "tensorflow/python/framework/ops.py").exists()
+
+    def is_module(found):
+        """False for a module that TensorFlow does not have, which the shim makes of a name."""
+        path = root / getattr(found, "__name__", "").replace(".", "/")
+        return not whole or not isinstance(found, finder._Module) or path.is_dir() \
+            or path.with_suffix(".py").exists() or "python" not in path.parts[-4:]
+
     def getattr_(self, name):
         try:
-            return module(self, name)
+            found = module(self, name)
+            if is_module(found):
+                return found
+            raise AttributeError(name)
         except (AttributeError, ModuleNotFoundError) as e:
             path = f"{self._path}.{name}".lstrip(".")
             if name.startswith("__"):

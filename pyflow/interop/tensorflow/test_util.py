@@ -116,6 +116,13 @@ def use_gpu():
         yield
 
 
+@contextlib.contextmanager
+def device(use_gpu):
+    """Context whose ops are placed on the GPU if wanted and there, else on the CPU."""
+    with tf.device("/device:GPU:0" if use_gpu and is_gpu_available() else "/device:CPU:0"):
+        yield
+
+
 def get_node_def_from_graph(node_name, graph_def):
     """The NodeDef of that name, or None."""
     return next((node for node in graph_def.node if node.name == node_name), None)

@@ -121,6 +121,8 @@ def sufficient_statistics(x, axes, shift=None, keep_dims=None, name=None, keepdi
     axes = list(np.ravel(axes))
     with graph.name_scope(name, "sufficient_statistics", [x, shift]):
         x = graph.convert_to_tensor(x, name="x")
+        if shift is not None:
+            shift = graph.convert_to_tensor(shift, dtype=x.dtype, name="shift")
         dims = [x.shape.as_list()[a] for a in axes] if x.shape.ndims is not None else [None]
         if None not in dims:
             count = graph.convert_to_tensor(float(np.prod(dims)), dtype=x.dtype, name="count")
