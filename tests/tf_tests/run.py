@@ -44,10 +44,15 @@ shared = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(shared)
 LIST = HERE / "tf_tests.txt"
 
-ABSENT = {                                     # of docs/differences.md: exported names, by a pattern
+ABSENT = {              # exported names that docs/differences.md, "Not here", lists, by a pattern
     r"keras\.|estimator\.": "layers and models of tf.keras",
-    r"GradientTape|enable_eager_execution|enable_v2_\w+|config\.|experimental_\w+": "eager execution",
+    r"GradientTape|enable_eager_execution|enable_v2_\w+|config\.|experimental_\w+|"
+    r"(dis|en)able_tensor_equality|wrap_function": "eager execution and version 2's behaviour",
     r"distribute\.|tpu\.|lite\.|autograph\.|xla\.|contrib\.": "TensorFlow's other runtimes",
+    r"\w*TypeSpec|(SparseTensor|IndexedSlices|RaggedTensor)Spec|Module$": "tf.TypeSpec, tf.Module",
+    r"(vectorized_map|nondifferentiable_batch_function|load_file_system_library)$|"
+    r"train\.experimental\.|random\.(experimental\.)?(Generator|create_rng_state)":
+        "pfor, batching, loss scales, random generators",
 }
 STATES = "passed", "failed", "worded", "dropped", "absent", "skipped"
 
