@@ -287,3 +287,11 @@ def test_calls_of_a_function_draw_their_own_numbers():
         return draw()
     values = run([draw(), draw(), again(), again()])
     assert len({tuple(value) for value in values}) == 4
+
+
+def test_images_keep_their_channels_static_shape_and_floats():
+    x = tf.placeholder(tf.float16, [None, None, 3])
+    assert tf.image.crop_to_bounding_box(x, 0, 0, 5, 6).shape.as_list() == [5, 6, 3]
+    assert tf.image.pad_to_bounding_box(x, 0, 0, 5, 6).shape.as_list() == [5, 6, 3]
+    assert tf.image.central_crop(x, 0.5).shape.as_list() == [None, None, 3]
+    assert tf.image.per_image_standardization(x).dtype == tf.float16

@@ -126,7 +126,15 @@ def crop_to_bounding_box(image, offset_height, offset_width, target_height, targ
         front = [0] * (image.shape.ndims - 3)
         begin = tensors.stack([*front, top, left, 0])
         size = tensors.stack([*[-1 for _ in front], h, w, -1])
-        return slicing_ops.Slice(image, begin, size)
+        return _of_size(slicing_ops.Slice(image, begin, size), image, h, w)
+
+
+def _of_size(result, image, height, width):
+    """`result`, whose static shape is the image's but for height and width, where numbers."""
+    sizes = [d if isinstance(d, int) else None for d in (height, width)]
+    known = dims_of(image.shape)
+    result.set_shape(TensorShape([*known[:-3], *sizes, known[-1]]))
+    return result
 
 
 def pad_to_bounding_box(image, offset_height, offset_width, target_height, target_width):
@@ -148,11 +156,7 @@ def pad_to_bounding_box(image, offset_height, offset_width, target_height, targe
         front = [[0, 0]] * (image.shape.ndims - 3)
         margins = tensors.stack([tensors.stack(pair) for pair in
                                  (*front, [top, below], [left, right], [0, 0])])
-        padded = pad_functions.pad(image, margins)
-        sizes = [d if isinstance(d, int) else None for d in (h, w)]
-        known = dims_of(image.shape)
-        padded.set_shape(TensorShape([*known[:-3], *sizes, known[-1]]))
-        return padded
+        return _of_size(pad_functions.pad(image, margins), image, h, w)
 
 
 def central_crop(image, central_fraction):
@@ -175,7 +179,7 @@ def central_crop(image, central_fraction):
         front = [0] * (image.shape.ndims - 3)
         begin = tensors.stack([*front, *first, 0])
         size = tensors.stack([*[-1 for _ in front], *extent, -1])
-        return slicing_ops.Slice(image, begin, size)
+        return _of_size(slicing_ops.Slice(image, begin, size), image, *extent)
 
 
 def _central_start(n, fraction):
@@ -372,12 +376,14 @@ def convert_image_dtype(image, dtype, saturate=False, name=None):
 
 
 def per_image_standardization(image):
-    """Each image as float32 with mean 0 and deviation 1: (x - mean) / max(deviation, 1 / sqrt(n)),
-    n its number of values. An image or a batch. TF: tf.image.per_image_standardization.
-    image: [h, w, c] or a batch of them, of numbers; result: float32.
-    ValueError for other ranks."""
+    """Each image with mean 0 and deviation 1: (x - mean) / max(deviation, 1 / sqrt(n)), n its
+    number of values. An image or a batch. TF: tf.image.per_image_standardization.
+    image: [h, w, c] or a batch of them, of numbers; result: of its dtype if that is a float, else
+    float32 (TensorFlow 1.15 makes it the image's integers again). ValueError for other ranks."""
     with graph.name_scope(None, "per_image_standardization", [image]) as scope:
-        image = tensors.cast(image_tensor(image), dtypes.float32)
+        image = image_tensor(image)
+        if not image.dtype.is_floating:
+            image = tensors.cast(image, dtypes.float32)
         axes = [-1, -2, -3]
         count = reductions.reduce_prod(tensors.shape(image)[-3:])
         mean = reductions.reduce_mean(image, axis=axes, keepdims=True)
