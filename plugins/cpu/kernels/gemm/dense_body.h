@@ -7,7 +7,7 @@
  *      only where stated.
  *   2. Every loop is bounded by sizes and a sweep count: NaN and infinity come out as NaN, nothing hangs.
  *   3. Methods: Golub and Van Loan, 3.4 (LU), 5.2 (Householder QR), 8.5 (Jacobi); one-sided Jacobi SVD after
- *      Hestenes (1958); Higham, Functions of Matrices, 6.15 (square root) and 11.9 (logarithm).
+ *      Hestenes (1958).
  * Threads: pure functions of their arguments.
  */
 
@@ -82,13 +82,6 @@ static void N(substitute)(const T *a, T *x, int64_t n, int64_t k, int lower, int
     T d = adjoint ? CONJ(a[i * n + i]) : a[i * n + i];
     for (int64_t j = 0; j < k; j++) row[j] /= d;
   }
-}
-/* x = a^-1 b from the factors */
-static void N(solve)(const T *lu, const int64_t *order, const T *b, T *x, int64_t n, int64_t k) {
-  for (int64_t i = 0; i < n; i++)
-    for (int64_t j = 0; j < k; j++) x[i * k + j] = b[order[i] * k + j];
-  N(substitute)(lu, x, n, k, 1, 0, 1);
-  N(substitute)(lu, x, n, k, 0, 0, 0);
 }
 static int N(cholesky)(T *a, int64_t n) {      /* the lower triangle in place; 0: not positive */
   for (int64_t i = 0; i < n; i++)
@@ -256,62 +249,4 @@ static void N(hestenes)(T *x, double *s, T *u, T *v, int64_t m, int64_t n, int64
       for (int64_t k = 0; k < m; k++) u[k * p + j] = x[k * n + j] / s[j];
     else N(complete)(u, m, p, j);
   }
-}
-
-/* ---------------------------------------------------------------- functions of matrices */
-/* y = a^-1; 0: singular.  work: n * n, order: n */
-static int N(invert)(const T *a, T *y, T *work, T *unit, int64_t *order, int64_t n) {
-  memcpy(work, a, sizeof(T) * (size_t)(n * n));
-  if (!N(lu)(work, order, n)) return 0;
-  N(identity)(unit, n, n);
-  N(solve)(work, order, unit, y, n, n);
-  return 1;
-}
-/* a -> its principal square root (Denman and Beavers); work: 5 n * n; 0: a singular step */
-static int N(square_root)(T *a, T *work, int64_t *order, int64_t n) {
-  int64_t nn = n * n;
-  T *z = work, *yi = work + nn, *zi = work + 2 * nn, *lu = work + 3 * nn, *unit = work + 4 * nn;
-  N(identity)(z, n, n);
-  for (int turn = 0; turn < 60; turn++) {
-    double moved = 0, size = 0;
-    if (!N(invert)(a, yi, lu, unit, order, n) || !N(invert)(z, zi, lu, unit, order, n)) return 0;
-    for (int64_t i = 0; i < nn; i++) {
-      T y = 0.5 * (a[i] + zi[i]);
-      moved += ABS(y - a[i]);
-      size += ABS(y);
-      a[i] = y;
-      z[i] = 0.5 * (z[i] + yi[i]);
-    }
-    if (!(moved > 1e-15 * size)) break;
-  }
-  return 1;
-}
-/* a -> its principal logarithm: square roots until it is near 1, then Gauss-Legendre quadrature of
- * int_0^1 X (1 + t X)^-1 dt.  work: 7 n * n */
-static int N(logarithm)(T *a, T *work, int64_t *order, int64_t n) {
-  static const double node[8] = {0.01985507175123188, 0.10166676129318664, 0.2372337950418355,
-                                 0.4082826787521751,  0.5917173212478249,  0.7627662049581645,
-                                 0.8983332387068134,  0.9801449282487681};
-  static const double weight[8] = {0.05061426814518813, 0.11119051722668724, 0.15685332293894363,
-                                   0.1813418916891810,  0.1813418916891810,  0.15685332293894363,
-                                   0.11119051722668724, 0.05061426814518813};
-  int64_t nn = n * n, roots = 0;
-  T *x = work + 5 * nn, *sum = work + 6 * nn;
-  for (; roots < 60; roots++) {
-    double far = 0;
-    for (int64_t i = 0; i < nn; i++) far += ABS(a[i] - (i % (n + 1) == 0));
-    if (!(far > 0.1)) break;
-    if (!N(square_root)(a, work, order, n)) return 0;
-  }
-  for (int64_t i = 0; i < nn; i++) x[i] = a[i] - (i % (n + 1) == 0);
-  N(fill)(sum, nn, 0);
-  for (int j = 0; j < 8; j++) {
-    T *step = work, *part = work + nn;
-    for (int64_t i = 0; i < nn; i++) step[i] = node[j] * x[i] + (i % (n + 1) == 0);
-    if (!N(lu)(step, order, n)) return 0;
-    N(solve)(step, order, x, part, n, n);
-    for (int64_t i = 0; i < nn; i++) sum[i] += weight[j] * part[i];
-  }
-  for (int64_t i = 0; i < nn; i++) a[i] = sum[i] * (double)((int64_t)1 << roots);
-  return 1;
 }

@@ -1,5 +1,5 @@
 /* factor.c - Qr, Svd, SelfAdjointEigV2, Lu, LogMatrixDeterminant, CholeskyGrad, MatrixTriangularSolve,
- * MatrixSolveLs, MatrixSquareRoot, MatrixLogarithm, TridiagonalSolve, TridiagonalMatMul.
+ * MatrixSolveLs, TridiagonalSolve, TridiagonalMatMul.
  *
  * Invariants
  *   1. Tensors are [..., m, n]; one matrix after another is worked on in scratch memory, in double.
@@ -181,7 +181,7 @@ static int64_t columns_of_task(int64_t n, int64_t k) {
 #include "linalg/factor_body.h"
 
 PF_DENSE(qr) PF_DENSE(svd) PF_DENSE(eigh) PF_DENSE(lu_op) PF_DENSE(log_determinant)
-PF_DENSE(cholesky_grad) PF_DENSE(least_squares) PF_DENSE(sqrtm) PF_DENSE(logm)
+PF_DENSE(cholesky_grad) PF_DENSE(least_squares)
 PF_DENSE(tridiagonal_solve) PF_DENSE(tridiagonal_matmul)
 
 static pf_status triangular(pf_ctx *c, const void *state) {
@@ -245,7 +245,6 @@ const pf_kernel *const factor_kernels[] = {
         ATTRIBUTES(triangular_state, FLAG(triangular_state, lower),
                    FLAG(triangular_state, adjoint))),
   DENSE("MatrixSolveLs", least_squares, ATTRIBUTES(ls_state, FLAG(ls_state, fast))),
-  DENSE("MatrixSquareRoot", sqrtm), DENSE("MatrixLogarithm", logm),
   DENSE("TridiagonalSolve", tridiagonal_solve,
         ATTRIBUTES(tridiagonal_state, FLAG(tridiagonal_state, partial_pivoting),
                    FLAG(tridiagonal_state, perturb_singular))),

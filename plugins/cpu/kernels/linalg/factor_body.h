@@ -377,33 +377,6 @@ static pf_status N(least_squares)(pf_ctx *c, const void *state) {
   return PF_OK;
 }
 
-/* ---------------------------------------------------------------- MatrixSquareRoot, MatrixLogarithm */
-static pf_status N(of_matrix)(pf_ctx *c, int (*f)(T *, T *, int64_t *, int64_t)) {
-  matrices s;
-  int32_t type = c->in_type[0];
-  PF_TRY(pf_squares(c, 0, "input", &s));
-  int64_t n = s.n, nn = n * n;
-  DLTensor *y = pf_dense_output(c, 0, 0, 2, n, n);
-  PF_EXHAUSTED(y);
-  T *a = (T *)pf_room(c, 9, n, n);
-  PF_EXHAUSTED(a);
-  int64_t *order = (int64_t *)(a + 8 * nn);
-  for (int64_t i = 0; i < s.count; i++) {
-    N(load)(PF_DATA(void, c->in[0]), type, i * nn, nn, a);
-    if (!f(a, a + nn, order, n)) return PF_INVALID(c, "Input matrix is not invertible.");
-    N(store)(PF_DATA(void, y), type, i * nn, nn, a);
-  }
-  return PF_OK;
-}
-static pf_status N(sqrtm)(pf_ctx *c, const void *state) {
-  (void)state;
-  return N(of_matrix)(c, N(square_root));
-}
-static pf_status N(logm)(pf_ctx *c, const void *state) {
-  (void)state;
-  return N(of_matrix)(c, N(logarithm));
-}
-
 /* ---------------------------------------------------------------- TridiagonalSolve, TridiagonalMatMul */
 /* one system: d rows [super, main, sub] of n, x [n, k] in place; 0: a zero pivot */
 static int N(gauss3)(const T *d, T *x, T *w, int64_t n, int64_t k, int pivoting) {
