@@ -60,10 +60,13 @@ static pf_status dense_members(pf_ctx *c, int32_t in, members *m) {
   }
   return PF_OK;
 }
-static pf_status sparse_members(pf_ctx *c, int32_t in, members *m) {
+static pf_status sparse_members(pf_ctx *c, int32_t in, int validate, members *m) {
   coo s;
-  int64_t step[PF_MAX_DIMS], groups;
+  int64_t step[PF_MAX_DIMS], groups, wrong;
   PF_TRY(pf_coo_input(c, in, in + 1, in + 2, "set", &s));
+  if (validate && !pf_coo_rises(&s, &wrong))
+    return PF_INVALID(c, "indices[%" PRId64 "] is out of order or repeated; use tf.sparse_reorder "
+                         "first", wrong);
   if (s.rank < 2) return PF_INVALID(c, "Input must have rank >= 2, got %d", s.rank);
   PF_TRY(pf_coo_numel(c, s.dims, s.rank - 1, &groups));
   m->rank = s.rank, m->n = s.n;
@@ -141,22 +144,23 @@ static pf_status dense_dense(pf_ctx *c, const void *state) {
   PF_TRY(dense_members(c, 1, &b));
   return operate(c, state, &a, &b, c->in_type[0]);
 }
+static int validates(const void *state) { return ((const set_state *)state)->validate_indices; }
 static pf_status dense_sparse(pf_ctx *c, const void *state) {
   members a, b;
   PF_TRY(dense_members(c, 0, &a));
-  PF_TRY(sparse_members(c, 1, &b));
+  PF_TRY(sparse_members(c, 1, validates(state), &b));
   return operate(c, state, &a, &b, c->in_type[0]);
 }
 static pf_status sparse_sparse(pf_ctx *c, const void *state) {
   members a, b;
-  PF_TRY(sparse_members(c, 0, &a));
-  PF_TRY(sparse_members(c, 3, &b));
+  PF_TRY(sparse_members(c, 0, validates(state), &a));
+  PF_TRY(sparse_members(c, 3, validates(state), &b));
   return operate(c, state, &a, &b, c->in_type[1]);
 }
+typedef struct { int32_t validate_indices; } size_state;
 static pf_status set_size(pf_ctx *c, const void *state) {
   members a;
-  (void)state;
-  PF_TRY(sparse_members(c, 0, &a));
+  PF_TRY(sparse_members(c, 0, ((const size_state *)state)->validate_indices, &a));
   sort_unique(&a, comparison_of(c->in_type[1]));
   DLTensor *y = pf_output_checked(c, 0, a.dims, a.rank - 1);
   PF_EXHAUSTED(y);
@@ -261,7 +265,7 @@ static pf_status distance(pf_ctx *c, const coo *a, int64_t i, int64_t n, const c
   return PF_OK;
 }
 /* Sequences are rows in their order: where they stand along the last dimension is not read, as in TF,
- * whose tutorials give a size of 1 there. */
+ * whose tutorials give a size of 1 there; out of order they are merged as they come. */
 static pf_status edit_distance(pf_ctx *c, const void *state) {
   int normalize = ((const edit_state *)state)->normalize;
   coo a, b;
@@ -273,10 +277,6 @@ static pf_status edit_distance(pf_ctx *c, const void *state) {
                       a.rank, b.rank);
   int32_t keys = a.rank - 1;
   for (int32_t k = 0; k < keys; k++) dims[k] = PF_MAX(a.dims[k], b.dims[k]);
-  for (const coo *s = &a; s; s = s == &a ? &b : NULL)
-    for (int64_t r = 1; r < s->n; r++)
-      if (pf_row_compare(s->at + (r - 1) * s->rank, s->at + r * s->rank, keys) > 0)
-        return PF_INVALID(c, "indices[%" PRId64 "] is out of order; use tf.sparse_reorder first", r);
   DLTensor *y = pf_output_checked(c, 0, dims, keys);
   PF_EXHAUSTED(y);
   int64_t numel = pf_numel(y);
@@ -309,7 +309,8 @@ const pf_kernel *const sets_kernels[] = {
   PF_CPU("DenseToDenseSetOperation", SETS, .compute = dense_dense, SET_STATE),
   PF_CPU("DenseToSparseSetOperation", SETS, .compute = dense_sparse, SET_STATE),
   PF_CPU("SparseToSparseSetOperation", SETS, .compute = sparse_sparse, SET_STATE),
-  PF_CPU("SetSize", SETS, .compute = set_size),
+  PF_CPU("SetSize", SETS, .compute = set_size, .state_size = sizeof(size_state),
+         .attrs = PF_ATTRS(PF_ATTR(size_state, PF_ATTR_BOOL, validate_indices))),
   PF_CPU("EditDistance", NULL, .compute = edit_distance, .state_size = sizeof(edit_state),
          .attrs = PF_ATTRS(PF_ATTR(edit_state, PF_ATTR_BOOL, normalize))),
   NULL};

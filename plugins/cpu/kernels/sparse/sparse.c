@@ -3,7 +3,7 @@
  *
  * Invariants
  *   1. Values are only moved, so every element type works, strings included.
- *   2. All inputs are checked by pf_coo_input before a place is used.
+ *   2. Places are compared and moved, never used as addresses, but a row's number to fill empty rows.
  * Threads: one per call.
  */
 #include "sparse/sparse.h"
@@ -23,7 +23,7 @@ static pf_status reorder(pf_ctx *c, const void *state) {
   coo_out y;
   int64_t *order, all;
   (void)state;
-  PF_TRY(pf_coo_input(c, 0, 1, 2, "input", &s));
+  PF_TRY(pf_coo_anywhere(c, 0, 1, 2, "input", &s));
   PF_TRY(pf_coo_numel(c, s.dims, s.rank, &all));
   PF_TRY(pf_coo_order(c, &s, &order));
   PF_TRY(pf_coo_output(c, 0, 1, -1, s.n, NULL, s.rank, &y));
@@ -72,10 +72,10 @@ static pf_status resolve(pf_ctx *c, int64_t *dims, int32_t rank, int64_t all) {
 }
 static pf_status reshape(pf_ctx *c, const void *state) {
   coo s;
-  int64_t dims[PF_MAX_DIMS], in_step[PF_MAX_DIMS], out_step[PF_MAX_DIMS], all, rows[2], width;
+  int64_t dims[PF_MAX_DIMS], in_step[PF_MAX_DIMS], out_step[PF_MAX_DIMS], all = 0, rows[2], width;
   int32_t rank;
   (void)state;
-  PF_TRY(pf_coo_input(c, 0, -1, 1, "input", &s));
+  PF_TRY(pf_coo_anywhere(c, 0, -1, 1, "input", &s));
   if (c->in[2]->ndim != 1)
     return PF_INVALID(c, "Target shape should be a vector but received shape %s",
                       PF_SHAPE(c->in[2]).s);
@@ -91,8 +91,10 @@ static pf_status reshape(pf_ctx *c, const void *state) {
   pf_row_major(s.dims, s.rank, in_step);
   pf_row_major(dims, rank, out_step);
   for (int64_t i = 0; i < s.n; i++) {
-    int64_t flat = 0;
-    for (int32_t k = 0; k < s.rank; k++) flat += s.at[i * s.rank + k] * in_step[k];
+    uint64_t sum = 0;
+    for (int32_t k = 0; k < s.rank; k++)
+      sum += (uint64_t)s.at[i * s.rank + k] * (uint64_t)in_step[k];
+    int64_t flat = (int64_t)sum;
     for (int32_t k = 0; k < rank; k++) {
       int64_t step = PF_MAX(out_step[k], 1);
       PF_DATA(int64_t, y)[i * rank + k] = flat / step;
@@ -107,7 +109,7 @@ static pf_status reshape(pf_ctx *c, const void *state) {
 static pf_status cut(pf_ctx *c, const coo *s, const int64_t *lo, const int64_t *hi, int32_t oi,
                      int32_t ov, int32_t os) {
   int64_t n = 0, dims[PF_MAX_DIMS];
-  coo_out y;
+  coo_out y = {0};
   for (int32_t k = 0; k < s->rank; k++) dims[k] = hi[k] - lo[k];
   for (int32_t pass = 0; pass < 2; pass++) {
     int64_t found = 0;
@@ -132,7 +134,7 @@ static pf_status slice(pf_ctx *c, const void *state) {
   int64_t lo[PF_MAX_DIMS], hi[PF_MAX_DIMS];
   int32_t nl, nh;
   (void)state;
-  PF_TRY(pf_coo_input(c, 0, 1, 2, "input", &s));
+  PF_TRY(pf_coo_anywhere(c, 0, 1, 2, "input", &s));
   if (c->in[3]->ndim != 1 || c->in[4]->ndim != 1)
     return PF_INVALID(c, "start and size must be vectors, got shapes %s and %s",
                       PF_SHAPE(c->in[3]).s, PF_SHAPE(c->in[4]).s);
@@ -215,8 +217,8 @@ static pf_status concat(pf_ctx *c, const void *state) {
   coo *s = c->host->scratch(c, sizeof(coo) * (uint64_t)parts + 8, 64);
   PF_EXHAUSTED(s);
   for (int32_t i = 0; i < parts; i++) {
-    PF_TRY(pf_coo_input(c, c->in_start[0] + i, c->in_start[1] + i, c->in_start[2] + i, "input",
-                        &s[i]));
+    PF_TRY(pf_coo_anywhere(c, c->in_start[0] + i, c->in_start[1] + i, c->in_start[2] + i, "input",
+                           &s[i]));
     if (s[i].rank != s[0].rank)
       return PF_INVALID(c, "Ranks of all input tensors must match: expected %d but got %d at "
                            "position %d",
@@ -244,7 +246,8 @@ static pf_status concat(pf_ctx *c, const void *state) {
   for (int32_t i = 0; i < parts; offset += s[i++].dims[axis])
     for (int64_t r = 0; r < s[i].n; r++, at++) {
       copy_row(rows + at * rank, s[i].at + r * rank, rank);
-      rows[at * rank + axis] += offset;
+      int64_t *moved = &rows[at * rank + axis];
+      *moved = (int64_t)((uint64_t)*moved + (uint64_t)offset);
     }
   pf_row_order(rows, n, rank, rank, order, order + n);
   for (int64_t r = 0; r < n; r++) {
@@ -262,8 +265,9 @@ static pf_status fill_empty_rows(pf_ctx *c, const void *state) {
   coo_out y;
   int64_t empty = 0;
   (void)state;
-  PF_TRY(pf_coo_input(c, 0, 1, 2, "input", &s));
-  if (s.rank < 1) return PF_INVALID(c, "Dense shape cannot be empty");
+  const int64_t rank = c->in[2]->ndim == 1 ? c->in[2]->shape[0] : 1;
+  if (rank < 1) return PF_INVALID(c, "Dense shape cannot be empty");
+  PF_TRY(pf_coo_bounded(c, 0, 1, 2, "input", (int32_t)PF_MIN(rank - 1, PF_MAX_DIMS), &s));
   if (c->in[3]->ndim != 0)
     return PF_INVALID(c, "default_value must be a scalar, saw shape %s", PF_SHAPE(c->in[3]).s);
   int64_t rows = s.dims[0], bytes;

@@ -3,6 +3,7 @@
  * Invariants
  *   1. pf_coo_input checks everything a kernel relies on: ranks, lengths, non-negative sizes, indices inside
  *      the shape.  After it, rows of `at` may be used as addresses (products still need pf_coo_numel).
+ *      Ops that only compare and move places take any, -1 too, as TensorFlow's do: pf_coo_anywhere.
  *   2. Rows compare lexicographically; "in order" means rising so, which is the order TF calls canonical.
  * Threads: pure functions of their arguments.
  */
@@ -17,6 +18,11 @@ typedef struct {
   int32_t rank, type;
 } coo;
 
+PF_INLINE int pf_row_compare(const int64_t *a, const int64_t *b, int32_t rank) {
+  for (int32_t k = 0; k < rank; k++)
+    if (a[k] != b[k]) return a[k] < b[k] ? -1 : 1;
+  return 0;
+}
 /* indices and shape of inputs `i` and `d`, which are int64; values of input `v` (-1: none); the last
  * `loose` dimensions' indices may lie outside the shape */
 PF_LOCAL pf_status pf_coo_bounded(pf_ctx *c, int32_t i, int32_t v, int32_t d, const char *name,
@@ -56,15 +62,24 @@ PF_LOCAL pf_status pf_coo_input(pf_ctx *c, int32_t i, int32_t v, int32_t d, cons
                                 coo *s) {
   return pf_coo_bounded(c, i, v, d, name, 0, s);
 }
+/* Its places may be anywhere: they are no addresses. */
+PF_LOCAL pf_status pf_coo_anywhere(pf_ctx *c, int32_t i, int32_t v, int32_t d, const char *name,
+                                   coo *s) {
+  return pf_coo_bounded(c, i, v, d, name, PF_MAX_DIMS, s);
+}
+/* 1: places rise, none twice */
+PF_LOCAL int pf_coo_rises(const coo *s, int64_t *wrong) {
+  for (int64_t r = 1; r < s->n; r++)
+    if (pf_row_compare(s->at + (r - 1) * s->rank, s->at + r * s->rank, s->rank) >= 0) {
+      *wrong = r;
+      return 0;
+    }
+  return 1;
+}
 /* the number of elements of the dense tensor; an error when it overflows */
 PF_LOCAL pf_status pf_coo_numel(pf_ctx *c, const int64_t *dims, int32_t rank, int64_t *n) {
   if (pf_shape_numel(dims, rank, n)) return PF_OK;
   return PF_INVALID(c, "a dense shape of %s has too many elements", pf_shape_text(dims, rank).s);
-}
-PF_INLINE int pf_row_compare(const int64_t *a, const int64_t *b, int32_t rank) {
-  for (int32_t k = 0; k < rank; k++)
-    if (a[k] != b[k]) return a[k] < b[k] ? -1 : 1;
-  return 0;
 }
 /* The same by digits of `key << low | row`, lowest digit of the key first, for many rows whose
  * numbers all fit in one word.  0: they do not, nothing is done. */

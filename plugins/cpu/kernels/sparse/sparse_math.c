@@ -12,9 +12,9 @@
 #include "sparse/sparse.h"
 
 /* ---------------------------------------------------------------- two operands of one shape */
-static pf_status pair(pf_ctx *c, coo *a, coo *b) {
-  PF_TRY(pf_coo_input(c, 0, 1, 2, "a", a));
-  PF_TRY(pf_coo_input(c, 3, 4, 5, "b", b));
+static pf_status pair(pf_ctx *c, int32_t loose, coo *a, coo *b) {
+  PF_TRY(pf_coo_bounded(c, 0, 1, 2, "a", loose, a));
+  PF_TRY(pf_coo_bounded(c, 3, 4, 5, "b", loose, b));
   if (a->rank != b->rank || pf_row_compare(a->dims, b->dims, a->rank))
     return PF_INVALID(c, "Operands' shapes do not match: %s and %s",
                       pf_shape_text(a->dims, a->rank).s, pf_shape_text(b->dims, b->rank).s);
@@ -49,7 +49,7 @@ static pf_status sparse_add(pf_ctx *c, const void *state) {
   coo a, b;
   coo_out y;
   (void)state;
-  PF_TRY(pair(c, &a, &b));
+  PF_TRY(pair(c, PF_MAX_DIMS, &a, &b));
   if (c->in[6]->ndim != 0)
     return PF_INVALID(c, "The magnitude threshold must be a scalar: got shape %s",
                       PF_SHAPE(c->in[6]).s);
@@ -76,21 +76,15 @@ static pf_status sparse_add(pf_ctx *c, const void *state) {
            sizeof(int64_t) * (size_t)a.rank);
   return PF_OK;
 }
-/* gradients of one operand: those of the sum's places that it has */
-static pf_status add_grad_of(pf_ctx *c, int32_t in, int32_t out) {
-  const DLTensor *dy = c->in[0], *x = c->in[in], *sum = c->in[3];
-  int64_t n = x->shape[0], m = sum->shape[0], es = pf_type_size(c->in_type[0]), j = 0;
-  int32_t rank = (int32_t)x->shape[1];
-  DLTensor *dx = c->host->output(c, out, &n, 1);
-  PF_EXHAUSTED(dx);
-  if (n) memset(PF_DATA(char, dx), 0, (size_t)(n * es));
-  for (int64_t i = 0; i < n; i++) {
-    const int64_t *row = PF_DATA(const int64_t, x) + i * rank;
-    while (j < m && pf_row_compare(PF_DATA(const int64_t, sum) + j * rank, row, rank) < 0) j++;
-    if (j < m && pf_row_compare(PF_DATA(const int64_t, sum) + j * rank, row, rank) == 0)
-      memcpy(PF_DATA(char, dx) + i * es, PF_DATA(const char, dy) + j * es, (size_t)es);
-  }
-  return PF_OK;
+/* One operand's places, walked along with the sum's. */
+typedef struct { const int64_t *at; int64_t i, n; char *dx; } walked;
+/* A place that is the sum's k-th takes its gradient; 0: it is before that, and is passed. */
+static int walk(walked *w, const int64_t *sum, const char *dy, int32_t rank, int64_t es) {
+  if (w->i >= w->n) return 1;
+  const int d = pf_row_compare(w->at + w->i * rank, sum, rank);
+  if (d == 0) memcpy(w->dx + w->i * es, dy, (size_t)es);
+  w->i += d <= 0;
+  return d >= 0;
 }
 static pf_status sparse_add_grad(pf_ctx *c, const void *state) {
   (void)state;
@@ -107,15 +101,31 @@ static pf_status sparse_add_grad(pf_ctx *c, const void *state) {
     return PF_INVALID(c, "# of elements of backprop_val_grad and of rows of sum_indices should be "
                          "equal: %" PRId64 " and %" PRId64,
                       c->in[0]->shape[0], c->in[3]->shape[0]);
-  PF_TRY(add_grad_of(c, 1, 0));
-  return add_grad_of(c, 2, 1);
+  const int64_t es = pf_type_size(c->in_type[0]), m = c->in[3]->shape[0];
+  walked w[2];
+  for (int32_t o = 0; o < 2; o++) {
+    const DLTensor *at = c->in[1 + o];
+    DLTensor *dx = c->host->output(c, o, at->shape, 1);
+    PF_EXHAUSTED(dx);
+    w[o] = (walked){PF_DATA(const int64_t, at), 0, at->shape[0], PF_DATA(char, dx)};
+    if (w[o].n) memset(w[o].dx, 0, (size_t)(w[o].n * es));
+  }
+  /* both at once: out of order the sum has the places as their merge came to them (sparse_add) */
+  for (int64_t k = 0; k < m && (w[0].i < w[0].n || w[1].i < w[1].n);) {
+    const int64_t *place = PF_DATA(const int64_t, c->in[3]) + k * rank;
+    const char *dy = PF_DATA(const char, c->in[0]) + k * es;
+    const int first = walk(&w[0], place, dy, (int32_t)rank, es);
+    const int second = walk(&w[1], place, dy, (int32_t)rank, es);
+    k += first && second;
+  }
+  return PF_OK;
 }
 static pf_status extremum(pf_ctx *c, int greatest) {
   coo a, b;
   coo_out y;
   int64_t n = 0, es;
   char zero[16] = {0};
-  PF_TRY(pair(c, &a, &b));
+  PF_TRY(pair(c, 0, &a, &b));
   es = pf_type_size(a.type);
   for (int64_t i = 0, j = 0; i < a.n || j < b.n; n++) {
     int turn = turn_of(&a, &b, i, j);
@@ -237,7 +247,7 @@ typedef struct { coo s; int32_t kept[PF_MAX_DIMS], out_rank; int64_t dims[PF_MAX
 static pf_status begin_reduction(pf_ctx *c, int keep, reduction *r) {
   int64_t axes[PF_MAX_DIMS];
   int32_t n, axis;
-  PF_TRY(pf_coo_input(c, 0, 1, 2, "input", &r->s));
+  PF_TRY(pf_coo_anywhere(c, 0, 1, 2, "input", &r->s));
   PF_TRY(pf_in_vector(c, 3, "reduction_axes", axes, &n));
   for (int32_t k = 0; k < r->s.rank; k++) r->kept[k] = 1;
   for (int32_t i = 0; i < n; i++) {
@@ -271,7 +281,13 @@ static pf_status reduce_dense(pf_ctx *c, const void *state, int sum) {
     step[k] = r.kept[k] ? n : 0, n *= r.kept[k] ? r.s.dims[k] : 1;
   for (int64_t i = 0; i < r.s.n; i++) {
     int64_t at = 0;
-    for (int32_t k = 0; k < r.s.rank; k++) at += r.s.at[i * r.s.rank + k] * step[k];
+    for (int32_t k = 0; k < r.s.rank; k++) {
+      const int64_t x = r.s.at[i * r.s.rank + k];
+      if (r.kept[k] && (x < 0 || x >= r.s.dims[k]))
+        return PF_INVALID(c, "input indices[%" PRId64 ", %d] = %" PRId64
+                             " is out of bounds: need 0 <= index < %" PRId64, i, k, x, r.s.dims[k]);
+      if (r.kept[k]) at += x * step[k];
+    }
     reduce_element(sum, !seen[at], r.s.type, PF_DATA(char, y), at, PF_DATA(const char, r.s.values),
                    i);
     seen[at] = 1;
@@ -314,26 +330,31 @@ static double value_at(const DLTensor *t, int32_t type, int64_t i) {
   if (type == PF_FLOAT32) return PF_DATA(const float, t)[i];
   return pf_from_half(PF_DATA(const uint16_t, t)[i]);
 }
+/* The values come in the order of their places, as TensorFlow's. */
 static pf_status softmax(pf_ctx *c, const void *state) {
   coo s;
+  int64_t *order;
   (void)state;
-  PF_TRY(pf_coo_input(c, 0, 1, 2, "sp", &s));
+  PF_TRY(pf_coo_anywhere(c, 0, 1, 2, "sp", &s));
   if (s.rank < 2) return PF_INVALID(c, "Input should have rank >= 2, got %d", s.rank);
+  PF_TRY(pf_coo_order(c, &s, &order));
   DLTensor *y = c->host->output(c, 0, &s.n, 1);
   PF_EXHAUSTED(y);
+#define VALUE(i) value_at(s.values, s.type, order[i])
   for (int64_t lo = 0, hi; lo < s.n; lo = hi) {
     double top = -INFINITY, sum = 0;
-    for (hi = lo; hi < s.n &&
-                  !pf_row_compare(s.at + lo * s.rank, s.at + hi * s.rank, s.rank - 1); hi++)
-      top = PF_MAX(top, value_at(s.values, s.type, hi));
-    for (int64_t i = lo; i < hi; i++) sum += exp(value_at(s.values, s.type, i) - top);
+    for (hi = lo; hi < s.n && !pf_row_compare(s.at + order[lo] * s.rank, s.at + order[hi] * s.rank,
+                                              s.rank - 1); hi++)
+      top = PF_MAX(top, VALUE(hi));
+    for (int64_t i = lo; i < hi; i++) sum += exp(VALUE(i) - top);
     for (int64_t i = lo; i < hi; i++) {
-      double v = exp(value_at(s.values, s.type, i) - top) / sum;
+      double v = exp(VALUE(i) - top) / sum;
       if (s.type == PF_FLOAT64) PF_DATA(double, y)[i] = v;
       else if (s.type == PF_FLOAT32) PF_DATA(float, y)[i] = (float)v;
       else PF_DATA(uint16_t, y)[i] = pf_to_half((float)v);
     }
   }
+#undef VALUE
   return PF_OK;
 }
 

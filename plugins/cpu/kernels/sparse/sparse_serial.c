@@ -48,9 +48,10 @@ static pf_status serialize_many(pf_ctx *c, const void *state) {
   if (s.rank < 2)
     return PF_INVALID(c, "Rank of input SparseTensor should be > 1, but saw rank: %d", s.rank);
   int64_t shape[2] = {s.dims[0], 3};
-  for (int64_t i = 1; i < s.n; i++)
-    if (s.at[i * s.rank] < s.at[(i - 1) * s.rank])
-      return PF_INVALID(c, "indices are out of order at row %" PRId64 "; use SparseReorder first", i);
+  int64_t wrong;
+  if (!pf_coo_rises(&s, &wrong))
+    return PF_INVALID(c, "indices are out of order or repeated at row %" PRId64
+                         "; use SparseReorder first", wrong);
   DLTensor *y = pf_output_checked(c, 0, shape, 2);
   PF_EXHAUSTED(y);
   for (int64_t r = 0, lo = 0, hi; r < shape[0]; r++, lo = hi) {
