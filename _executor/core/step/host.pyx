@@ -152,10 +152,39 @@ cdef void describe_failed(char* text, int32_t type, const int64_t* shape, int32_
     snprintf(text + used, 300 - used, b"] and type %s%s%s", pf_type_name(type), b" on " if d != NULL else b"",
              pf_device_name(d, b""))
 
-cdef pf_status not_adopted(pf_ctx* ctx, int32_t i) noexcept nogil:
+cdef pf_status not_adopted(pf_ctx* ctx, int32_t i, int32_t type) noexcept nogil:
+    cdef int32_t wanted = ctx.out_type[i] if 0 <= i < ctx.n_out else 0
+    if type and wanted and type != wanted:
+        return pf_failf(ctx, PF_INTERNAL, b"a tensor given for output %d is not of type %s, but of %s", i,
+                        pf_type_name(wanted), pf_type_name(type))
     return pf_failf(ctx, PF_INTERNAL, b"a tensor given for output %d is not of type %s, not usable (element size, "
-                    b"shape, DLPack's version), or there is no memory to take it", i,
-                    pf_type_name(ctx.out_type[i] if 0 <= i < ctx.n_out else 0))
+                    b"shape, DLPack's version), or there is no memory to take it", i, pf_type_name(wanted))
+
+cdef bint is_given(pf_ctx* ctx, const pf_tensor* t) noexcept nogil:
+    """Every reference to t is an output's already: a kernel gives one with each call."""
+    cdef int32_t k, given = 0
+    for k in range(ctx.n_out):
+        given += ctx.out[k] == &t.m.dl_tensor
+    return given and given >= pf_a32_load(<pf_a32*>&t.refs)
+
+cdef pf_tensor* adopt(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* steal, const char* call) noexcept nogil:
+    """The tensor that a kernel gives for output i; NULL: it is refused, and the error is told."""
+    cdef pf_tensor* t = pf_managed_own(steal)
+    cdef int32_t type
+    if t != NULL and is_given(ctx, t):
+        pf_failf(ctx, PF_INTERNAL, b"%s of output %d with a tensor that is an output already", call, i)
+        return NULL
+    if t != NULL and not pf_tensor_sound(t):
+        pf_tensor_mend(t)
+        pf_tensor_unref(t)
+        pf_failf(ctx, PF_INTERNAL, b"%s of output %d with a tensor whose data, type, byte_offset, shape or strides "
+                 b"were written over: they are the host's", call, i)
+        return NULL
+    type = pf_managed_type(steal)
+    t = pf_tensor_adopt(steal, ctx.out_type[i] if 0 <= i < ctx.n_out else 0)
+    if t == NULL:
+        not_adopted(ctx, i, type)
+    return t
 
 cdef pf_status h_set_output(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* steal) noexcept nogil:
     cdef pf_call* c = <pf_call*>ctx
@@ -164,9 +193,9 @@ cdef pf_status h_set_output(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* st
         return PF_INVALID_ARGUMENT
     if steal == NULL:
         return pf_fail(ctx, PF_INTERNAL, b"set_output of no tensor")
-    t = pf_tensor_adopt(steal, ctx.out_type[i] if 0 <= i < ctx.n_out else 0)
+    t = adopt(ctx, i, steal, b"set_output")
     if t == NULL:
-        return not_adopted(ctx, i)
+        return PF_INTERNAL
     if pf_no_output(c, i):
         pf_tensor_unref(t)
         return PF_INTERNAL
@@ -185,9 +214,9 @@ cdef pf_status h_bring_output(pf_ctx* ctx, int32_t i, DLManagedTensorVersioned* 
         return PF_INVALID_ARGUMENT
     if steal == NULL:
         return pf_fail(ctx, PF_INTERNAL, b"bring_output of no tensor")
-    t = pf_tensor_adopt(steal, ctx.out_type[i] if 0 <= i < ctx.n_out else 0)
+    t = adopt(ctx, i, steal, b"bring_output")
     if t == NULL:
-        return not_adopted(ctx, i)
+        return PF_INTERNAL
     if pf_no_output(c, i) or not pf_is_deferred(c):
         pf_tensor_unref(t)
         return pf_fail(ctx, PF_INTERNAL, b"bring_output of no output, or before defer")

@@ -361,12 +361,12 @@ cdef void managed_release(void* owner) noexcept nogil:
 
 
 cdef pf_tensor* adopt_own(pf_tensor* t, int32_t type) noexcept nogil:
-    """Our own tensor comes back; under another element type of the same size if the signature says
-    so."""
+    """Our own tensor comes back; under another element type of the same numbers, int8 as qint8, if
+    the signature says so."""
     cdef pf_tensor* v
     if type == t.type or not type:
         return t
-    if pf_type_size(type) != pf_type_size(t.type) or not pf_reads_as(t.type, type):
+    if pf_type_size(type) != pf_type_size(t.type) or pf_type_table[type].code != pf_type_table[t.type].code:
         pf_tensor_unref(t)
         return NULL
     if pf_tensor_unique(t):
@@ -401,6 +401,46 @@ cdef public int32_t pf_managed_type(const DLManagedTensorVersioned* m) noexcept 
     return type_of_dl(m.dl_tensor.dtype) if m.dl_tensor.dtype.lanes == 1 else 0
 
 
+cdef bint is_inline(const pf_tensor* t) noexcept nogil:
+    """Its data follow the header."""
+    if t.flags & ~<uint32_t>PF_T_WATCHED or t.owner != NULL or t.device != NULL:
+        return False
+    if t.release == restore or t.release == foreign_release:
+        return False
+    return t.type != PF_STRING or t.m.dl_tensor.shape == t.dims
+
+
+cdef public int32_t pf_tensor_sound(const pf_tensor* t) noexcept nogil:
+    """The header of a tensor of ours, which plugins can write to, is as it was made."""
+    cdef const DLTensor* d = &t.m.dl_tensor
+    cdef int64_t bytes = pf_type_table[t.type].size
+    cdef int32_t k
+    if d.byte_offset or d.strides != NULL or d.ndim < 0 or d.ndim > PF_MAX_NDIM:
+        return False
+    if d.dtype.code != pf_type_table[t.type].code or d.dtype.bits != pf_type_table[t.type].bits or d.dtype.lanes != 1:
+        return False
+    if is_inline(t) and d.data != <void*>(<char*>t + PF_HEADER):
+        return False
+    if (d.shape == t.dims) != (d.ndim <= PF_INLINE_DIMS) or (d.data == NULL and t.nbytes):
+        return False
+    if t.flags & PF_T_HANDLE:
+        return True
+    for k in range(d.ndim):
+        if pf_mul_overflows(bytes, d.shape[k], &bytes):
+            return False
+    return bytes == t.nbytes
+
+
+cdef public void pf_tensor_mend(pf_tensor* t) noexcept nogil:
+    """Of an unsound tensor: what a free block's header has to have."""
+    set_type(t, t.type)
+    t.m.dl_tensor.strides = NULL
+    t.m.dl_tensor.byte_offset = 0
+    if is_inline(t):
+        t.m.dl_tensor.data = <char*>t + PF_HEADER
+        t.m.dl_tensor.shape = t.dims
+
+
 cdef pf_tensor* adopt_foreign(DLManagedTensorVersioned* m, int32_t type) noexcept nogil:
     """-> a tensor over `m`, or a compact aligned copy; NULL when `m` is not what `type` says.  `m`
     is kept or not."""
@@ -413,7 +453,7 @@ cdef pf_tensor* adopt_foreign(DLManagedTensorVersioned* m, int32_t type) noexcep
         type = type_of_dl(d.dtype)
     item = pf_type_size(type)
     if (d.dtype.lanes != 1 or (d.dtype.bits + 7) // 8 != item or m.version.major != 1
-            or not is_number(type)):
+            or not is_number(type) or d.dtype.code != pf_type_table[type].code):
         return NULL
     if pf_checked_bytes(type, d.shape, d.ndim, &bytes) != PF_OK or (d.data == NULL and bytes):
         return NULL

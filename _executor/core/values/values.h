@@ -186,6 +186,8 @@ pf_tensor *pf_tensor_wrap(int32_t type, const int64_t *shape, int32_t ndim, void
                           void (*release_owner)(void *owner), void *owner);   /* foreign memory; release_owner may be NULL */
 int32_t pf_managed_type(const DLManagedTensorVersioned *m);  /* its element type; 0: none of ours */
 pf_tensor *pf_managed_own(const DLManagedTensorVersioned *m);   /* the tensor of ours that it is, lent; NULL: a foreign one */
+int32_t pf_tensor_sound(const pf_tensor *t);                 /* 1: nobody wrote to the header of a tensor of ours */
+void pf_tensor_mend(pf_tensor *t);                           /* ... and now it may be let go of */
 pf_tensor *pf_tensor_adopt(DLManagedTensorVersioned *steal, int32_t type);    /* our own ones are unwrapped, not wrapped */
 pf_tensor *pf_tensor_view_as(pf_tensor *src, int32_t type, const int64_t *shape, int32_t ndim); /* the bytes under another type */
 pf_tensor *pf_tensor_view(pf_tensor *src, const int64_t *shape, int32_t ndim);/* new header over the same data, refs src */

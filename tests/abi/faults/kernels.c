@@ -34,12 +34,38 @@ static DLManagedTensorVersioned *foreign(const state *s) {
   m->deleter = deleted;
   m->dl_tensor = (DLTensor){.data = data, .device = {kDLCPU, 0}, .ndim = 1, .dtype = {kDLFloat, 32, 1}, .shape = dims_of_4};
   ON("tensor_of_doubles") m->dl_tensor.dtype.bits = 64;
+  ON("tensor_of_ints") m->dl_tensor.dtype.code = kDLInt;
   ON("tensor_of_lanes") m->dl_tensor.dtype.lanes = 4;
   ON("tensor_of_version_9") m->version.major = 9;
   ON("tensor_without_data") m->dl_tensor.data = NULL;
   ON("tensor_of_negative_size") m->dl_tensor.shape = negative;
   ON("tensor_of_negative_rank") m->dl_tensor.ndim = -3;
   return m;
+}
+
+/* a tensor of the host's, of the op's type, whose header somebody wrote over */
+static DLManagedTensorVersioned *own(pf_ctx *c, const state *s) {
+  static float elsewhere[16];
+  static int64_t minus_2[1] = {-2}, strides[1] = {2};
+  DLManagedTensorVersioned *m = H->tensor_new(H, NULL, PF_MEM_HOST, is(s, "own_of_ints") ? PF_INT32 : PF_FLOAT32, dims_of_4, 1);
+  DLTensor *t = &m->dl_tensor;
+  ON("own_without_data") t->data = NULL;
+  ON("own_with_other_data") t->data = elsewhere;
+  ON("own_with_byte_offset") t->byte_offset = 8;
+  ON("own_of_more") t->shape[0] = 1 << 30;
+  ON("own_of_negative_size") t->shape[0] = -4;
+  ON("own_with_other_shape") t->shape = minus_2;
+  ON("own_without_shape") t->shape = NULL;
+  ON("own_of_rank_200") t->ndim = 200;
+  ON("own_with_strides") t->strides = strides;
+  ON("own_said_to_be_ints") t->dtype.code = kDLInt;
+  return m;
+}
+static pf_status given_twice(pf_ctx *c) {
+  DLManagedTensorVersioned *m = H->tensor_new(H, NULL, PF_MEM_HOST, PF_FLOAT32, NULL, 0);
+  *(float *)m->dl_tensor.data = 3;
+  pf_status st = H->set_output(c, 0, m);
+  return st ? st : H->set_output(c, 0, m);
 }
 
 /* ---------------------------------------------------------------- compute */
@@ -81,6 +107,8 @@ static pf_status outputs(pf_ctx *c, const state *s) {
   ON("set_output_9") NO(H->set_output(c, 9, foreign(s)));
   if (s->fault.len > 7 && !memcmp(s->fault.data, "tensor_", 7)) NO(H->set_output(c, 0, foreign(s)));
   ON("bring_output_before_defer") NO(H->bring_output(c, 0, foreign(s)));
+  if (s->fault.len > 4 && !memcmp(s->fault.data, "own_", 4)) NO(H->set_output(c, 0, own(c, s)));
+  ON("set_output_twice") NO(given_twice(c));
   ON("forward_of_input_5") return H->forward(c, 5, 0, NULL, 0) ? give(c, 3) : PF_INTERNAL;
   ON("forward_to_output_5") NONE(H->forward(c, 0, 5, NULL, 0));
   ON("forward_at_no_address") NONE(H->forward(c, 0, 0, NULL, 3));
