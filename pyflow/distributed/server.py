@@ -345,7 +345,7 @@ class Server:
     @staticmethod
     def create_local_server(config=None, start=True):
         """A server that is a cluster of its own, on a free port of this machine."""
-        return Server({"localhost": ["localhost:0"]}, protocol="grpc", config=config, start=start)
+        return Server({"local": ["localhost:0"]}, protocol="grpc", config=config, start=start)
 
 
 def create_local_cluster(num_workers, num_ps, protocol="grpc", worker_config=None, ps_config=None):

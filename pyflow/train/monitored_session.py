@@ -137,12 +137,24 @@ class _Hooked:
                 _refuse_twice(added, request.feed_dict, "Same tensor is fed by two hooks.")
                 added.update(request.feed_dict)
             if request.options is not None:
-                options.trace_level = max(options.trace_level, request.options.trace_level)
-                options.timeout_in_ms = max(options.timeout_in_ms, request.options.timeout_in_ms)
+                _merge_options(options, request.options)
         if not added:
             return feed_dict
         _refuse_twice(feed_dict or {}, added, "Same tensor is fed by a SessionRunHook and user.")
         return {**added, **(feed_dict or {})}
+
+
+def _merge_options(options, added):
+    """Adds to RunOptions what others ask for: of numbers the larger, of switches either."""
+    for name in ("trace_level", "timeout_in_ms", "inter_op_thread_pool",
+                 "output_partition_graphs", "report_tensor_allocations_upon_oom"):
+        largest = max(getattr(options, name), getattr(added, name))
+        if largest:
+            setattr(options, name, largest)
+    debug, more = options.debug_options, added.debug_options
+    debug.debug_tensor_watch_opts.extend(more.debug_tensor_watch_opts)
+    if more.reset_disk_byte_usage:
+        debug.reset_disk_byte_usage = True
 
 
 def _refuse_twice(one, other, message):
@@ -308,6 +320,7 @@ class _Monitored:
             if not self._recovers:
                 return True
             self._lose(error)
+            self._session()
             return False
         except Exception:
             return True

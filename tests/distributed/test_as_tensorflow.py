@@ -31,6 +31,11 @@ OURS = {
     ("partial_device_names", "/job:worker"): ["/job:worker/replica:0/task:0/device:CPU:0"],
     ("partial_device_names", "/task:1"): ["/job:ps/replica:0/task:1/device:CPU:0"],
     ("variables_of_a_worker", "two"): True,
+    # TensorFlow 1.15's job is "local", 2.21's "localhost".
+    ("server_local", "definition"): ["local", 0, "grpc"],
+    ("server_local", "devices"): ["/job:local/replica:0/task:0/device:CPU:0"],
+    ("server_local", "two CPUs"): ["/job:local/replica:0/task:0/device:CPU:0",
+                                   "/job:local/replica:0/task:0/device:CPU:1"],
 }
 # Those that speak of servers, or of the client's process, itself.
 HERE_ONLY = {"server_properties", "python_functions"}
