@@ -91,6 +91,7 @@ class Place:
     def __init__(self, tasks, renames=None, hidden=(), patience=None):
         self._tasks = tasks
         self.sessions = set()           # those that are open
+        self.of_cluster = None          # function(ClusterDef, ms) -> the Place of it
         self.renames, self.hidden, self.patience = renames or {}, frozenset(hidden), patience
 
     def renamed(self, renames, hidden=(), patience=None):
@@ -100,7 +101,18 @@ class Place:
         return found
 
     def open(self, session, deterministic, partitions, costs, inspect):
-        """The session's Opened."""
+        """The session's Opened; in the cluster that its config's cluster_def says, if it says one."""
+        cluster = getattr(session._config, "cluster_def", None)
+        if cluster is not None and cluster.job and self.of_cluster is not None:
+            if not session._config.experimental.share_session_state_in_clusterspec_propagation:
+                config, session._config = session._config, protos.ConfigProto()
+                session._config.CopyFrom(config)
+                session._config.isolate_session_state = True    # TF: SessionMgr::CreateSession
+            return self.of_cluster(cluster, session._timeout_ms)._open(
+                session, deterministic, partitions, costs, inspect)
+        return self._open(session, deterministic, partitions, costs, inspect)
+
+    def _open(self, session, deterministic, partitions, costs, inspect):
         config = _merged(session._config, self._tasks.own.config)
         session._timeout_ms = int(getattr(config, "operation_timeout_in_ms", 0))
         link = session_link.SessionLink(self, self._tasks, config)

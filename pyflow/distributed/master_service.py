@@ -142,7 +142,7 @@ class MasterService:
         return session.once.run(_key(request), lambda: self._make(session, request))
 
     def _make(self, session, request):
-        own = self._worker
+        own = session.link.tasks.own
         number, compiled = session.make(request)
         reply = messages.MakeCallableResponse(callable=number, graph=compiled.graphs)
         if request.explain:
@@ -164,7 +164,7 @@ class MasterService:
         for number in request.callable:
             found = session.callables.pop(number, None)
             if found is not None and found.served:
-                self._worker.deregister(session.link.number, [found.served])
+                session.link.tasks.own.deregister(session.link.number, [found.served])
         return messages.Empty()
 
     def RunCallable(self, request, context):
@@ -315,7 +315,7 @@ class _Session:
         graph = self._imported(request.graph_def, request.origin)
         threads = threads_lib.choose(request.threads or None, config)
         self._opened = types.SimpleNamespace(
-            _config=config, _threads=threads, graph=graph)
+            _config=config, _threads=threads, graph=graph, _timeout_ms=config.operation_timeout_in_ms)
         self._place, self._deterministic = place, request.deterministic
         opened = place.open(self._opened, request.deterministic, "one", None, None)
         self.link, self.compiler = opened.state, opened.compiler

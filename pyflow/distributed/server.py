@@ -23,7 +23,7 @@ import threading
 import time
 
 from pyflow.distributed import links as links_lib
-from pyflow.distributed import (client, cluster_step, daemon_pool, look, master, master_service,
+from pyflow.distributed import (aliases, client, cluster_step, daemon_pool, look, master, master_service,
                                 messages, remote_worker, routes, rpc, security, services, timeouts,
                                 watch, worker, worker_service)
 from pyflow.framework import errors, protos
@@ -82,6 +82,10 @@ class Server:
         tasks = master.Tasks(self._worker, addresses, self._connect)
         tasks.channels = self._channels
         self._place = self._worker.place = master.Place(tasks)
+        self._aliases = aliases.Aliases(self, lambda task, address: Server(
+            aliases.cluster_of({task: address}), config=config, insecure=insecure,
+            credentials=credentials, lease=lease, links=self._kinds))
+        self._place.of_cluster, self._worker.on_become = self._aliases.place, self._aliases.become
         self._tasks, self._over, self._started = tasks, threading.Event(), False
         self._worker.on_ready, self._worker.on_bye = self._ready, self._bye
         self._lock, self._stopped = threading.Lock(), threading.Event()
@@ -226,6 +230,7 @@ class Server:
         for known in self._tasks.known():
             if known is not self._worker and not known.local:
                 known.close()
+        self._aliases.stop()
         self._master.stop()
         self._grpc.stop(0).wait()
         self._pool.shutdown(wait=False)

@@ -36,6 +36,7 @@ WORKER = {
     "Ready": ("ReadyRequest", "Empty", "unary"),
     "Bye": ("ByeRequest", "Empty", "unary"),
     "Life": ("Empty", "Empty", "from"),
+    "Become": ("RouteMessage", "RouteMessage", "unary"),
     "Connect": ("ConnectMessage", "ConnectMessage", "both"),
     "Link": ("", "", "both"),
 }

@@ -83,6 +83,7 @@ class Worker:
         self.address, self.lease, self.routes, self.links = "", 10.0, None, None
         self.cluster_def, self.timeouts, self.place = b"", (), None     # the server's to set
         self.on_ready, self.on_bye = None, lambda why: None
+        self.on_become = None           # function(task, cluster) -> RouteMessage, the server's
         self.on_reshard = None          # function(ReshardRequest), of who moves parameters
         self.layout = None              # a LayoutMessage, of who says where parameters are
         self.tracer = tracing.Tracer()

@@ -227,6 +227,10 @@ class WorkerService:
         """A stream of the net's."""
         return grpc_link.serve(self._worker.links.net, self._worker.links.port, requests, context)
 
+    def Become(self, request, context):
+        """This process serves a task of another name, too: where that listens (aliases.py)."""
+        return self._worker.on_become(request.task, request.kind)
+
     def Life(self, request, context):
         """Answers at once, and then only by its end (watch.py)."""
         over = threading.Event()

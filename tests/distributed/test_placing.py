@@ -118,3 +118,35 @@ def test_a_feed_of_more_than_two_gigabytes(cluster):
             with pytest.raises(tf.errors.InvalidArgumentError, match="feed and fetch such values"):
                 sess.run(n, {x: np.zeros(int(2.2e9), np.uint8)})
             assert sess.run(n, {x: np.zeros(3, np.uint8)}) == [4]
+
+
+@pytest.mark.parametrize("way", ["here", "client"])
+def test_a_session_brings_its_cluster_along(way):
+    """ConfigProto.cluster_def: servers that know nothing of each other, under its names."""
+    one, two = tf.train.Server.create_local_server(), tf.train.Server.create_local_server()
+    config = tf.ConfigProto()
+    job = config.cluster_def.job.add(name="worker")
+    job.tasks[0], job.tasks[1] = one.address, two.address
+    target = one.target if way == "here" else one.target.replace("localhost", "127.0.0.1")
+    try:
+        with tf.Graph().as_default(), tf.device("/job:worker/task:1"):
+            v = tf.Variable(2.0, name="there")
+            grown = v.assign_add(1.0)
+            with tf.device("/job:worker/task:0"):
+                y = v * 10.0
+            init = tf.global_variables_initializer()
+            with tf.Session(target, config=config) as sess:
+                sess.run(init)
+                assert sess.run(grown) == 3.0 and sess.run(y) == 30.0
+                assert parts(sess, y) == {"worker/0", "worker/1"}
+                assert {d.name for d in sess.list_devices()} == {
+                    f"/job:worker/replica:0/task:{k}/device:CPU:0" for k in range(2)}
+                with tf.Session(target, config=config) as other:        # its own, as in TensorFlow
+                    assert not other.run(tf.is_variable_initialized(v))
+        wrong = tf.ConfigProto()
+        wrong.cluster_def.job.add(name="worker").tasks[0] = "localhost:1"
+        with pytest.raises(tf.errors.InvalidArgumentError, match="cluster_def has no task at"):
+            tf.Session(target, config=wrong, graph=tf.Graph())
+    finally:
+        one.stop()
+        two.stop()
