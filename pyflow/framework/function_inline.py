@@ -24,7 +24,8 @@ control flow.
 """
 
 from pyflow.framework import errors
-from pyflow.framework.function_library import CALLS, PLAIN_CALLS, is_call, recursive_names
+from pyflow.framework.function_library import (
+    CALLS, PLAIN_CALLS, is_call, recursive_names, tells)
 from pyflow.framework.op import find_op
 
 MAX_NODES = 200_000
@@ -285,6 +286,9 @@ class Inliner:
         if scope.function is None:
             return node.attr
         attr = scope.attrs(node)
+        if node.op in ("Enter", "RefEnter") and "frame_name" in attr:   # one frame for each call
+            name = attr["frame_name"].s.decode(errors="replace")
+            attr = dict(attr, frame_name=scope.prefix + name)
         if "_class" in attr:
             groups = [self._group(scope, g.decode(errors="replace")) for g in attr["_class"].list.s]
             attr = dict(attr, _class=[group for group in groups if group is not None])
@@ -325,9 +329,23 @@ class Inliner:
             self.add(scope, node, [self._input(scope, node.name, text) for text in node.input])
         results = [self._input(scope, f"result {name}", self._result(function, name, i))
                    for name, i in function.results]
-        controls = ["^" + scope.names[name] for name in function.proto.control_ret.values()
-                    if name in scope.names]
+        effects = function.proto.control_ret.values() or self._effects(function.proto)
+        controls = ["^" + scope.names[name] for name in effects if name in scope.names]
         return results, controls
+
+    def _effects(self, proto):
+        """The nodes of a function that says nothing of its effects (TensorFlow 1's say nothing)
+        which run whether or not a result needs them."""
+        if not proto.signature.is_stateful:
+            return []
+        found = []
+        for node in proto.node_def:
+            op_def = find_op(node.op)
+            called = self.library.get(node.op) if op_def is None else None
+            if tells(op_def) if op_def is not None else \
+                    called is not None and called.signature.is_stateful:
+                found.append(node.name)
+        return found
 
     @staticmethod
     def _result(function, name, index):

@@ -265,8 +265,12 @@ def effects_of(graph, args, held=()):
 
 def has_effect(op):
     """True for an Operation whose running can be told from its not running."""
-    op_def = op.op_def
-    return op_def.stateful and op.type not in _QUIET and not (
+    return tells(op.op_def)
+
+
+def tells(op_def):
+    """The same of any node of an op."""
+    return op_def.stateful and op_def.name not in _QUIET and not (
         op_def.module or "").startswith("pyflow.ops.random.")
 
 

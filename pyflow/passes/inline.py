@@ -66,7 +66,9 @@ class _Inlining:
                 kept.append(node)
                 continue
             if node.op == "SymbolicGradient":
-                todo.extend(reversed(self.call_of_gradient(node)))
+                made = self.call_of_gradient(node)
+                inside.update(made if node in inside else ())
+                todo.extend(reversed(made))
                 continue
             body = self.body_to_inline(node)
             if body is None:
