@@ -81,10 +81,7 @@ _NEWER = {      # attributes -> the ops of 1.15 that got them later
 NEWER = {op: tuple(attrs.split()) for attrs, ops in _NEWER.items() for op in ops.split()}
 
 # Outputs whose shape is not exchanged (tests/shapes/known.py says how they differ).
-# FusedBatchNormGrad's last two are empty, or as many as channels, by TensorFlow's version.
-UNSHARED = {"DenseBincount": (0,), "ExtractVolumePatches": (0,), "FusedBatchNormGrad": (3, 4),
-            "FusedBatchNormGradV2": (3, 4), "FusedBatchNormGradV3": (3, 4),
-            "ParseSequenceExampleV2": None}
+UNSHARED = {"DenseBincount": (0,), "ExtractVolumePatches": (0,), "ParseSequenceExampleV2": None}
 
 
 def attrs_of(op, attrs=None):

@@ -9,6 +9,7 @@ NOT_YET = "TensorFlow takes a number that it does not know yet for -1"
 IN_STEP = "refused in the step"
 VECTORS = "for vectors alone, as TensorFlow 1's Unique"
 TOO_FEW = "TensorFlow's static shape lacks the last element of the sequence, its kernel delivers it"
+VERSIONS = "of inference: 2.21's shapes of what is kept contradict 1.15's"
 SURE = "TensorFlow guesses a rank although k may name one diagonal or several"
 
 NODES = {
@@ -20,6 +21,9 @@ NODES = {
     "ExtractVolumePatches": ({"wrong": 10}, "TensorFlow's static shape has a dimension too few"),
     "FractionalAvgPool": ({"weaker": 24}, TOO_FEW),
     "FractionalMaxPool": ({"weaker": 24}, TOO_FEW),
+    "FusedBatchNormGrad": ({"weaker": 19}, VERSIONS),
+    "FusedBatchNormGradV2": ({"weaker": 19}, VERSIONS),
+    "FusedBatchNormGradV3": ({"weaker": 24}, VERSIONS),
     "MatrixDiagV2": ({"weaker": 5}, NOT_YET),
     "MatrixDiagV3": ({"weaker": 5}, NOT_YET),
     "MatrixSetDiagV2": ({"accepts": 4}, SURE),

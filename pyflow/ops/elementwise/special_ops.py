@@ -286,7 +286,8 @@ class Betainc:
     def gradient(op, dz):
         a, b, x = op.inputs
         log_beta = raw_ops.Lgamma(a) + raw_ops.Lgamma(b) - raw_ops.Lgamma(a + b)
-        slope = raw_ops.Exp(raw_ops.Xlogy(a - 1.0, x) + Xlog1py(b - 1.0, -x) - log_beta)
+        slope = raw_ops.Exp(raw_ops.Xlogy(a - 1.0, x)
+                            + raw_ops.MulNoNan(raw_ops.Log1p(-x), b - 1.0) - log_beta)
         dx = dz * slope
         if x.shape.ndims == 0:
             dx = tensors.sum_of(dx)

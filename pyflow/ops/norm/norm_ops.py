@@ -216,7 +216,9 @@ class FusedBatchNormV3:
 def _norm_grad_shapes(op):
     image = _images(op)
     found = match(op, image, image, "c", "c", "c")
-    return [found(image), found("c"), found("c")] + [TensorShape([0])] * 2
+    # In inference TensorFlow 1.15 says of the last two what 2.21 does not: as many as channels.
+    kept = TensorShape([0] if op.attr("is_training") else None)
+    return [found(image), found("c"), found("c"), kept, kept]
 
 
 def _norm_grad(dy, x, scale, mean, variance, epsilon, data_format, is_training):
