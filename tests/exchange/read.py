@@ -18,8 +18,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import programs  # noqa: E402
 import recording  # noqa: E402
 
-TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 1e-4, "float64": 1e-8, "complex64": 1e-4,
-             "complex128": 1e-8}
+TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 1e-4, "float64": 1e-6, "complex64": 1e-4,
+             "complex128": 1e-6}
 
 
 def difference(tf, found, wanted):
@@ -37,7 +37,8 @@ def difference(tf, found, wanted):
         found, wanted = found.astype(kind), wanted.astype(kind)
         scale = max(1.0, float(np.max(np.abs(wanted[np.isfinite(wanted)]), initial=0)))
         if not np.allclose(found, wanted, rtol=limit, atol=limit * scale, equal_nan=True):
-            return "differs by %.3g" % np.nanmax(np.abs(found - wanted))
+            with np.errstate(all="ignore"):
+                return "differs by %.3g" % np.nanmax(np.abs(found - wanted))
     elif not np.array_equal(found, wanted):
         return "differs: %s, not %s" % (found.ravel()[:5], wanted.ravel()[:5])
     return None
@@ -135,8 +136,8 @@ def type_of(graph, name):
 def contradictions(ours, theirs):
     """Of the static shapes."""
     found = []
-    for name in ours:
-        for i, (a, b) in enumerate(zip(ours[name].split(";"), theirs.get(name, "").split(";"))):
+    for name in set(ours) & set(theirs):        # calls that are inlined have nodes more
+        for i, (a, b) in enumerate(zip(ours[name].split(";"), theirs[name].split(";"))):
             if a != b and contradict(a, b):
                 found.append("%s:%d is (%s), not (%s)" % (name, i, a, b))
     return found

@@ -16,7 +16,8 @@ import recording  # noqa: E402
 import write  # noqa: E402
 
 RECORDED = programs.HERE / "recorded.json.gz"
-CASES = ("tensor_array", "fractional_max_plain", "flow_while")
+CASES = ("fractional_max_plain", "flow_while", "loop", "call_in_a_loop",
+         "no_arguments_no_results")
 
 
 def own(tf, tools):
