@@ -35,7 +35,9 @@ cdef enum:
     SPIN_NS = 200000
     SPIN_LEAST_NS = 10000
     LOOKS = 16                      # between two looks at the clock
-    MAX_SLOW = 16
+    USUAL_SLOW = 16                 # threads of the BLOCKING lane
+    MAX_SLOW = 1024                 # where those all wait: perhaps for what is queued behind them
+    SLOW_STUCK_NS = 10000000
     FAIR = 64
     KERNEL_STACK = 1 << 20          # bytes a kernel finds at least; musl's threads have an eighth of it
 
@@ -188,6 +190,7 @@ cdef void rebuild(pf_pool* p) noexcept nogil:
     p.slow_threads = 0
     p.slow_idle = 0
     p.slow_queued = 0
+    p.slow_watched = 0
     pf_a32_store(&p.n_inject, 0)
     pf_a32_store(&p.n_loops, 0)
     pf_a32_store(&p.n_posts, 0)
@@ -667,23 +670,57 @@ cdef void* slow_main(void* arg) noexcept nogil:
         post.fn(post.arg)
         free(post)
         pthread_mutex_lock(&p.lock)
+        p.slow_done += 1
+    p.slow_threads -= 1
+    pthread_mutex_unlock(&p.lock)
+    return NULL
+
+cdef bint add_slow(pf_pool* p, void* (*run)(void*) noexcept nogil) noexcept nogil:
+    """Lock held: one more thread of the BLOCKING lane."""
+    cdef pthread_t t
+    if start_thread(&t, run, p):
+        return False
+    pthread_detach(t)
+    p.slow_threads += 1
+    return True
+
+cdef void* slow_watch(void* arg) noexcept nogil:
+    """While posts are queued behind USUAL_SLOW threads: where none of these ends for a while, more are started."""
+    cdef pf_pool* p = <pf_pool*>arg
+    cdef timespec rest
+    cdef uint32_t done
+    cdef int32_t k
+    rest.tv_sec = 0
+    rest.tv_nsec = SLOW_STUCK_NS
+    pf_name_thread(b"pyflow lane", 0)
+    pthread_mutex_lock(&p.lock)
+    while p.slow != NULL and not pf_a32_load(&p.stop):
+        done = p.slow_done
+        pthread_mutex_unlock(&p.lock)
+        nanosleep(&rest, NULL)
+        pthread_mutex_lock(&p.lock)
+        if done == p.slow_done:
+            for k in range(p.slow_queued):
+                if p.slow_threads >= MAX_SLOW or not add_slow(p, slow_main):
+                    break
+    p.slow_watched = 0
     p.slow_threads -= 1
     pthread_mutex_unlock(&p.lock)
     return NULL
 
 cdef pf_status post_slow(pf_pool* p, pf_post* post) noexcept nogil:
     """Lock held."""
-    cdef pthread_t t
     if p.slow_tail != NULL:
         p.slow_tail.next = post
     else:
         p.slow = post
     p.slow_tail = post
     p.slow_queued += 1
-    if p.slow_queued > p.slow_idle and p.slow_threads < MAX_SLOW:  # one that was signalled still counts as idle
-        if start_thread(&t, slow_main, p) == 0:
-            pthread_detach(t)
-            p.slow_threads += 1
+    if p.slow_queued > p.slow_idle:     # one that was signalled still counts as idle
+        if p.slow_threads < USUAL_SLOW:
+            add_slow(p, slow_main)
+        elif not p.slow_watched:
+            p.slow_watched = add_slow(p, slow_watch)
     pthread_cond_signal(&p.slow_cond)
     return PF_OK
 

@@ -469,7 +469,8 @@ typedef struct pf_pool {
   pf_a32 n_posts;
   pf_post *slow, *slow_tail;        /* lock: the BLOCKING lane */
   pthread_cond_t slow_cond;
-  int32_t slow_threads, slow_idle, slow_queued, pad;
+  int32_t slow_threads, slow_idle, slow_queued, slow_watched;
+  uint32_t slow_done, pad_slow;     /* posts of it that are over */
   pf_a32 idle;                      /* pool threads asleep */
   pf_a32 lanes_used;                /* lanes from here on were never taken */
   int64_t spin_ns;                  /* how long who finds nothing looks before it sleeps, at most */

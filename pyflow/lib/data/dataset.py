@@ -243,7 +243,9 @@ class Dataset:
     def unbatch(self):
         """The rows of dimension 0 of the elements. TF: tf.data.experimental.unbatch.
 
-        InvalidArgumentError for components of different sizes there."""
+        ValueError for scalars and components of different sizes there, InvalidArgumentError in the
+        step where the shapes do not tell."""
+        _check_rows(self._shapes)
         shapes = structure.map_leaves(lambda shape: shape[1:], self._shapes)
         if structure.has_sparse(self._types):   # their rows, three strings each
             rows = self.map(_rows_of).unbatch()
@@ -265,6 +267,10 @@ class Dataset:
 
         num_parallel_calls: how many run at once (AUTOTUNE: as many as there are threads); the
         order and the values stay the same, random ops in it included. TF: tf.data.Dataset.map."""
+        return self._mapped(map_func, num_parallel_calls)
+
+    def _mapped(self, map_func, num_parallel_calls, preserve_cardinality=False):
+        """preserve_cardinality: a function that says it is at the end fails."""
         function = ElementFunction(map_func, "map", self._types, self._shapes)
         types = structure.map_leaves(_type_of, function.returned)
         shapes = structure.map_leaves(_shape_of, function.returned)
@@ -272,7 +278,8 @@ class Dataset:
             ops.convert_to_tensor(num_parallel_calls, dtypes.int32, name="num_parallel_calls")]
         block = dataset_ops.ParallelMapDataset if more else dataset_ops.MapDataset
         return self._then(block, function.captured, *more, types=types, shapes=shapes,
-                          f=FunctionName(function.name), Targuments=function.captured_types)
+                          f=FunctionName(function.name), Targuments=function.captured_types,
+                          preserve_cardinality=preserve_cardinality)
 
     def map_with_legacy_function(self, map_func, num_parallel_calls=None):
         """As `map`. TF: tf.data.Dataset.map_with_legacy_function."""
@@ -290,21 +297,23 @@ class Dataset:
         state, function = self._stepping(initial_state, reduce_func, "reduce")
         types = structure.map_leaves(_type_of, state)
         structure.same(types, function.returned, "states")
-        if [t.dtype for t in function.outputs] != structure.flatten(types):
+        later = [_type_of(t) for t in structure.flatten(function.returned)]
+        if later != structure.flatten(types):
             raise TypeError(f"The element types for the new state must match the initial state. "
-                            f"Expected {types}; got {[t.dtype for t in function.outputs]}.")
+                            f"Expected {types}; got {later}.")
         shapes = structure.map_leaves(lambda a, b: _in_common(a.shape, b.shape), state,
                                       function.returned)
         flat = iterator_ops.ReduceDataset(
-            self._variant_tensor, structure.flatten(state), function.captured,
-            f=FunctionName(function.name), Tstate=structure.flatten(types),
-            Targuments=function.captured_types, output_types=structure.flatten(types),
-            output_shapes=structure.flatten(shapes))
-        return structure.pack(types, list(flat) if isinstance(flat, (list, tuple)) else [flat])
+            self._variant_tensor, [structure.unwrapped(t) for t in structure.flatten(state)],
+            function.captured, f=FunctionName(function.name), Tstate=structure.flat_types(types),
+            Targuments=function.captured_types, output_types=structure.flat_types(types),
+            output_shapes=structure.flat_shapes(types, shapes))
+        flat = list(flat) if isinstance(flat, (list, tuple)) else [flat]
+        return structure.packed(types, flat, shapes)
 
     def _stepping(self, initial_state, function, label):
         """The state's tensors, and the function of (state, element)."""
-        state = structure.map_leaves(ops.convert_to_tensor, initial_state)
+        state = structure.map_leaves(_component, initial_state)
         types = (structure.map_leaves(_type_of, state), self._types)
         shapes = (structure.map_leaves(lambda t: _of_rank(t.shape), state), self._shapes)
         return state, ElementFunction(function, label, types, shapes)
@@ -430,6 +439,17 @@ def _source(block, tensors, element_shape):
     variant = block(flat, Toutput_types=structure.flat_types(types),
                     output_shapes=structure.flat_shapes(types, shapes))
     return Dataset(variant, types, shapes)
+
+
+def _check_rows(shapes):
+    """ValueError unless elements of these shapes may have as many rows each."""
+    rows = TensorShape([None])
+    for shape in structure.flatten(shapes):
+        if shape.ndims == 0:
+            raise ValueError("Cannot unbatch an input with scalar components.")
+        if not rows.is_compatible_with(shape[:1]):
+            raise ValueError("Cannot unbatch an input whose components have different batch sizes.")
+        rows = rows.merge_with(shape[:1])
 
 
 def _component(value):

@@ -45,7 +45,8 @@ def map_and_batch(map_func, batch_size, num_parallel_batches=None, drop_remainde
     calls = num_parallel_calls
     if num_parallel_batches is not None:
         calls = num_parallel_batches * batch_size
-    return lambda dataset: dataset.map(map_func, calls).batch(batch_size, drop_remainder)
+    return lambda dataset: dataset._mapped(map_func, calls, preserve_cardinality=True).batch(
+        batch_size, drop_remainder)
 
 
 def parallel_interleave(map_func, cycle_length, block_length=1, sloppy=False,
@@ -82,7 +83,8 @@ def ignore_errors():
 
 def unbatch():
     """The rows of dimension 0 of the elements, of any dtypes.
-    InvalidArgumentError in the step for a scalar, or for components of different lengths.
+    ValueError for a scalar, or for components of different lengths; InvalidArgumentError in the
+    step where the shapes do not tell.
     TF: tf.data.experimental.unbatch."""
     return lambda dataset: dataset.unbatch()
 
@@ -106,14 +108,15 @@ def scan(initial_state, scan_func):
         later, output = function.returned
         types = structure.map_leaves(_type_of, state)
         structure.same(types, later, "states")
-        if [t.dtype for t in structure.flatten(later)] != structure.flatten(types):
+        if [_type_of(t) for t in structure.flatten(later)] != structure.flatten(types):
             raise TypeError(f"The element types for the new state must match the initial state. "
                             f"Expected {types}; got {later}.")
         return dataset._then(
-            dataset_ops.ScanDataset, structure.flatten(state), function.captured,
+            dataset_ops.ScanDataset, [structure.unwrapped(t) for t in structure.flatten(state)],
+            function.captured,
             types=structure.map_leaves(_type_of, output),
             shapes=structure.map_leaves(_shape_of, output), f=FunctionName(function.name),
-            Tstate=structure.flatten(types), Targuments=function.captured_types,
+            Tstate=structure.flat_types(types), Targuments=function.captured_types,
             preserve_cardinality=True)
     return apply
 
@@ -152,7 +155,11 @@ def group_by_window(key_func, reduce_func, window_size=None, window_size_func=No
 
 
 def _int64_function(function, label, types, shapes):
-    made = ElementFunction(function, label, types, shapes)
+    def number(*element):
+        result = function(*element)
+        plain = not isinstance(result, (ops.Tensor, list, tuple))
+        return ops.convert_to_tensor(result, dtypes.int64) if plain else result
+    made = ElementFunction(number, label, types, shapes)
     if len(made.outputs) != 1 or made.outputs[0].dtype != dtypes.int64 or \
             not made.outputs[0].shape.is_compatible_with([]):
         raise ValueError(f"`{label}` must return a single tf.int64 scalar tensor.")

@@ -3,7 +3,8 @@
 Invariants
   1. A function takes an element's components and then what it captured; its name is unique.
   2. A tuple is passed as several arguments, anything else as one, as in TF.
-  3. Its results' structure is told by `types` and `shapes`; lists in it become tensors.
+  3. Its results' structure is told by `types` and `shapes`; a list of results, as py_func gives, is
+     a tuple, lists in it become tensors.
 
 Who calls it: the transformations of lib/data.  Thread: the one building the graph.
 """
@@ -28,7 +29,7 @@ class ElementFunction:
             result = function(*element) if type(types) is tuple or hasattr(types, "_fields") \
                 else function(element)
             if isinstance(result, list):
-                result = ops.convert_to_tensor(result)
+                result = tuple(result)
             if result is None:
                 raise TypeError(f"Unsupported return value from function passed to Dataset."
                                 f"{label.split('_')[0]}(): None.")

@@ -2,7 +2,7 @@
  *
  * Where the input gives indices the rows are gathered from the source at once; else elements are
  * collected until there are enough, and copied then: their shapes must be equal, or are padded
- * (padded.c).
+ * (padded.c).  An error of the input takes those that were collected with it, as in TF.
  * Threads: as dataset.h; large gathers are cut over none, they run at memory's speed.
  */
 #include "dataset/batch.h"
@@ -110,6 +110,7 @@ static pf_status batch_run(ds_task *t) {
     if (s->slot.st == DS_END) {
       s->over = 1;
     } else if (s->slot.st) {
+      if (!ds_stopped(s->slot.st, &s->slot.row)) forget(s);     /* they fail with it */
       *t->out = s->slot.row;
       return s->slot.st;
     } else {
@@ -132,7 +133,7 @@ static void batch_close(ds_stage *t) {
   ds_close(s->in);
   free(s);
 }
-static void batch_save(ds_stage *t, ds_writer *w) {     /* elements are here after a failure only */
+static void batch_save(ds_stage *t, ds_writer *w) {     /* elements are here if it was stopped */
   batch_stage *s = (batch_stage *)t;
   ds_put_int(w, s->over);
   ds_put_int(w, s->n);

@@ -25,12 +25,17 @@ int ds_row_share(const pf_host *h, const ds_row *from, ds_row *to) {
 pf_status ds_fail(ds_row *r, pf_status st, const char *format, ...) {
   char text[1024];
   va_list args;
-  ds_row_clear(r);
   va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
+  vsnprintf(text, sizeof text, format, args);   /* perhaps of r's own error */
   va_end(args);
+  ds_row_clear(r);
   r->error = strdup(text);
   return st;
+}
+pf_status ds_not_the_end(ds_row *r, pf_status st, pf_status instead) {
+  if (st != PF_OUT_OF_RANGE) return st;
+  return ds_fail(r, instead, "Function invocation produced OutOfRangeError: %s",
+                 r->error ? r->error : "");
 }
 ds_tensor *ds_scalar_int64(const pf_host *h, int64_t value) {
   ds_tensor *t = h->tensor_new(h, NULL, PF_MEM_HOST, PF_INT64, NULL, 0);

@@ -43,6 +43,9 @@ int ds_row_share(const pf_host *h, const ds_row *from, ds_row *to);   /* 0: no m
 pf_status ds_fail(ds_row *r, pf_status st, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static inline void ds_drop(ds_tensor *t) { if (t) t->deleter(t); }
+/* A function's failure as its stage's: OUT_OF_RANGE, StopIteration of a py_func, is `instead`, or who
+ * reads would take it for the end.  Returns the status */
+pf_status ds_not_the_end(ds_row *r, pf_status st, pf_status instead);
 ds_tensor *ds_scalar_int64(const pf_host *h, int64_t value);
 
 /* ---------------------------------------------------------------- datasets */

@@ -45,7 +45,7 @@ static pf_status filter_run(ds_task *t) {
     if (s->verdict.st) {
       ds_row_clear(&s->slot.row);
       *t->out = s->verdict.row;
-      return s->verdict.st == PF_OUT_OF_RANGE ? ds_row_clear(t->out), DS_END : s->verdict.st;
+      return ds_not_the_end(t->out, s->verdict.st, PF_INTERNAL);
     }
     const DLTensor *word = &s->verdict.row.v[0]->dl_tensor;
     int yes = pf_numel(word) == 1 && PF_DATA(const uint8_t, word)[0], scalar = pf_numel(word) == 1;

@@ -85,7 +85,8 @@ static uint64_t stream_of(const group_stage *s, uint64_t which, int64_t n) {
 /* A function's scalar int64 */
 static pf_status number_of(group_stage *s, const char *what, int64_t *out) {
   ds_row *row = &s->answer.row;
-  if (s->answer.st) return *s->t.out = *row, s->answer.st;
+  if (s->answer.st)
+    return *s->t.out = *row, ds_not_the_end(s->t.out, s->answer.st, PF_INTERNAL);
   const DLTensor *t = &row->v[0]->dl_tensor;
   int ok = row->n == 1 && pf_numel(t) == 1 && s->t.s.of->host->type_of(row->v[0]) == PF_INT64;
   if (ok) *out = PF_DATA(const int64_t, t)[0];
@@ -212,7 +213,7 @@ static pf_status group_run(ds_task *t) {
         s->at = ASK;
         if (s->answer.st) {
           *t->out = s->answer.row;
-          st = s->answer.st;
+          st = ds_not_the_end(t->out, s->answer.st, PF_INTERNAL);
         } else {
           st = read_made(s, &s->answer.row, t->out);
         }

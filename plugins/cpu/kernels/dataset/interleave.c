@@ -112,7 +112,7 @@ static pf_status interleave_run(ds_task *t) {
         if (s->slot.st) {
           ds_row_clear(&s->args);
           *t->out = s->slot.row;
-          return s->slot.st == PF_OUT_OF_RANGE ? ds_row_clear(t->out), DS_END : s->slot.st;
+          return ds_not_the_end(t->out, s->slot.st, PF_INTERNAL);
         }
         PF_TRY(begin(s, o, &s->slot.row, &s->args, s->calls++, t->out));
         s->n_open++;

@@ -64,7 +64,8 @@ struct iterator {
   int busy, kept;                       /* a request, or a save, is on; `answer` waits for a call */
   ds_row row, answer_row;               /* the request's; the kept answer's */
   pf_status answer;
-  int32_t n_types, *types;
+  int32_t n_types, *types, n_shapes;
+  pf_shape *shapes;                     /* with their sizes behind them, in one piece */
   char *container, *name;
   pf_str pending;                       /* a state that was restored before the dataset is known */
 };
@@ -77,6 +78,7 @@ static void iterator_free(void *obj) {
   pthread_cond_destroy(&it->quiet);
   pthread_mutex_destroy(&it->lock);
   free(it->types);
+  free(it->shapes);
   free(it->container);
   free(it->name);
   free((char *)it->pending.data);
@@ -203,6 +205,46 @@ static pf_status fits(const iterator *it, const dataset *d, ds_row *error) {
     if (it->types[i] != d->types[i])
       return ds_fail(error, PF_INVALID_ARGUMENT, "Data type mismatch at component %d: expected %s "
                      "but got %s.", i, pf_type_name(it->types[i]), pf_type_name(d->types[i]));
+  return PF_OK;
+}
+/* The list's shapes and their sizes, copied; 0: no memory */
+static int keep_shapes(iterator *it, const pf_list *shapes) {
+  const pf_shape *given = shapes->items;
+  size_t n = (size_t)shapes->n, sizes = 0;
+  for (size_t i = 0; i < n; i++) sizes += (size_t)PF_MAX(given[i].ndim, 0);
+  it->shapes = calloc(1, (n + 1) * sizeof *given + sizes * sizeof *given->dims);
+  if (!it->shapes) return 0;
+  int64_t *to = (int64_t *)(it->shapes + n);
+  for (size_t i = 0; i < n; i++) {
+    it->shapes[i] = (pf_shape){to, given[i].ndim, 0};
+    for (int32_t k = 0; k < given[i].ndim; k++) *to++ = given[i].dims[k];
+  }
+  it->n_shapes = (int32_t)n;
+  return 1;
+}
+static int may_be(pf_shape a, pf_shape b) {
+  if (a.ndim < 0 || b.ndim < 0) return 1;
+  for (int32_t k = 0; a.ndim == b.ndim && k < a.ndim; k++)
+    if (a.dims[k] >= 0 && b.dims[k] >= 0 && a.dims[k] != b.dims[k]) return 0;
+  return a.ndim == b.ndim;
+}
+static const char *shape_text(pf_shape s, char *to, size_t room) {
+  size_t n = (size_t)snprintf(to, room, "[");
+  for (int32_t k = 0; k < s.ndim && n + 24 < room; k++)
+    n += (size_t)snprintf(to + n, room - n, s.dims[k] < 0 ? "%s?" : "%s%" PRId64, k ? "," : "",
+                          s.dims[k]);
+  snprintf(to + n, room - n, "]");
+  return to;
+}
+/* What a node says of the elements' shapes may be so of the iterator's. */
+static pf_status shapes_fit(const iterator *it, const pf_list *declared, ds_row *error) {
+  const pf_shape *wanted = declared->items;
+  char a[300], b[300];
+  for (int32_t i = 0; i < it->n_shapes && i < declared->n; i++)
+    if (!may_be(wanted[i], it->shapes[i]))
+      return ds_fail(error, PF_INVALID_ARGUMENT, "Incompatible shapes at component %d: expected %s "
+                     "but got %s.", i, shape_text(wanted[i], a, sizeof a),
+                     shape_text(it->shapes[i], b, sizeof b));
   return PF_OK;
 }
 /* A reading of the dataset that a factory made. */
@@ -364,6 +406,9 @@ static pf_status iterator_make(pf_ctx *c, void *arg, void **obj) {
   it->name = strndup(name.data, (size_t)PF_MIN(name.len, 600));
   it->n_types = (int32_t)st->output_types.n;
   memcpy(it->types, st->output_types.items, sizeof *it->types * (size_t)it->n_types);
+  if (!keep_shapes(it, &st->output_shapes))
+    return free(it->types), free(it->container), free(it->name), free(it),
+           pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for an iterator");
   it->landed.fn = request_landed;
   atomic_store(&it->refs, 1);
   pthread_mutex_init(&it->lock, NULL);
@@ -470,6 +515,7 @@ static pf_status from_string_handle(pf_ctx *c, const void *state) {
                             .types = (int32_t *)st->output_types.items};
   if (declared.n_types) {
     pf_status r = fits(it, &declared, &error);
+    if (!r) r = shapes_fit(it, &st->output_shapes, &error);
     if (r) return told(c, r, &error);
   }
   return c->host->resource_output(c, 0, container, name, &ITERATOR, nobody, NULL);
@@ -533,6 +579,12 @@ static pf_status save_state(pf_ctx *c, const void *state) {
   ds_row none = {0};
   if (r) ds_reading_ref(r);             /* an initializer may replace it meanwhile */
   pthread_mutex_unlock(&it->lock);
+  if (!r && !it->pending.data && !it->factory.fn) {
+    end_quietly(it);
+    return pf_fail(c, PF_FAILED_PRECONDITION, "Save() failed because the iterator has not been "
+                   "initialized. Ensure that you have run the initializer operation for this "
+                   "iterator before saving it.");
+  }
   pf_status st = r ? pause(c, &r->root) : PF_OK;
   ds_write_begin(&w, it->host);
   if (!r && it->pending.data) ds_put_again(&w, it->pending);    /* as it was restored */

@@ -81,8 +81,7 @@ static pf_status give_head(map_stage *m, ds_row *out) {
   m->head++;
   if (st != PF_OUT_OF_RANGE) return st;
   if (of(m)->keeps)
-    return ds_fail(out, PF_INVALID_ARGUMENT, "Function invocation produced OutOfRangeError: %s",
-                   out->error ? out->error : "");
+    return ds_not_the_end(out, st, PF_INVALID_ARGUMENT);
   ds_row_clear(out);
   m->finished = 1;
   return DS_END;

@@ -70,7 +70,8 @@ static pf_status scan_run(ds_task *t) {
   s->at = ASK;
   if (!s->answer.st) return given(s, t->out);
   *t->out = s->answer.row;
-  if (s->answer.st != PF_OUT_OF_RANGE || of(s)->keeps) return s->answer.st;
+  if (s->answer.st != PF_OUT_OF_RANGE || of(s)->keeps)
+    return ds_not_the_end(t->out, s->answer.st, PF_INVALID_ARGUMENT);
   ds_row_clear(t->out);
   s->over = 1;
   return DS_END;

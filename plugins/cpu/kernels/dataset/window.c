@@ -1,36 +1,38 @@
 /* window.c - WindowDataset: elements whose components are datasets of `size` elements each.
  *
  * The buffer holds what the window spans, (size - 1) * stride + 1 elements; then the first `shift`
- * of it are let go, and read over where it has fewer.
+ * of it are let go, and read over where it has fewer.  An error of the input stands in the place of
+ * an element: each window that would have this one fails with it.
  * Source: TF's WindowDataset.  Threads: as dataset.h.
  */
 #include "dataset/rows.h"
 
 typedef struct { pf_list output_types; } window_state;
 typedef struct { dataset d; int64_t size, shift, stride; int32_t drop; } window;
+typedef struct { ds_row row; pf_status st; } held_row;  /* st: DS_OK, or the row has the error */
 typedef struct {
   ds_task t;
   ds_stage *in;
   ds_pull_slot slot;
-  ds_row *rows;
+  held_row *rows;
   int64_t n, held, over, asked, behind;         /* behind: elements to read over first */
 } window_stage;
 static const window *of(const window_stage *s) { return (const window *)s->t.s.of; }
 static int64_t span(const window_stage *s) { return (of(s)->size - 1) * of(s)->stride + 1; }
 
-static int keep(window_stage *s) {
+static int keep(window_stage *s, pf_status st) {
   if (s->n == s->held) {
     int64_t held = PF_MIN(PF_MAX(16, s->held * 2), span(s));
-    ds_row *more = realloc(s->rows, sizeof *more * (size_t)held);
+    held_row *more = realloc(s->rows, sizeof *more * (size_t)held);
     if (!more) return 0;
     s->rows = more;
     s->held = held;
   }
-  s->rows[s->n++] = s->slot.row;
+  s->rows[s->n++] = (held_row){s->slot.row, st};
   return 1;
 }
 static void let_go(window_stage *s, int64_t n) {
-  for (int64_t i = 0; i < n; i++) ds_row_clear(&s->rows[i]);
+  for (int64_t i = 0; i < n; i++) ds_row_clear(&s->rows[i].row);
   memmove(s->rows, s->rows + n, sizeof *s->rows * (size_t)(s->n - n));
   s->n -= n;
 }
@@ -39,7 +41,7 @@ static pf_status given(window_stage *s, int64_t n, ds_row *out) {
   const dataset *d = s->t.s.of, *in = d->in[0];
   ds_row *picked = malloc(sizeof *picked * (size_t)n);
   if (!picked || !ds_row_room(out, d->n_types)) goto none;
-  for (int64_t i = 0; i < n; i++) picked[i] = s->rows[i * of(s)->stride];
+  for (int64_t i = 0; i < n; i++) picked[i] = s->rows[i * of(s)->stride].row;
   for (int32_t k = 0; k < d->n_types; k++) {
     dataset *made = ds_rows_new(in, in->types, in->n_types, picked, n, k);
     if (!made || !(out->v[k] = ds_variant(made))) goto none;
@@ -49,6 +51,14 @@ static pf_status given(window_stage *s, int64_t n, ds_row *out) {
 none:
   free(picked);
   return ds_fail(out, PF_RESOURCE_EXHAUSTED, "no memory for a window");
+}
+/* The first error among the window's n elements. */
+static pf_status failed(const window_stage *s, int64_t n, ds_row *out) {
+  for (int64_t i = 0; i < n; i++) {
+    const held_row *r = &s->rows[i * of(s)->stride];
+    if (r->st) return ds_fail(out, r->st, "%s", r->row.error ? r->row.error : "");
+  }
+  return DS_OK;
 }
 static pf_status window_run(ds_task *t) {
   window_stage *s = (window_stage *)t;
@@ -61,22 +71,23 @@ static pf_status window_run(ds_task *t) {
     s->asked = 0;
     if (s->slot.st == DS_END) {
       s->over = 1;
-    } else if (s->slot.st) {
+    } else if (s->slot.st && (s->behind || ds_stopped(s->slot.st, &s->slot.row))) {
       return *t->out = s->slot.row, s->slot.st;
     } else if (s->behind) {
       s->behind--;
       ds_row_clear(&s->slot.row);
-    } else if (!keep(s)) {
+    } else if (!keep(s, s->slot.st)) {
       ds_row_clear(&s->slot.row);
       return ds_fail(t->out, PF_RESOURCE_EXHAUSTED, "no memory for a window");
     }
   }
   int64_t n = s->n ? (s->n - 1) / of(s)->stride + 1 : 0;
   if (!n || (of(s)->drop && n < of(s)->size)) return DS_END;
-  PF_TRY(given(s, n, t->out));
+  pf_status st = failed(s, n, t->out);
+  if (!st) PF_TRY(given(s, n, t->out));
   s->behind = PF_MAX(of(s)->shift - s->n, 0);
   let_go(s, PF_MIN(of(s)->shift, s->n));
-  return DS_OK;
+  return st;
 }
 static void window_close(ds_stage *t) {
   window_stage *s = (window_stage *)t;
@@ -89,8 +100,13 @@ static void window_save(ds_stage *t, ds_writer *w) {
   window_stage *s = (window_stage *)t;
   ds_put_int(w, s->over);
   ds_put_int(w, s->behind);
-  ds_put_int(w, s->n);
-  for (int64_t i = 0; i < s->n; i++) ds_put_row(w, &s->rows[i]);
+  int64_t errors = 0;
+  for (int64_t i = 0; i < s->n; i++) errors += s->rows[i].st != DS_OK;
+  ds_put_int(w, errors ? -1 - s->n : s->n);     /* below 0: each with its status before it */
+  for (int64_t i = 0; i < s->n; i++) {
+    if (errors) ds_put_int(w, s->rows[i].st);
+    if (!s->rows[i].st) ds_put_row(w, &s->rows[i].row);
+  }
   ds_put_stage(w, s->in);
 }
 static pf_status window_load(ds_stage *t, ds_reader *r) {
@@ -98,10 +114,17 @@ static pf_status window_load(ds_stage *t, ds_reader *r) {
   int64_t n;
   PF_TRY(ds_get_range(r, 0, 1, &s->over));
   PF_TRY(ds_get_range(r, 0, of(s)->shift, &s->behind));
-  PF_TRY(ds_get_range(r, 0, span(s), &n));
+  PF_TRY(ds_get_range(r, -1 - span(s), span(s), &n));
+  int errors = n < 0;
+  if (errors) n = -1 - n;
   for (int64_t i = 0; i < n; i++) {
-    PF_TRY(ds_get_row(r, t->of->in[0], &s->slot.row));
-    if (!keep(s)) return ds_row_clear(&s->slot.row), PF_RESOURCE_EXHAUSTED;
+    int64_t st = DS_OK;
+    if (errors) PF_TRY(ds_get_range(r, PF_OK, PF_UNAUTHENTICATED, &st));
+    if (st)
+      ds_fail(&s->slot.row, (pf_status)st, "an element that failed before the state was saved");
+    else
+      PF_TRY(ds_get_row(r, t->of->in[0], &s->slot.row));
+    if (!keep(s, (pf_status)st)) return ds_row_clear(&s->slot.row), PF_RESOURCE_EXHAUSTED;
   }
   return ds_get_stage(r, s->in);
 }
