@@ -222,6 +222,15 @@ def test_a_replica_that_computes():
     assert culprit.task == W[1] and f"{W[1]} computes PyFunc 'slow'" in text.split("\n")[0]
 
 
+def test_a_deadline_of_a_step_asks_the_replicas_too():
+    """They take no part in the step that is late."""
+    rows = [("open", dict(begun=True, session=11)), ("run", dict(session=11)),
+            ("block", dict(node="slow", op="PyFunc", missing=-1, session=11))]
+    replies = {A: sums(10, 11), W[0]: master(0, at=A), W[1]: master(1, *rows)}
+    text = why.explain(Asker(replies), (10, 1), {A, W[0]})
+    assert text.startswith(f"{W[1]} keeps others waiting") and "PyFunc 'slow'" in text, text
+
+
 def test_a_replica_at_an_empty_queue_of_another_task():
     """It is named, not the task of the queue."""
     replies = {A: sums(10, 11), W[0]: master(0, at=A), W[1]: master(1, at=B),
