@@ -1,7 +1,7 @@
 """Replicas that train, or meet, in step, one of which stops: what `cluster why` has to find.
 
     replica = Replica(target, task, PLAYS["sync"], "name", "queue")     # a thread of its own
-    replica.arrived.wait()              # where it stops; without a state it waits for that one
+    ...                                 # it trains, and stops; without a state it waits for others
     replica.release()
 
     python replicas.py CLUSTER JOB TASK         a server that plays what its standard input says
@@ -129,17 +129,19 @@ PLAYS = {"sync": Sync, "barrier": Barrier, "tokens": Tokens}
 
 
 class Replica:
-    """Plays on a thread, until it is released."""
+    """Plays on a thread, until it is released.  arrived: called where it stops; without a state,
+    as it begins."""
 
-    def __init__(self, target, task, kind, name, state=""):
+    def __init__(self, target, task, kind, name, state="", arrived=lambda: None):
         self.target, self.task, self.kind, self.name = target, task, kind, name
-        self.state, self.arrived, self.gate = state, threading.Event(), threading.Event()
+        self.state, self.arrived, self.gate = state, arrived, threading.Event()
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
     def _run(self):
+        if self.state in ("", "absent"):
+            self.arrived()
         if self.state == "absent":
-            self.arrived.set()
             self.gate.wait()
             return
         with tf.Graph().as_default() as graph:
@@ -158,7 +160,8 @@ class Replica:
 
     def _stop(self, play):
         feed = {}
-        self.arrived.set()
+        if self.state:
+            self.arrived()
         if self.state != "queue":
             self.session.run(play.filled)
         if self.state == "idle":
@@ -185,7 +188,8 @@ class Replica:
 
 
 def main(spec, job, task):
-    """Plays what is asked for line by line: "KIND NAME STATE", "release"."""
+    """Plays what is asked for line by line: "KIND NAME STATE", "release".  Says "done" once that is
+    so."""
     server = tf.train.Server(json.loads(spec), job, int(task))
     print("up", flush=True)
     replica = None
@@ -193,10 +197,10 @@ def main(spec, job, task):
         word, *more = line.split(" ")
         if word.strip() == "release":
             replica.release()
+            print("done", flush=True)
         else:
-            replica = Replica(server.target, int(task), word, more[0], more[1].strip())
-            replica.arrived.wait()
-        print("done", flush=True)
+            replica = Replica(server.target, int(task), word, more[0], more[1].strip(),
+                              lambda: print("done", flush=True))
 
 
 if __name__ == "__main__":
