@@ -21,7 +21,8 @@ from pyflow.distributed import look, why
 HERE = pathlib.Path(__file__).parent
 SECONDS = 20.0                          # in which the others are where they wait
 SAYS = {"absent": "it has put nothing yet; no step of", "idle": "no step of .* is under way",
-        "py_func": "PyFunc", "queue": r"empty queue .*input\d' at /job:ps", "kernel": "computes|has been at",
+        "py_func": "PyFunc", "queue": r"empty queue .*input\d' at /job:ps",
+        "kernel": "computes|has been at",
         "gil": "does not answer|PyFunc|computes", "dead": "no process listens",
         "frozen": "is stopped|does not answer"}
 
