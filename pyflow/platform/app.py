@@ -2,6 +2,8 @@
 
     if __name__ == "__main__":
         tf.app.run()                 # calls main(argv)
+
+It is absl.app.run where absl-py is installed; both parse the same flags (flags.py).
 """
 import sys
 
@@ -20,6 +22,9 @@ def run(main=None, argv=None):
         ['train.py', 'data']
         None
     """
-    rest = flags.FLAGS(list(argv or sys.argv))
     main = main or sys.modules["__main__"].main
-    sys.exit(main(rest))
+    if flags._absl is None:
+        sys.exit(main(flags.FLAGS(list(argv or sys.argv))))
+    from absl import app
+    app.run(main, argv, flags_parser=lambda given: flags.FLAGS(
+        sys.argv if given is None else given, known_only=True))

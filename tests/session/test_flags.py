@@ -1,4 +1,7 @@
 """tf.flags: what programs do with FLAGS besides reading it.  Literals are absl's answers."""
+import subprocess
+import sys
+
 import pytest
 
 from pyflow.platform import flags
@@ -6,6 +9,7 @@ from pyflow.platform import flags
 
 @pytest.fixture
 def values(monkeypatch):
+    monkeypatch.setattr(flags, "_absl", None)       # those of programs without absl-py
     fresh = flags._Flags()
     monkeypatch.setattr(flags, "FLAGS", fresh)
     flags.DEFINE_string("s", "a", "text")
@@ -52,3 +56,49 @@ def test_flags_given_several_times_and_old_parsing(values, monkeypatch):
     flags.mark_flags_as_required(["mi"])
     with pytest.raises(SystemExit):
         values(["prog"])
+
+
+def test_other_names_and_values_that_are_refused(values):
+    flags.DEFINE_alias("number", "i")
+    flags.DEFINE_alias("on", "b")
+    flags.DEFINE_multi_enum("me", "x", ["x", "y"], "some")
+    flags.register_validator("i", lambda value: value < 100, "below 100")
+    flags.DEFINE_string(flag_name="old", default_value="o", docstring="TensorFlow 1.0's names")
+    assert values(["prog", "--number=8", "--noon", "--me=y", "--me=x", "rest"]) == ["prog", "rest"]
+    assert (values.i, values.number, values.b, values.me, values.old) == (8, 8, False, ["y", "x"], "o")
+    with pytest.raises(flags.IllegalFlagValueError, match="below 100"):
+        values.i = 100
+    assert values.i == 8
+    for wrong in ("--number=100", "--me=z"):
+        with pytest.raises(SystemExit):
+            values(["prog", wrong])
+    with pytest.raises(AttributeError):
+        flags.DEFINE_alias("other", "nothing")
+    with pytest.raises(ValueError, match="defined twice"):
+        flags.DEFINE_alias("s", "i")
+
+
+SHARED = """
+import sys
+from absl import app, flags
+import pyflow as tf
+flags.DEFINE_integer("ours", 1, "")
+tf.flags.DEFINE_string("theirs", "a", "")
+tf.app.flags.DEFINE_alias("other", "theirs")
+
+def main(argv):
+    print(flags.FLAGS.theirs, tf.flags.FLAGS.ours, tf.flags.FLAGS.other, argv[1:])
+
+if sys.argv.pop(1) == "tf":
+    tf.app.run()
+app.run(main)
+"""
+
+
+@pytest.mark.parametrize("run", ["tf", "absl"])
+def test_flags_of_absl_are_those_of_tf(run, tmp_path):
+    pytest.importorskip("absl")
+    (tmp_path / "program.py").write_text(SHARED)
+    done = subprocess.run([sys.executable, str(tmp_path / "program.py"), run, "--theirs=b", "--ours=7",
+                           "rest"], capture_output=True, text=True)
+    assert done.stdout == "b 7 b ['rest']\n", done.stderr
