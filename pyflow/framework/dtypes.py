@@ -285,12 +285,13 @@ def as_dtype(type_value):
     if type_value is builtins.bool:
         return bool
     try:
-        found = (_BY_NUMBER if isinstance(type_value, int) else _BY_NAME).get(type_value)
+        number = isinstance(type_value, (int, float))       # 1.0 is a number of TF, too
+        found = (_BY_NUMBER if number else _BY_NAME).get(type_value)
     except TypeError:  # unhashable, such as a structured dtype given as a list
         found = None
     if found is not None:
         return found
-    found = None if isinstance(type_value, int) else _from_numpy(type_value)
+    found = None if isinstance(type_value, (int, float)) else _from_numpy(type_value)
     if found is None:
         raise late_text.error(TypeError, lambda: (
             f"Cannot convert value {type_value!r} to a TensorFlow DType.{_near(type_value)}"))

@@ -11,6 +11,8 @@ Invariants:
 
 import operator
 
+import numpy as np
+
 
 class Dimension:
     """One size of a TensorShape; `.value` is an int or None. Arithmetic with None gives None."""
@@ -88,8 +90,13 @@ def _size(value):
     try:
         size = operator.index(value)
     except TypeError:
-        raise TypeError(f"Dimension value must be an integer, None or have an __index__ method, "
-                        f"got {value!r}") from None
+        if isinstance(value, (float, np.floating)):
+            if value != value // 1:
+                raise ValueError(f"Ambiguous dimension: {value!r}") from None
+            size = int(value)
+        else:
+            raise TypeError("Dimension value must be an integer, None or have an __index__ method, "
+                            f"got {value!r}") from None
     if size < 0:
         raise ValueError(f"Dimension {size} must be >= 0")
     return size

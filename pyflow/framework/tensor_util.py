@@ -121,6 +121,10 @@ def _object_array(values, array, dtype):
     """An object array is fine if it holds bytes or strings, or objects NumPy can turn into
     numbers."""
     flat = array.ravel()
+    none = [item is None for item in flat]
+    if any(none):
+        raise TypeError(f"Failed to convert {values!r} to a tensor: None values not supported, and "
+                        f"element {none.index(True)} of {len(none)} is None.")
     if dtype is not None and (dtype.is_floating or dtype.is_complex) \
             and all(isinstance(item, (int, float)) for item in flat):
         return array.astype(np.float64)  # integers beyond 64 bits
@@ -129,8 +133,6 @@ def _object_array(values, array, dtype):
         if all(isinstance(i, int) for i in sizes):
             return np.array(sizes, dtype=np.int64).reshape(array.shape)
     for item in flat:
-        if item is None:
-            raise TypeError(f"Failed to convert {values!r} to a tensor: None values not supported.")
         if isinstance(item, Tensor):
             raise TypeError("List of Tensors when single Tensor expected")
         if isinstance(item, int) and not isinstance(item, bool):

@@ -76,7 +76,7 @@ def string_input_producer(string_tensor, num_epochs=None, shuffle=True, seed=Non
     string_tensor: a vector; ValueError for an empty list, InvalidArgumentError, in the runner, for
     an empty tensor. The rest: see input_producer."""
     message = "string_input_producer requires a non-null input tensor"
-    if not isinstance(string_tensor, graph.Tensor) and not len(string_tensor):
+    if not graph.is_dense_tensor_like(string_tensor) and not len(string_tensor):
         raise ValueError(message)
     with graph.name_scope(name, "input_producer", [string_tensor]) as scope:
         string_tensor = graph.convert_to_tensor(string_tensor, dtype=dtypes.string)

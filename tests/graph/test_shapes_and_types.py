@@ -28,7 +28,7 @@ class TestDimension:
         assert d > 5 and d <= 6 and (q > 1) is None and (d == 6) and (d != 5) and (q == 1) is None
         assert int(d) == 6 and np.zeros(d).shape == (6,) and list(range(10))[d] == 6
 
-    @pytest.mark.parametrize("bad", ["a", 1.5, object()])
+    @pytest.mark.parametrize("bad", ["a", object()])
     def test_type_error(self, bad):
         with pytest.raises(TypeError):
             Dimension(bad)

@@ -15,6 +15,9 @@ def eye(num_rows, num_columns=None, batch_shape=None, dtype=dtypes.float32, name
     with graph.name_scope(name, "eye", [num_rows, num_columns, batch_shape]) as scope:
         columns = num_rows if num_columns is None else num_columns
         batch = [] if batch_shape is None else batch_shape
+        if any(isinstance(v, float) and v != int(v) for v in (num_rows, columns)):
+            raise TypeError("num_rows and num_columns must be positive integer values, got "
+                            f"{num_rows!r} and {columns!r}")
         numbers = not any(isinstance(v, graph.Tensor) for v in (num_rows, columns, batch))
         if numbers:
             dims, n = list(batch) + [min(num_rows, columns)], (num_rows, columns)

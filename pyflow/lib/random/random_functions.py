@@ -1,4 +1,6 @@
 """Random tensors from the seed of graph and op: uniform, normal, shuffled, categorical."""
+import numpy as np
+
 from pyflow.framework import dtypes, graph
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.base import tensors
@@ -15,7 +17,8 @@ def _shape_tensor(shape):
         return shape
     if isinstance(shape, TensorShape):
         shape = sizes(shape.as_list())
-    elif isinstance(shape, (list, tuple)) and not any(isinstance(d, graph.Tensor) for d in shape):
+    elif isinstance(shape, (list, tuple)) and not any(
+            isinstance(d, (graph.Tensor, float, np.floating)) for d in shape):
         shape = sizes([int(d) for d in shape])
     return graph.convert_to_tensor(shape, name="shape")
 
@@ -69,10 +72,6 @@ def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=dtypes.float32, seed=Non
         return _scaled(_drawn(TruncatedNormal, shape, dtype, seed), stddev, mean, scope)
 
 
-def _is_number(value, number):
-    return isinstance(value, (int, float)) and value == number
-
-
 def random_uniform(shape, minval=0, maxval=None, dtype=dtypes.float32, seed=None, name=None):
     """Uniform numbers in [minval, maxval); maxval is 1 for floats and needed for integers.
     TF: tf.random_uniform.
@@ -95,8 +94,6 @@ def random_uniform(shape, minval=0, maxval=None, dtype=dtypes.float32, seed=None
         maxval = 1
     with graph.name_scope(name, "random_uniform", [shape, minval, maxval]) as scope:
         shape = _shape_tensor(shape)
-        if dtype.is_floating and _is_number(minval, 0) and _is_number(maxval, 1):
-            return _drawn(RandomUniform, shape, dtype, seed)
         low = graph.convert_to_tensor(minval, dtype=dtype, name="min")
         high = graph.convert_to_tensor(maxval, dtype=dtype, name="max")
         if dtype.is_integer:

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from pyflow.framework import dtypes, graph
+from pyflow.framework import dtypes, graph, origin
 from pyflow.framework.op import raw_ops
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.base.common import dims_of, int32s, normal_axis, one_of, rank_of, sizes
@@ -238,15 +238,24 @@ def _known_dims(shape):
     """Dimensions given as numbers, or None where a tensor is among them."""
     if isinstance(shape, TensorShape):
         return shape.as_list() if shape.is_fully_defined() else None
-    if isinstance(shape, np.ndarray):
-        return [int(d) for d in shape.ravel()]
     items = shape if isinstance(shape, (list, tuple)) else [shape]
+    if isinstance(shape, np.ndarray):
+        items = shape.ravel().tolist()
     if any(graph.is_dense_tensor_like(d) for d in items):
         return None
     try:
-        return [int(d) for d in items]
+        known = [int(d) for d in items]
     except (TypeError, ValueError):
         return None
+    for size, given in zip(known, items):
+        if size != given and isinstance(given, (float, np.floating)):
+            raise TypeError(f"Expected int32, got {given!r} of type {type(given).__name__!r} "
+                            f"instead: a shape has whole sizes, and {shape!r} has not.")
+        if size < 0:
+            raise ValueError(f"Fill dimensions must be >= 0, got {size} in the shape {shape!r} "
+                             f"({origin.user_frame(origin.here(3))}); -1, for what is left, is "
+                             "tf.reshape's alone")
+    return known
 
 
 def zeros(shape, dtype=dtypes.float32, name=None):
@@ -380,7 +389,7 @@ def stack(values, axis=0, name="stack"):
         array([[1, 3],
                [2, 4]], dtype=int32)
     """
-    if isinstance(values, graph.Tensor):
+    if graph.is_dense_tensor_like(values):
         values = unstack(values)
     if axis == 0 and all(isinstance(v, (bool, int, float, np.generic, np.ndarray)) for v in values):
         return graph.convert_to_tensor(
