@@ -3,6 +3,7 @@
     python -m pyflow coverage                       # the symbols public programs use, by how many
     python -m pyflow coverage train.py model.py     # what these files need and pyflow lacks, by line
     python -m pyflow coverage train.py --rewrite    # a diff: imports, old names, Python 2 leftovers
+    python -m pyflow coverage notebook.ipynb        # the code of a notebook
 
 Without files, each symbol of pyflow/interop/tensorflow/usage.csv (479 symbols of 319 public
 programs) is printed with the number of programs that use it, whether it exists, and a test that
@@ -20,12 +21,11 @@ import importlib
 import inspect
 import pathlib
 import sys
-import tokenize
 import types
 import typing
 
 from pyflow.interop.tensorflow import finder, renamed
-from pyflow.tools import program_names, python2
+from pyflow.tools import program_names, program_text, python2
 
 DATA = pathlib.Path(finder.__file__).parent
 
@@ -42,22 +42,22 @@ def main(argv):
     status = 0
     for name in _python_files(args.files):
         try:
-            text = read(name)
+            program = program_text.read(name)
         except (OSError, SyntaxError, UnicodeError) as e:
             print(f"{name}: {e}", file=sys.stderr)
             status = 2
             continue
         if args.rewrite:
-            status = max(status, rewrite_file(name, text, args.in_place))
+            status = max(status, rewrite_file(program, args.in_place))
         else:
-            status = max(status, report(name, text))
+            status = max(status, report(program))
     return status
 
 
 def _parser():
     parser = argparse.ArgumentParser(prog="python -m pyflow coverage",
                                      description=__doc__.split("\n\n", 1)[0])
-    parser.add_argument("files", nargs="*", metavar="FILE", help="programs, or folders of them")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="programs, notebooks, or folders of them")
     parser.add_argument("--missing", action="store_true",
                         help="without files: only symbols that are missing or not exercised")
     parser.add_argument("--rewrite", action="store_true",
@@ -70,15 +70,7 @@ def _parser():
 def _python_files(names):
     for name in names:
         path = pathlib.Path(name)
-        yield from sorted(path.rglob("*.py")) if path.is_dir() else [path]
-
-
-def read(name):
-    """A program's text, by its own encoding."""
-    with open(name, "rb") as file:
-        encoding, _ = tokenize.detect_encoding(file.readline)
-        file.seek(0)
-        return file.read().decode(encoding)
+        yield from sorted([*path.rglob("*.py"), *path.rglob("*.ipynb")]) if path.is_dir() else [path]
 
 
 # ---------------------------------------------------------------- without files
@@ -160,11 +152,12 @@ def _hint(error):
 
 # ---------------------------------------------------------------- files
 
-def report(name, text):
+def report(program):
     """Prints what a program needs and pyflow lacks, by line.  Returns 1 if there is something."""
-    tree, leftovers = parsed(text)
+    name = program.name
+    tree, leftovers = parsed(program.text)
     if tree is None:
-        print(f"{name}:{leftovers[0][0]}: {leftovers[0][1]}")
+        print(f"{program.place(leftovers[0][0])}: {leftovers[0][1]}")
         return 1
     lines = [(line, f"Python 2: {what}; --rewrite changes it") for line, what in leftovers]
     uses = program_names.names_of(tree)
@@ -183,7 +176,7 @@ def report(name, text):
             missing += len(wrong)
             lines += [(use.line, f"tf.{use.path} has no argument {word}") for word in wrong]
     for line, what in sorted(set(lines)):
-        print(f"{name}:{line}: {what}")
+        print(f"{program.place(line)}: {what}")
     print(f"{name}: {len(names)} names of tensorflow, {missing} "
           f"{'use' if missing == 1 else 'uses'} of what is missing, {len(leftovers)} Python 2 "
           f"leftovers")
@@ -216,21 +209,22 @@ def _unknown_arguments(function, call):
     return [word.arg for word in call.keywords if word.arg and word.arg not in parameters]
 
 
-def rewrite_file(name, text, in_place):
+def rewrite_file(program, in_place):
     """Shows, or writes, the program moved over.  Returns 1 for one that is not Python."""
     from pyflow.tools import rewrite
+    name, text = program.name, program.text
     try:
         new, notes = rewrite.rewritten(text)
     except SyntaxError as e:
-        print(f"{name}:{e.lineno}: neither Python 3 nor 2: {e.msg}")
+        print(f"{program.place(e.lineno)}: neither Python 3 nor 2: {e.msg}")
         return 1
     if in_place:
         if new != text:
-            pathlib.Path(name).write_text(new, encoding="utf-8")
+            program.write(new)
         print(f"{name}: {'rewritten' if new != text else 'nothing to change'}")
     else:
         sys.stdout.writelines(difflib.unified_diff(
             text.splitlines(keepends=True), new.splitlines(keepends=True), str(name), str(name)))
     for line, note in notes:
-        print(f"{name}:{line}: {note}", file=sys.stderr)
+        print(f"{program.place(line)}: {note}", file=sys.stderr)
     return 0

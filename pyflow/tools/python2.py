@@ -60,7 +60,7 @@ def converted(text):
     """(the program for Python 3, [(line, what was changed)])."""
     changed = []
     out = _expanded(text.replace("\r\n", "\n"), changed)
-    for step in (_one_by_one, _imports, _statements, _has_key):
+    for step in (_one_by_one, _imports, _statements, _has_key, _pickles):
         out = step(out, changed)
     return out, sorted(set(changed))
 
@@ -275,6 +275,33 @@ def _raise(words, rest):
 
 
 _HAS_KEY = re.compile(r"(?<![\w.)\]])((?:[^\W\d]\w*)(?:\.[^\W\d]\w*)*)\.has_key\(([^()]*(?:\([^()]*\))?[^()]*)\)")
+
+
+_OPEN = r"""open\(\s*(?P<path>[^(),]+?|[\w.]+\([^()]*\))\s*(?:,\s*(?P<mode>['"][rw]t?['"])\s*)?\)"""
+_PICKLED = re.compile(rf"(?P<call>\bc?[pP]ickle\.(?P<what>load|dump)\((?:[^()\n]|\([^()\n]*\))*?){_OPEN}")
+_OPENED = re.compile(rf"{_OPEN}(?P<as>\s+as\s+(?P<name>\w+)\s*:)")
+
+
+def _pickles(text, changed):
+    """Files that are given to pickle, which Python 3 wants opened for bytes."""
+    lines = text.split("\n")
+    for at, line in enumerate(lines):
+        new = _PICKLED.sub(lambda m: m["call"] + _for_bytes(m, m["what"]), line)
+        opened = _OPENED.search(line)
+        if opened:
+            below = "\n".join(lines[at:at + 10])
+            used = re.search(rf"\bc?[pP]ickle\.(load\(\s*|dump\(.*,\s*){opened['name']}\b", below)
+            if used:
+                new = line[:opened.start()] + _for_bytes(opened, used[1][:4]) + opened["as"] \
+                    + line[opened.end():]
+        if new != line:
+            lines[at] = new
+            changed.append((at + 1, "a file for pickle, opened as text"))
+    return "\n".join(lines)
+
+
+def _for_bytes(match, what):
+    return f"open({match['path']}, '{'rb' if what == 'load' else 'wb'}')"
 
 
 def _has_key(text, changed):

@@ -17,6 +17,10 @@ import re
 from pyflow.interop.tensorflow import renamed
 from pyflow.tools import program_names, python2
 
+_MODELS_RNN = {                         # TensorFlow 0.5's modules: where their content is
+    "rnn": ("pyflow", "nn"), "rnn_cell": ("pyflow.nn", "rnn_cell"),
+    "seq2seq": ("pyflow.contrib", "legacy_seq2seq"),
+}
 _LABELS = {"nn.softmax_cross_entropy_with_logits", "nn.sparse_softmax_cross_entropy_with_logits",
            "nn.sigmoid_cross_entropy_with_logits"}
 
@@ -131,6 +135,12 @@ def _change_from(node, edits):
         return
     if [a.name for a in node.names] == ["v1"]:      # from tensorflow.compat import v1 as tf
         edits.replace(node, f"import pyflow as {node.names[0].asname or 'v1'}")
+        return
+    if path == "models.rnn" and all(a.name in _MODELS_RNN for a in node.names):
+        edits.replace(node, "; ".join(
+            f"from {_MODELS_RNN[a.name][0]} import {_MODELS_RNN[a.name][1]}"
+            + (f" as {a.asname or a.name}" if (a.asname or a.name) != _MODELS_RNN[a.name][1] else "")
+            for a in node.names))
         return
     module = f"pyflow.{path}".rstrip(".")
     new = re.sub(r"^from(\s+)[\w.]+", lambda m: f"from{m[1]}{module}", source)

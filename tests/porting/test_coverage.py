@@ -1,5 +1,6 @@
 """python -m pyflow coverage: what is missing, by line, and programs moved over."""
 import ast
+import json
 import pathlib
 import subprocess
 import sys
@@ -130,7 +131,7 @@ import pickle, urllib.request as urllib2
 import urllib.error, urllib.parse, urllib.request
 import pyflow as tf
 import pyflow as tensorflow, pyflow.contrib.layers
-from pyflow.models.rnn import rnn_cell
+from pyflow.nn import rnn_cell
 from pyflow.examples.tutorials.mnist import input_data
 x = tf.concat([tf.stack([a, tf.negative(b)]),      # beside
                   c], 1)
@@ -197,3 +198,74 @@ def test_notes_for_the_reader():
     assert notes == [(4, "tf.nn.nce_loss: since 1.0 labels come before inputs"),
                      (5, "tf.python.ops.array_ops.pack became tf.stack")]
     assert "from pyflow.python.ops import array_ops" in new
+
+
+NOTEBOOK = {
+    "cells": [
+        {"cell_type": "markdown", "metadata": {}, "source": ["# tf.mul"]},
+        {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": 1,
+         "source": ["%matplotlib inline\n", "import tensorflow as tf\n", "files = !ls\n", "tf.nn?"]},
+        {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None,
+         "source": "%%time\nif True:\n    %timeit 1\n    y = tf.mul(2, 3)\ntf.nonsense"},
+        {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None,
+         "source": ["%%bash\n", "for x in *; do echo $x; done"]}],
+    "metadata": {}, "nbformat": 4, "nbformat_minor": 2}
+
+
+def test_notebooks(tmp_path, capsys):
+    path = tmp_path / "x.ipynb"
+    path.write_text(json.dumps(NOTEBOOK, indent=1) + "\n")
+    assert coverage.main([str(path)]) == 1
+    out = capsys.readouterr().out
+    assert f"{path}: cell 3, line 4: tf.mul became tf.multiply" in out
+    assert f"{path}: cell 3, line 5: tf.nonsense is missing" in out
+    assert coverage.main([str(tmp_path), "--rewrite", "--in-place"]) == 0
+    new = json.loads(path.read_text())
+    assert new["cells"][1]["source"] == ["%matplotlib inline\n", "import pyflow as tf\n",
+                                         "files = !ls\n", "tf.nn?"]
+    assert new["cells"][2]["source"] == \
+        "%%time\nif True:\n    %timeit 1\n    y = tf.multiply(2, 3)\ntf.nonsense"
+    for cell in (0, 3):
+        assert new["cells"][cell] == NOTEBOOK["cells"][cell]
+    assert path.read_text().endswith("}\n") and path.read_text().startswith('{\n "cells"')
+    (tmp_path / "y.ipynb").write_text("[]")
+    assert coverage.main([str(tmp_path / "y.ipynb")]) == 2
+
+
+@pytest.mark.parametrize("head, encoding", [
+    (b"# -*- coding: latin-1 -*-\n", "latin-1"), (b"\xef\xbb\xbf", "utf-8"), (b"", "utf-8")])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_a_rewritten_program_keeps_its_encoding_and_ends_of_lines(tmp_path, head, encoding, end):
+    path = tmp_path / "p.py"
+    text = "import tensorflow as tf\nx = '\u00e9'\nprint(tf.mul(1, 2))"
+    path.write_bytes(head.replace(b"\n", end) + text.encode(encoding).replace(b"\n", end))
+    assert coverage.main([str(path), "--rewrite", "--in-place"]) == 0
+    new = text.replace("tensorflow as tf", "pyflow as tf").replace("mul", "multiply")
+    assert path.read_bytes() == head.replace(b"\n", end) + new.encode(encoding).replace(b"\n", end)
+
+
+def test_mixed_ends_of_lines_stay(tmp_path):
+    path = tmp_path / "p.py"
+    path.write_bytes(b"import tensorflow as tf\r\nx = 1\ny = tf.sub(x, x)\r\n")
+    coverage.main([str(path), "--rewrite", "--in-place"])
+    assert path.read_bytes() == b"import pyflow as tf\r\nx = 1\ny = tf.subtract(x, x)\r\n"
+
+
+@pytest.mark.parametrize("old, new", [
+    ("import cPickle as pickle\nx = pickle.load(open(p))",
+     "import pickle\nx = pickle.load(open(p, 'rb'))"),
+    ("import cPickle\nx = cPickle.load(open(os.path.join(a, b), 'r'))",
+     "import pickle as cPickle\nx = cPickle.load(open(os.path.join(a, b), 'rb'))"),
+    ("import cPickle\ncPickle.dump(f(x), open('p', 'w'))",
+     "import pickle as cPickle\ncPickle.dump(f(x), open('p', 'wb'))"),
+    ("import cPickle\nwith open(p) as f:\n    x = cPickle.load(f)",
+     "import pickle as cPickle\nwith open(p, 'rb') as f:\n    x = cPickle.load(f)"),
+    ("print x\nx = pickle.load(open(p, 'rb'))", "print(x)\nx = pickle.load(open(p, 'rb'))"),
+    ("from tensorflow.models.rnn import rnn, rnn_cell\n",
+     "from pyflow import nn as rnn; from pyflow.nn import rnn_cell\n"),
+    ("from tensorflow.models.rnn import seq2seq as s\n",
+     "from pyflow.contrib import legacy_seq2seq as s\n"),
+])
+def test_what_is_rewritten(old, new):
+    made = rewrite.rewritten(old)[0]
+    assert made == new and rewrite.rewritten(made)[0] == made
