@@ -26,7 +26,7 @@ from pyflow.estimator import cluster_roles as roles
 
 DELAY, LONGEST_DELAY = 5, 60            # seconds a worker waits for each that is before it; at most
 LOOK = 0.2                              # seconds between looks for a checkpoint
-_log = logging.getLogger("pyflow")
+_log = logging.getLogger("tensorflow")
 
 
 class EvaluateAtCheckpoints(tf.train.CheckpointSaverListener):

@@ -18,7 +18,7 @@ import pyflow as tf
 from pyflow.estimator.estimators import Estimator
 from pyflow.lib.summary.file_writer import summary_iterator
 
-_log = logging.getLogger("pyflow")
+_log = logging.getLogger("tensorflow")
 
 
 def read_eval_metrics(eval_dir):

@@ -29,7 +29,7 @@ from pyflow.estimator import spec as spec_lib
 from pyflow.estimator import warm_starting
 from pyflow.estimator.modes import ModeKeys
 
-_log = logging.getLogger("pyflow")
+_log = logging.getLogger("tensorflow")
 _VALID = {"features", "labels", "mode", "params", "self", "config"}
 
 
@@ -389,6 +389,7 @@ class Estimator:
         result = self._model_fn(features=features, **given)
         if not isinstance(result, spec_lib.EstimatorSpec):
             raise ValueError("model_fn should return an EstimatorSpec.")
+        _log.info("Done calling model_fn.")
         return result
 
 
@@ -519,10 +520,13 @@ def _write_events(folder, results, path):
         else:
             _log.warning("Skipping summary for %s, must be a number or bytes.", key)
     step = results.get(tf.GraphKeys.GLOBAL_STEP, 0)
+    shown = ", ".join(f"{key} = {value}" for key, value in sorted(results.items())
+                      if not isinstance(value, bytes))
+    _log.info("Saving dict for global step %d: %s", step, shown)
     writer = tf.summary.FileWriterCache.get(folder)
     writer.add_summary(summary, step)
     writer.flush()
-    _log.info("Saving dict for global step %s: %s (checkpoint %s)", step, results, path)
+    _log.info("Saving 'checkpoint_path' summary for global step %d: %s", step, path)
 
 
 PUBLIC = {"estimator.Estimator": Estimator}

@@ -14,7 +14,7 @@ import os
 import pyflow as tf
 from pyflow.estimator.input_results import ITERATORS
 
-_log = logging.getLogger("pyflow")
+_log = logging.getLogger("tensorflow")
 
 
 class _SaveInput(tf.train.CheckpointSaverListener):

@@ -13,7 +13,7 @@ import logging
 import pyflow as tf
 from pyflow.saved_model import keys, signatures
 
-_log = logging.getLogger("pyflow")
+_log = logging.getLogger("tensorflow")
 
 
 class ExportOutput:

@@ -250,7 +250,7 @@ def with_defaults(config, model_dir):
     folder = model_dir or config.model_dir
     if folder is None:
         folder = tempfile.mkdtemp()
-        logging.getLogger("pyflow").warning("Using temporary folder as model directory: %s", folder)
+        logging.getLogger("tensorflow").warning("Using temporary folder as model directory: %s", folder)
     return RunConfig.replace(config, model_dir=folder)
 
 

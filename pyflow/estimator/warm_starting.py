@@ -17,7 +17,7 @@ import numpy as np
 
 import pyflow as tf
 
-_log = logging.getLogger("pyflow")
+_log = logging.getLogger("tensorflow")
 
 
 class VocabInfo(collections.namedtuple("VocabInfo", (

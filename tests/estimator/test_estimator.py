@@ -427,3 +427,15 @@ def test_a_killed_training_ends_with_the_same_bits(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "times: 15 variables\nequal: all variables have the same bits" in done.stdout
     assert "killed 0 times" not in done.stdout
+
+
+def test_what_it_tells_goes_to_tensorflow_s_logger(trained, caplog):
+    """As TensorFlow 1.15 writes it: programs read an evaluation's result there."""
+    with caplog.at_level("INFO", "tensorflow"):
+        results = trained.evaluate(input_fn(num_epochs=1))
+    told = [r.getMessage() for r in caplog.records if r.name == "tensorflow"]
+    assert "Calling model_fn." in told and "Done calling model_fn." in told
+    assert f"Saving dict for global step 60: global_step = 60, loss = {results['loss']}, " \
+        f"mae = {results['mae']}" in told
+    assert any(t.startswith("Saving 'checkpoint_path' summary for global step 60: ") for t in told)
+    assert not [r for r in caplog.records if r.name == "pyflow"]
