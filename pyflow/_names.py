@@ -171,6 +171,9 @@ NAMESPACES = sorted({path for name in [*HOMES, *ELSEWHERE]                # oute
 
 _V2 = "pyflow has TensorFlow 1.x's graph API, not TensorFlow 2's"
 NOT_HERE = {                            # well-known names that pyflow does not have, and what to do
+    "optimizers": f"{_V2}; optimizers are tf.train.AdamOptimizer and its like",
+    **dict.fromkeys(("enable_eager_execution", "enable_v2_behavior"),
+                    f"{_V2}: there is no eager mode. Build a graph and run it in a tf.Session"),
     "GradientTape": f"{_V2}; use tf.gradients(y, xs)",
     "Module": f"{_V2}; use tf.variable_scope and tf.get_variable",
     **{f"keras.{name}": "tf.keras has datasets only; write layers with tf.layers"
@@ -373,7 +376,7 @@ def unknown(module, name):
 
 def _raise_unknown(module, name, hint):
     error = late_text.error(AttributeError, lambda: (
-        f"module {module.__name__!r} has no attribute {name!r}{hint()}"), name=name, obj=module)
+        f"module {module.__name__!r} has no attribute {name!r}{hint()}"), name=name)
     importlib.import_module("pyflow.framework.user_traceback").mark(error)
     raise error
 

@@ -92,6 +92,14 @@ class Tensor:
         raise TypeError(f"len is not well defined for symbolic Tensors. ({self.name}) "
                         f"Please call `x.shape` rather than `len(x)` for shape information.")
 
+    def __getattr__(self, name):
+        hint = ""
+        if name == "numpy":
+            hint = (": it has no value until the graph runs. session.run(x) gives its value as an "
+                    "array, x.eval() does in a session's `with` block")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}",
+                             name=name)
+
     def __iter__(self):
         raise TypeError(f"Iterating over a symbolic Tensor ({self.name}) is not allowed: its "
                         f"elements are there when the graph runs. Use tf.unstack(x, num=n) for a "

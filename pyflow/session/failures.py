@@ -111,11 +111,26 @@ def _message(failure, text, op):
     lines = [f"{describe(op)} failed: {text}"]
     if failure.device:
         lines.append(f"  on {failure.device}")
+    later = op.type.startswith("Placeholder") and _made_again(op)
+    if later:
+        lines.append(f"  a placeholder {later.name!r} was made later, at {place(later)}: was that "
+                     "one fed? A notebook's cell that runs again makes its nodes again; "
+                     "tf.reset_default_graph() before them starts anew")
     forward = forward_op(op)
     if forward is not None:
         lines.append(f"  it belongs to the gradient of '{forward.name}' ({forward.type}), made at "
                      f"{place(forward)}")
     return "\n".join(lines)
+
+
+def _made_again(op):
+    """The last placeholder that would have the name of `op`, had that not been there; or None."""
+    found, number = None, 1
+    while True:
+        other = _operation(op.graph, f"{op.name}_{number}")
+        if other is None or other.type != op.type:
+            return found
+        found, number = other, number + 1
 
 
 def _in_functions(text, graph):

@@ -100,7 +100,7 @@ class Feed:
                 f"Type of feed value {_shown(value)} with type {_type_name(value)} is not"
                 f" compatible with Tensor type {self.tensor.dtype.base_dtype.as_numpy_dtype} of"
                 f" {self._name()}: values would change. Try explicitly setting the type of the feed"
-                " tensor to a larger type (e.g. int64), or convert the value first."
+                f" tensor to {_wider(array, wanted)}, or convert the value first."
             )
         return cast
 
@@ -186,6 +186,15 @@ def _equal(cast, array):
         )
     except TypeError:
         return False
+
+
+def _wider(array, wanted):
+    """A type of tensors that would take the array."""
+    if array.dtype.kind == "f" and wanted.kind in "iu":
+        return "a floating one (e.g. tf.float32)"
+    if array.dtype.kind == "c":
+        return "a complex one (e.g. tf.complex64)"
+    return "a larger type (e.g. int64)"
 
 
 def _shown(value):

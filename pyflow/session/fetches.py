@@ -109,7 +109,8 @@ class FetchMapper:
         if fetch is None:
             raise TypeError(
                 f"Fetch argument {fetch!r} has invalid type {type(fetch)!r}. Cannot fetch None; "
-                "fetch a Tensor, an Operation, their names, or a structure of them"
+                "fetch a Tensor, an Operation, their names, or a structure of them. tf.gradients "
+                "gives None for what its ys do not depend on"
             )
         if isinstance(fetch, (list, tuple)):
             return self._map_sequence(fetch)
@@ -122,8 +123,20 @@ class FetchMapper:
             return self._map_composite(fetch, *composite)
         return self._map_leaf(fetch)
 
+    def _map_all(self, items):
+        """Of (place, fetch): the functions that build each; an error says which one is None."""
+        parts = []
+        for key, fetch in items:
+            if fetch is None:
+                raise TypeError(
+                    f"Fetch argument None has invalid type {type(None)!r}: element [{key!r}] of "
+                    "the fetches is None. tf.gradients gives None for what its ys do not depend "
+                    "on, tf.gradients(..., explain=True) says where the path ends")
+            parts.append(self._map(fetch))
+        return parts
+
     def _map_sequence(self, fetch):
-        parts, kind = [self._map(f) for f in fetch], type(fetch)
+        parts, kind = self._map_all(enumerate(fetch)), type(fetch)
         if hasattr(kind, "_fields"):
             return lambda values: kind(*[p(values) for p in parts])
         if kind is list:
@@ -131,7 +144,7 @@ class FetchMapper:
         return lambda values: kind([p(values) for p in parts])
 
     def _map_mapping(self, fetch):
-        keys, parts, kind = list(fetch), [self._map(f) for f in fetch.values()], type(fetch)
+        keys, parts, kind = list(fetch), self._map_all(fetch.items()), type(fetch)
 
         def build(values):
             result = kind()

@@ -1,6 +1,8 @@
 """What a user sees after a mistake: the right exception class, the names, the line, and what to
 do."""
 import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -329,3 +331,40 @@ def test_error_inside_a_loop_names_the_line(sess):
     )
     text = message(tf.errors.InvalidArgumentError, lambda: sess.run(y, {x: np.zeros((3, 3))}))
     assert "in_body" in text and HERE in text
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda: tf.constant(1.0).numpy(), "session.run(x) gives its value"),
+    (lambda: list(tf.data.Dataset.range(3)), "dataset.make_one_shot_iterator()"),
+    (lambda: tf.optimizers.Adam(), "tf.train.AdamOptimizer"),
+    (lambda: tf.enable_eager_execution(), "there is no eager mode"),
+    (lambda: tf.zeros([-1, 3]), "got -1 in the shape [-1, 3] ("),
+    (lambda: tf.nn.conv2d(tf.zeros([1, 4, 4, 3]), tf.zeros([2, 2, 1, 8]), [1, 1, 1, 1], "SAME"),
+     "the input has 3 channels, the filter takes 1"),
+    (lambda: tf.Session().run([tf.constant(1.0), None]), "element [1] of the fetches is None"),
+    (lambda: tf.Session().run({"a": tf.gradients(tf.constant(1.0), tf.constant(2.0))}),
+     "explain=True"),
+    (lambda: tf.Session().run(tf.placeholder(tf.int32, [], name="q"), {"q:0": 1.5}), "tf.float32"),
+])
+def test_what_the_message_says_to_do(call, text):
+    with tf.Graph().as_default(), pytest.raises(Exception) as caught:
+        call()
+    assert text in str(caught.value)
+
+
+def test_a_cell_that_is_run_again():
+    def cell():
+        return tf.placeholder(tf.float32, [2], name="x")
+
+    with tf.Graph().as_default():
+        y = cell() * 2
+        x = cell()
+        with pytest.raises(tf.errors.InvalidArgumentError, match="'x_1' was made later.*reset_default"):
+            tf.Session().run(y, {x: [1.0, 2.0]})
+
+
+def test_one_suggestion_for_a_typo():
+    """Python adds one of its own where it knows the object."""
+    done = subprocess.run([sys.executable, "-c", "import pyflow as tf\ntf.matmull"],
+                          capture_output=True, text=True)
+    assert done.stderr.lower().count("did you mean") == 1

@@ -82,7 +82,7 @@ class _Module(TableModule):
         if value is _MISSING:
             raise late_text.error(AttributeError, lambda: (
                 f"module {self.__name__!r} has no attribute {name!r} in pyflow{_why(path)}"),
-                name=name, obj=self)
+                name=name)
         setattr(self, name, value)
         return value
 

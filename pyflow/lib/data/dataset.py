@@ -420,7 +420,8 @@ class Dataset:
 
     def __iter__(self):
         raise RuntimeError("__iter__() is only supported inside of tf.function or when eager "
-                           "execution is enabled.")
+                           "execution is enabled. In a graph, dataset.make_one_shot_iterator()"
+                           ".get_next() is the next element, a new one in each session.run.")
 
 
 # -------------------------------------------------------------------------------------- particulars

@@ -94,8 +94,11 @@ def convolved_shape(op, depthwise=False):
         wrong = image[c] != taken if depthwise else not taken or image[c] % taken
         groups = 0 if wrong or depthwise else image[c] // taken
         if groups > 1 and made is not None and made % groups:
-            raise ValueError(f"{op.type}: {made} filters cannot be shared by {groups} groups of "
-                             f"channels (shapes {op.inputs[0].shape} and {op.inputs[1].shape})")
+            raise ValueError(
+                f"{op.type}: the input has {image[c]} channels, the filter takes {taken}: {made} "
+                f"filters cannot be shared by {groups} groups of channels (shapes "
+                f"{op.inputs[0].shape} and {op.inputs[1].shape}). A filter for all channels is "
+                f"[..., {image[c]}, {made}]")
         if wrong:
             raise ValueError(f"{op.type}: the input has {image[c]} channels (shape "
                              f"{op.inputs[0].shape}), the filter {op.inputs[1].shape} expects "
