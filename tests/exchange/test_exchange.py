@@ -73,6 +73,20 @@ def test_contexts_are_written_as_tensorflow_s():
     assert names >= {*message.values_def.values, *message.values_def.external_values.values()}
 
 
+def test_a_loop_that_was_not_finished_is_left_out():
+    with tf.Graph().as_default():
+        def body(i):
+            try:
+                tf.while_loop(lambda j: j < 2, lambda j: 1 / 0, (0,))
+            except ZeroDivisionError:
+                return i + 1
+        tf.while_loop(lambda i: i < 3, body, (0,))
+        loop, = tf.get_collection("while_context")
+        assert not loop.to_proto().nested_contexts
+        assert len(tf.train.export_meta_graph().collection_def["while_context"]
+                   .bytes_list.value) == 1
+
+
 def test_a_context_that_does_not_fit_changes_nothing(caplog):
     with tf.Graph().as_default():
         programs.nested_loops(tf)

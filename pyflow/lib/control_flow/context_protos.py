@@ -67,6 +67,8 @@ def _write_values(context, message, scope, outside=()):
 def _write_nested(context, messages, scope):
     for inner in context._nested:
         if inner.is_while_context():
+            if not inner.loop_exits:            # its body raised an error
+                continue
             messages.add().while_ctxt.CopyFrom(while_proto(inner, scope))
         elif inner.case_count is None:          # the branches of a Case have no message
             messages.add().cond_ctxt.CopyFrom(cond_proto(inner, scope))
@@ -94,8 +96,6 @@ class _Reader:
         is_loop = hasattr(message, "pivot_for_pred_name")
         found = (self._loop if is_loop else self._branch)(message)
         found._outer_context = outer
-        if outer is not None:
-            outer._nested.append(found)
         self._take_values(found, message.values_def)
         for inner in message.nested_contexts:
             kind = inner.WhichOneof("ctxt")
@@ -155,6 +155,8 @@ class _Reader:
     def adopt(self):
         """The operations become members; what an inner context has, it gets last."""
         for context, members in self.members:
+            if context.outer_context is not None:
+                context.outer_context._nested.append(context)
             for op in members:
                 op._set_control_flow_context(context)
             if context.is_cond_context():
