@@ -255,8 +255,9 @@ class LoopStates:
         if forward is None:
             raise ValueError(
                 f"The gradient goes through the loop that '{op.name}' ({op.type}) leaves, but the "
-                "graph does not know that loop: it was imported. Build the loop with tf.while_loop "
-                "in this program, or import a graph that has the gradients already")
+                "graph does not know that loop: it was imported from a GraphDef, which does not tell "
+                "of loops. Import its MetaGraphDef (tf.train.import_meta_graph), or build the loop "
+                "with tf.while_loop in this program")
         if forward in self._states:
             return
         outer = forward.outer_context.while_context() if forward.outer_context else None
