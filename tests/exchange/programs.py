@@ -12,6 +12,7 @@ default graph and runs it; the same code for pyflow and for TensorFlow 1.15 and 
 
 `LEFT_OUT` says what cannot be exchanged and why.  Needs Python 3.7 or later.
 """
+import fnmatch
 import importlib
 import pathlib
 import pickle
@@ -27,6 +28,7 @@ LEFT_OUT = {
     "py_function": "a Python function lives in its process",
     "older_prints": "a Python function lives in its process",
     "tables_from_files": "its file is gone when the program is over",
+    "state_checkpoints": "its folder is gone when the program is over",
     "ragged_fetches": "fetches a ragged tensor, which TensorFlow 1.15's session does not take",
 }
 
@@ -223,6 +225,11 @@ def loop_programs():
                 session.run(fetches, feeds)
         return program
     return {"loop:" + make.__name__: of(make) for make in LOOPS}
+
+
+def is_chosen(name, patterns):
+    """Whether one of the patterns, with commas between them, fits a program's name."""
+    return any(fnmatch.fnmatch(name, pattern) for pattern in patterns.split(","))
 
 
 def all_programs(tf, folder):

@@ -6,7 +6,6 @@ Every graph is imported as a MetaGraphDef and its runs are done again: the value
 writer's, an error is of the same type; what the reader infers of the bare GraphDef contradicts no
 shape of the writer's.  RESULT: {name: {"result": "ok", "refused", "values", "shapes", ...}}.
 """
-import fnmatch
 import pathlib
 import pickle
 import sys
@@ -193,7 +192,7 @@ def main(library, source, result, pattern="*"):
         written = pickle.load(file)
     known, results = known_ops(library, tf), {}
     chosen = {name: kept for name, kept in written["programs"].items()
-              if fnmatch.fnmatch(name, pattern)}
+              if programs.is_chosen(name, pattern)}
     for name, found, ended in recording.in_children(
             chosen, lambda name: answer(tf, known, chosen[name])):
         results[name] = found or {"result": "ended", "why": ended}

@@ -4,7 +4,8 @@
 
 PYTHON: an interpreter that has TensorFlow, 1.15.5 or 2.21, and not pyflow.  Prints the counts of
 each direction and every difference that known.py does not explain; exits with 1 if there is one.
---only PATTERN: of the programs' names (programs.py).  --keep FOLDER: what was written stays there.
+--only PATTERNS: of the programs' names (programs.py), with commas between them.  --keep FOLDER:
+what was written stays there.
 """
 import argparse
 import collections

@@ -3,9 +3,8 @@
     PYTHON tests/exchange/write.py LIBRARY FOLDER OUT [PATTERN]
 
 LIBRARY: pyflow or tensorflow.  FOLDER: where samples.py wrote.  OUT: FILE.pickle, and a folder
-beside it for SavedModels.  PATTERN: of the programs' names.
+beside it for SavedModels.  PATTERN: of the programs' names, or several with commas.
 """
-import fnmatch
 import os
 import pathlib
 import pickle
@@ -61,7 +60,7 @@ def main(library, folder, out, pattern="*"):
     os.makedirs(models, exist_ok=True)
     tools = Tools(tf, library, models)
     chosen = {name: program for name, program in programs.all_programs(tf, folder).items()
-              if fnmatch.fnmatch(name, pattern)}
+              if programs.is_chosen(name, pattern)}
     numbers = {name: number for number, name in enumerate(chosen)}
 
     def work(name):
