@@ -89,19 +89,20 @@ def escaped(text):
         "`", "\\`") for p in parts)
 
 
-def markdown(doc):
-    """A docstring as Markdown: arguments as a list, examples as code."""
-    lines, made, index = doc.splitlines(), [], 0
+def markdown(value):
+    """An object's docstring as Markdown: its arguments as a list, examples as code."""
+    lines, made, index = (inspect.getdoc(value) or "").splitlines(), [], 0
+    arguments = arguments_of(value)
     while index < len(lines):
         line = lines[index]
         if line.startswith("    ") or line.startswith(">>>"):
             index = _block(lines, index, made)
             continue
         item = _ITEM.fullmatch(line)
-        if item and len(item[1]) < 60:
+        if item and set(re.findall(r"\w+", item[1])) <= arguments:
             text = [escaped(item[2])]
-            while index + 1 < len(lines) and lines[index + 1].startswith("    ") \
-                    and not lines[index + 1].lstrip().startswith(">>>"):
+            while index + 1 < len(lines) and lines[index + 1].strip() \
+                    and not _begins_anew(lines[index + 1], arguments):
                 index += 1
                 text.append(escaped(lines[index].strip()))
             made += ["", f"- **{escaped(item[1])}**: {' '.join(text)}", ""]
@@ -109,6 +110,22 @@ def markdown(doc):
             made.append(escaped(line))
         index += 1
     return re.sub(r"\n{3,}", "\n\n", "\n".join(made)).strip()
+
+
+def arguments_of(value):
+    """Names of a function's or class's arguments."""
+    try:
+        return set(inspect.signature(value).parameters)
+    except (TypeError, ValueError):
+        return set()
+
+
+def _begins_anew(line, arguments):
+    """Whether a line of a docstring does not go on with the argument before it."""
+    if line.lstrip().startswith(">>>") or re.match(r"(Dtypes|Raises|Returns|Source)\b", line):
+        return True
+    item = _ITEM.fullmatch(line)
+    return item is not None and set(re.findall(r"\w+", item[1])) <= arguments
 
 
 def _block(lines, index, made):
@@ -167,7 +184,7 @@ def described(name, value, others):
     """The directive of one symbol."""
     kind = "class" if inspect.isclass(value) else "function" if callable(value) else "data"
     head = f"tf.{name}" + (signature_of(value) if kind != "data" else "")
-    body = [markdown(inspect.getdoc(value) or "") if kind != "data" else escaped(
+    body = [markdown(value) if kind != "data" else escaped(
         f"A constant: {value!r}"[:200])]
     if others:
         body.append("Also: " + ", ".join(f"`tf.{other}`" for other in others))
@@ -183,11 +200,11 @@ def members(cls):
         if name.startswith("_") or not _is_ours(cls, name):
             continue
         if isinstance(value, property):
-            made += [f":::{{py:property}} {name}\n\n{markdown(inspect.getdoc(value) or '')}\n:::"]
+            made += [f":::{{py:property}} {name}\n\n{markdown(value)}\n:::"]
         elif callable(value) and not inspect.isclass(value):
             signature = re.sub(r"^\((self|cls)(, )?", "(", signature_of(value))
             made += [f":::{{py:method}} {name}{signature}\n\n"
-                     f"{markdown(inspect.getdoc(value) or '')}\n:::"]
+                     f"{markdown(value)}\n:::"]
     return made
 
 
