@@ -68,6 +68,14 @@ class Placeholder:
                     raise Missing(path)
                 return super().__getattribute__(name)
 
+            def __eq__(self, other):
+                return self.__class__ is other.__class__ and self is other
+
+            __hash__ = object.__hash__
+
+            def __repr__(self):
+                return f"<{self.__class__.__name__}>"
+
             def __init__(self, *args, **kwargs):
                 if isinstance(self, unittest.TestCase):
                     unittest.TestCase.__init__(self, *args[:1])

@@ -49,7 +49,8 @@ ABSENT = {              # exported names that docs/differences.md, "Not here", l
     r"GradientTape|enable_eager_execution|enable_v2_\w+|config\.|experimental_\w+|"
     r"(dis|en)able_tensor_equality|wrap_function": "eager execution and version 2's behaviour",
     r"distribute\.|tpu\.|lite\.|autograph\.|xla\.|contrib\.": "TensorFlow's other runtimes",
-    r"\w*TypeSpec|(SparseTensor|IndexedSlices|RaggedTensor)Spec|Module$": "tf.TypeSpec, tf.Module",
+    r"\w*TypeSpec|(SparseTensor|IndexedSlices|RaggedTensor)Spec|Module$|"
+    r"data\.experimental\.\w*Structure": "tf.TypeSpec, tf.Module",
     r"(vectorized_map|nondifferentiable_batch_function|load_file_system_library)$|"
     r"train\.experimental\.|random\.(experimental\.)?(Generator|create_rng_state)":
         "pfor, batching, loss scales, random generators",

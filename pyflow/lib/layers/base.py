@@ -90,6 +90,15 @@ class Layer:
 
     # ------------------------------------------------------------------------- what it is
     @property
+    def activity_regularizer(self):
+        """The function of the outputs whose results are losses, or None."""
+        return self._activity_regularizer
+
+    @activity_regularizer.setter
+    def activity_regularizer(self, regularizer):
+        self._activity_regularizer = regularizer
+
+    @property
     def name(self):
         """The layer's name."""
         return self._name

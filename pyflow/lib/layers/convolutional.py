@@ -217,6 +217,8 @@ class _SeparableConv(_Conv):
                          activation, use_bias, None, bias_initializer, None, bias_regularizer,
                          activity_regularizer, None, bias_constraint, trainable, name, **kwargs)
         self.depth_multiplier = depth_multiplier
+        self.depthwise_constraint, self.pointwise_constraint = (depthwise_constraint,
+                                                                pointwise_constraint)
         self.depthwise = (depthwise_initializer, depthwise_regularizer, depthwise_constraint)
         self.pointwise = (pointwise_initializer, pointwise_regularizer, pointwise_constraint)
         self.depthwise_kernel = self.pointwise_kernel = None

@@ -55,6 +55,7 @@ class BatchNormalization(base.Layer):
         super().__init__(trainable=trainable, name=name, **kwargs)
         self.axis = list(axis) if isinstance(axis, (list, tuple)) else axis
         self.momentum, self.epsilon, self.center, self.scale = momentum, epsilon, center, scale
+        self.beta_constraint, self.gamma_constraint = beta_constraint, gamma_constraint
         self.beta_of = (beta_initializer, beta_regularizer, beta_constraint)
         self.gamma_of = (gamma_initializer, gamma_regularizer, gamma_constraint)
         self.moving_mean_initializer = moving_mean_initializer
