@@ -194,6 +194,8 @@ python.data.ops.*: data
 python.data.util.nest: pyflow:interop.tensorflow.data_nest
 python.data: data
 python.eager.test: test
+python.compat.compat: compat
+python.compat.v2_compat: .
 python.eager.context: pyflow:interop.tensorflow.extras
 python.eager.function: pyflow:lib.function.traced_function .
 python.eager.def_function: .
