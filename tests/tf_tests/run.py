@@ -305,7 +305,7 @@ def report(results):
     for name, states in folders(results).items():
         counts = " | ".join(str(states[state]) for state in STATES)
         lines.append(f"| {name} | {counts} | {_share(states):.1%} |")
-    lines += ["", "## Failed", "", f"Those of {RAGGED} apart."]
+    lines += ["", "## Failed", "", f"Those of {RAGGED} apart.", ""]
     for key, tests in sorted(results.items()):
         failed = {test: t["said"] for test, t in tests.items() if t["state"] == "failed"}
         if failed and not key.startswith(RAGGED + "/"):
