@@ -171,7 +171,7 @@ ab: .venv/installed-tests
 
 
 chaos: .venv/installed-tests
-	PYTHONSAFEPATH=1 $(BIN)/python -P tests/distributed/chaos.py $(or $(CHAOS),--kills 100 --pairs 20 --json build/chaos.json)
+	PYTHONSAFEPATH=1 $(BIN)/python -P tests/distributed/chaos.py --lasting 3 $(or $(CHAOS),--kills 100 --pairs 20 --json build/chaos.json)
 
 bench-dist: .venv/installed-tests .venv-tf/ready
 	$(BIN)/python -P benchmarks/distributed.py --tf .venv-tf/bin/python --json benchmarks/results/distributed.json

@@ -1,7 +1,8 @@
 """Does ill to processes of a synchronous training at random moments, and compares the sha256 of all
 variables at every step with an undisturbed run's.
 
-    make chaos                                              # 100 of each kind and 20 pairs
+    make chaos                                              # 100 of each kind and 20 pairs, among steps
+                                                            # of milliseconds and of 3 seconds
     python -P tests/distributed/chaos.py --kills 5          # 5 each of worker, ps and chief
     python -P tests/distributed/chaos.py --kills 100 --of worker --workers 3 --shards 4 --begun
     python -P tests/distributed/chaos.py --how freeze --kills 30 --json report.json
@@ -48,7 +49,7 @@ class Training:
     _read, _steps = 0, ()           # of its steps: bytes read so far, and what they say
 
     def __init__(self, folder, steps, workers=2, ps=1, shards=0, save_steps=5, kernels=None,
-                 standby=False):
+                 standby=False, lasting=0.0):
         self.folder, self.workers, self.ps = pathlib.Path(folder), workers, ps
         self.output, self.log = [], []  # lines; (seconds, line)
         words = ["--softmax", "--steps", str(steps), "--save-steps", str(save_steps),
@@ -57,7 +58,8 @@ class Training:
         self.cluster = local.LocalCluster(
             [sys.executable, "-P", str(TASK), *words, *(["--standby"] if standby else [])], jobs,
             restarts=1_000_000, backoff=(0.05, 0.05),
-            environment={"PYFLOW_CHAOS": str(folder), "PYFLOW_CHAOS_KERNELS": kernels or ""},
+            environment={"PYFLOW_CHAOS": str(folder), "PYFLOW_CHAOS_KERNELS": kernels or "",
+                         "PYFLOW_CHAOS_LASTING": str(lasting)},
             output=self._keep)
 
     def _keep(self, label, line):
@@ -256,7 +258,7 @@ def run(plan, asked, say=lambda line: None):
     rng, hits = random.Random(asked.seed), []
     with tempfile.TemporaryDirectory() as folder:
         training = Training(folder, 10**9, asked.workers, asked.ps, asked.shards,
-                            kernels=asked.kernels)
+                            kernels=asked.kernels, lasting=asked.lasting)
         with training.cluster:
             if training.wait_for_step(0.0) is None:
                 raise RuntimeError("no step was made:\n" + "\n".join(training.output[-40:]))
@@ -387,6 +389,9 @@ def arguments(words=None):
     parser.add_argument("--pairs", type=int, default=0, help="how often two are hit at once")
     parser.add_argument("--how", choices=list(HOW), default="kill")
     parser.add_argument("--seconds", type=float, default=70.0, help="that the GIL is held")
+    parser.add_argument("--lasting", type=float, default=0.0,
+                        help="every so many steps one lasts so many seconds longer, for a loop at "
+                        "one of the tasks; 0: none does")
     parser.add_argument("--jobs", type=int, default=1, help="trainings at once")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)

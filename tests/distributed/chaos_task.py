@@ -35,6 +35,8 @@ from pyflow.session import runtime  # noqa: E402
 
 FOLDER = os.environ["PYFLOW_CHAOS"]
 KERNELS = os.environ.get("PYFLOW_CHAOS_KERNELS")
+LASTING = float(os.environ.get("PYFLOW_CHAOS_LASTING", 0))
+SHORT = 60                      # steps, between two that last
 # what report_steps says of a running operation -> a phase, the first that is found
 PHASES = (("save", "SaveV2|MergeV2|ShardedFilename"), ("restore", "RestoreV2"),
           ("apply", "Apply(Adam|Momentum|GradientDescent)|_AccumulatorApply"),
@@ -109,6 +111,36 @@ class Crashes(tf.train.SessionRunHook):
         return None
 
 
+class Lasts(tf.train.SessionRunHook):
+    """Every now and then a step has a part that computes for LASTING seconds, at one of the tasks after
+    the other."""
+
+    def __init__(self, tasks):
+        self.tasks = tasks                          # [(job, index)]
+        self.steps = self.turn = 0
+        self.turns, self.began = 100_000, None
+
+    def begin(self):
+        self.fed, self.parts = tf.placeholder(tf.int32, []), []
+        for job, index in self.tasks:
+            with tf.device(f"/job:{job}/task:{index}"):
+                self.parts.append(tf.while_loop(lambda i: i < self.fed, lambda i: i + 1, [0]))
+
+    def before_run(self, run_context):
+        self.steps += 1
+        if self.steps % SHORT:
+            return None
+        self.turn += 1
+        self.began = time.monotonic()
+        return tf.train.SessionRunArgs({"lasts": self.parts[self.turn % len(self.parts)]},
+                                       {self.fed: self.turns})
+
+    def after_run(self, run_context, run_values):
+        if self.began is not None:
+            took, self.began = time.monotonic() - self.began, None
+            self.turns = int(min(2e9, self.turns * min(20.0, LASTING / took)))
+
+
 class Values:
     """Notes the sha256 of all variables at each step's boundary."""
 
@@ -143,9 +175,11 @@ def main():
         return server.join()
     data, _ = digits.datasets.digits(digits.SEED)
     mine = [(task.job, task.index)]
-    if task.is_chief:
+    if task.is_chief:                               # ps have no client of their own
         mine += [("ps", index) for index in task.cluster.task_indices("ps")]
     hooks = [Sessions(task.label)] + ([Crashes(mine)] if KERNELS else [])
+    if LASTING:
+        hooks.append(Lasts(mine))
     digits.train(task, asked, server, data, hooks=hooks, on_step=[Values()])
     server.stop()
 
