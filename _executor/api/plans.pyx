@@ -65,6 +65,11 @@ cdef class Plan:
         """Bytes of the planned extent, of all buffers in it, and of those alive at once at the worst moment."""
         return dict(planned=self.p.planned_bytes, total=self.p.planned_sum, alive=self.p.planned_least)
 
+    def cost(self):
+        """Nanoseconds that a step takes at most, by what is known while planning, and whether it has to be measured besides; None
+        where a step may take any time."""
+        return None if self.p.cost_ns == PF_COST_UNKNOWN else (self.p.cost_ns, bool(self.p.cost_is_measured))
+
     def functions(self):
         """{name: as `buffers`} of the functions of its library that were called so far: their bodies are planned alike."""
         cdef int k

@@ -181,6 +181,13 @@ cdef int32_t wait_for(pf_landing* l, int64_t until) noexcept nogil:
     pthread_mutex_unlock(&l.lock)
     return over
 
+cdef enum:
+    HERE_NS = 10000000              # what a step may take on the thread that begins it, which has other messages to read
+
+cdef bint is_bounded(pf_plan** plans, int n):
+    cdef int32_t measured = 0
+    return 0 <= pf_plans_cost(plans, n, &measured) <= HERE_NS
+
 cdef Started begin(tuple keep, pf_plan** plans, int n, tuple arg_numbers, tuple order, object feeds, int64_t timeout_ms,
                    Rendezvous rendezvous, callback, Task task, session, step, Trace trace, bint quiet, bint here=False):
     """Plans side by side, which `keep` keeps; arg_numbers: per plan, which feeds are its own; order: of each result among all."""
@@ -235,7 +242,7 @@ cdef Started begin(tuple keep, pf_plan** plans, int n, tuple arg_numbers, tuple 
         if quiet:
             o.poll = check_signals
             o.poll_arg = &s.interrupt
-        o.here = here
+        o.here = here and is_bounded(plans, n)
         s.quiet = quiet
         if trace is not None:
             o.trace = trace.t

@@ -28,6 +28,7 @@ from pyflow.session import runtime
 
 KINDS = ("unix", "tcp")                 # used where nobody says others, the best first
 CONNECT_SECONDS = 5.0
+LEASE = 2.2                             # seconds of silence after which a peer is lost
 LARGEST = 1 << 32                       # bytes of a tensor that is not shared, and of all under way
 _log = logging.getLogger("pyflow")
 
@@ -88,11 +89,11 @@ class Links:
     """The links of a worker.
 
     kinds: those it offers and uses, as `chosen` returns them.  host: where tcp listens; insecure:
-    beyond this machine, too.  lease: seconds of silence after which a peer is lost.  lost(name,
-    incarnation, code, message): called when a connection is lost.  listen: False for one that only
+    beyond this machine, too.  lease: seconds of silence after which a peer is lost, LEASE where none
+    is said.  lost(name, incarnation, code, message): called when a connection is lost.  listen: False for one that only
     connects.  Raises UnimplementedError where there is no epoll."""
 
-    def __init__(self, worker, kinds, host="127.0.0.1", insecure=False, lease=2.2, epoch=0,
+    def __init__(self, worker, kinds, host="127.0.0.1", insecure=False, lease=None, epoch=0,
                  lost=None, listen=True):
         self.kinds, self._insecure, self._machine = tuple(kinds), insecure, machine()
         self._there = available() if self.kinds else {}
@@ -101,8 +102,8 @@ class Links:
         self._given_up = {}             # name of a task: the incarnation that was cut
         if not hasattr(runtime.executor(), "Net"):
             raise errors.UnimplementedError(None, None, "tasks speak to each other on Linux alone")
-        self.net = runtime.executor().Net(worker.task, lease=lease, epoch=epoch, lost=lost,
-                                          incoming_bytes=LARGEST)
+        self.net = runtime.executor().Net(worker.task, lease=lease or LEASE, epoch=epoch,
+                                          lost=lost, incoming_bytes=LARGEST)
         for kind in self.kinds if listen else ():
             try:
                 address = self.net.listen(kind, f"{host}:0" if self._there[kind][0] else "",

@@ -7,6 +7,7 @@ import pathlib
 import resource
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -580,6 +581,118 @@ def test_strange_bytes_end_their_connection_only(net, kind):
     assert told.wait(10)
     net.task.clean(1)
     other.close()
+
+
+def dialled(kind, address):
+    """A socket to who listens there."""
+    s = socket.socket(socket.AF_UNIX if kind == "unix" else socket.AF_INET)
+    s.settimeout(10)
+    s.connect("\0" + address[1:] if kind == "unix" else ("127.0.0.1", int(address.rpartition(":")[2])))
+    return s
+
+
+def frame(kind, body=b"", session=0, step=0):
+    return struct.pack("<IHHQQQ", len(body), kind, 0, session, step, 0) + body
+
+
+def text(data):
+    return struct.pack("<I", len(data)) + data
+
+
+def hello(name, worker):
+    """What a task says first, to a Worker or a Net."""
+    return frame(1, struct.pack("<IIQQ", 0x316e6670, 2, 77, worker.incarnation) + text(name) + text(worker.name.encode()) +
+                 struct.pack("<Q", 0))
+
+
+def announcement(number, key, bytes_=1 << 20):
+    shape = struct.pack("<IIIIqQ", FLOAT, 4, 1, 0, bytes_ // 4, bytes_)
+    return frame(5, struct.pack("<Q", number) + text(key) + shape, 1, 1)
+
+
+def resident(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return int(next(line for line in file if line.startswith("VmRSS")).split()[1]) / 1000
+
+
+def test_announcements_without_end_are_no_memory(worker):
+    """A peer that announces more than it may is lost, and what it announced with it: eight of them, 12 MB each."""
+    most = before = resident(worker.process.pid)
+    sent = 0
+    for connection in range(8):
+        s = dialled(worker.kind, worker.address)
+        s.sendall(hello(b"/job:other/replica:0/task:%d" % connection, worker))
+        with contextlib.suppress(OSError):
+            for k in range(200):                    # a hundred of 650 bytes at a time
+                data = b"".join(announcement(100 * k + j, b"%02d%04d" % (connection, 100 * k + j) * 100) for j in range(100))
+                s.sendall(data)
+                sent += len(data)
+                most = max(most, resident(worker.process.pid))
+            while s.recv(1 << 16):
+                continue
+        s.close()
+    assert sent > 50e6 and most - before < 60, (sent, most - before)
+    until(lambda: eval(worker.ask("peers")) == [])
+    until(lambda: resident(worker.process.pid) < before + 15)
+
+
+def test_who_asks_and_reads_no_answer_is_lost(worker):
+    before = resident(worker.process.pid)
+    s = dialled(worker.kind, worker.address)
+    s.sendall(hello(b"/job:other/replica:0/task:0", worker))
+    with pytest.raises(OSError):
+        for _ in range(1000):
+            s.sendall(frame(10, bytes(16)) * 1000)
+            assert resident(worker.process.pid) < before + 150
+    s.close()
+    until(lambda: eval(worker.ask("peers")) == [])
+    until(lambda: resident(worker.process.pid) < before + 15)
+
+
+def test_who_announces_much_waits_until_it_is_asked_for():
+    """Beyond the bound an announcement stays with who makes it; all arrives in the end."""
+    a, b = new_net(queue_bytes=1 << 30), new_net(window_bytes=0)
+    a.connect(b.name, b.incarnation, "unix", b.listen("unix"))
+    keys, value, sent, got = [b"%d" % k + b"-" * 8000 for k in range(1200)], np.ones(3, np.float32), [], []
+
+    def send():
+        for key in keys:
+            a.put(b.name, 3, 1, key, value, FLOAT)
+            sent.append(key)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    until(lambda: len(sent) > 400)
+    time.sleep(0.1)
+    assert thread.is_alive() and len(sent) * 8250 < (4 << 20) + 3 * 8250
+    for key in keys:
+        b.task.take(3, 1, key, lambda code, what: got.append(code))
+    until(lambda: len(got) == len(keys))
+    thread.join()
+    assert not any(got)
+    for net in (a, b):
+        net.task.clean(3)
+        net.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_that_greet_slowly_keep_nobody_out(kind):
+    net, other = new_net(lease=30), new_net()
+    address = net.listen(kind)
+    slow = [dialled(kind, address) for _ in range(100)]
+    for s in slow:
+        with contextlib.suppress(OSError):          # of more than 64 the oldest are lost
+            s.sendall(hello(b"/job:slow/replica:0/task:0", net)[:40])
+    begun = time.monotonic()
+    other.connect(net.name, net.incarnation, kind, address)
+    assert time.monotonic() - begun < 5 and len(net.peers()) <= 66
+    told = threading.Event()
+    net.task.take(1, 1, b"k", lambda code, got: told.set())
+    other.put(net.name, 1, 1, b"k", np.float32(1), FLOAT)
+    assert told.wait(10)
+    net.task.clean(1)
+    for s in (*slow, other, net):
+        s.close()
 
 
 # ---------------------------------------------------------------- without Python

@@ -171,6 +171,7 @@ pf_status pf_rendezvous_send_as(pf_rendezvous *r, pf_str key, pf_tensor *take, i
  * called. */
 typedef void (*pf_wanted_fn)(void *arg, int32_t wanted);
 pf_status pf_rendezvous_offer(pf_rendezvous *r, pf_str key, int64_t bytes, pf_wanted_fn fn, void *arg);
+int32_t pf_rendezvous_withdraw(pf_rendezvous *r, pf_str key, const void *arg);
 void pf_rendezvous_abort(pf_rendezvous *r, pf_status why); /* wakes every waiter; later calls return why */
 void pf_rendezvous_fail(pf_rendezvous *r, const pf_error *why);
 int32_t pf_rendezvous_error(pf_rendezvous *r, pf_error *out);
@@ -219,6 +220,7 @@ pf_status pf_task_put_as(pf_task *t, pf_step_key key, pf_str name, pf_tensor *ta
                          pf_error *err);
 pf_status pf_task_offer(pf_task *t, pf_step_key key, pf_str name, int64_t bytes, pf_wanted_fn fn, void *arg, pf_error *err);
 pf_status pf_task_open(pf_task *t, pf_step_key key, pf_error *err);     /* it has begun here, though no partition of it runs: until pf_task_clean */
+int32_t pf_task_withdraw(pf_task *t, pf_step_key key, pf_str name, const void *arg);      /* 1: the offer of `arg` is none any more */
 pf_status pf_task_take(pf_task *t, pf_step_key key, pf_str name, const pf_reader *reader, pf_recv_fn fn, void *arg, pf_error *err);
 int32_t pf_task_over(pf_task *t, pf_step_key key);                       /* 1: it failed or is over here */
 int32_t pf_task_error(pf_task *t, pf_step_key key, pf_error *out);      /* why the step failed; 0: it did not, or is not there */

@@ -245,6 +245,21 @@ cdef public pf_status pf_rendezvous_offer(pf_rendezvous* rendezvous, pf_str key,
     return s
 
 
+cdef public int32_t pf_rendezvous_withdraw(pf_rendezvous* rendezvous, pf_str key, const void* arg) noexcept nogil:
+    """1: the offer of `arg` is none any more, and its function is not called."""
+    cdef Rendezvous* r = <Rendezvous*>rendezvous
+    cdef uint64_t hash = pf_str_hash(key)
+    cdef Entry** at
+    cdef Entry* e = NULL
+    pthread_mutex_lock(&r.lock)
+    at = find(r, key, hash)
+    if at[0] != NULL and at[0].kind == OFFERED and at[0].arg == arg:
+        e = take(r, at)
+    pthread_mutex_unlock(&r.lock)
+    free(e)
+    return e != NULL
+
+
 cdef public pf_status pf_rendezvous_recv(pf_rendezvous* rendezvous, pf_str key, const pf_reader* reader,
                                          pf_recv_fn fn, void* arg) noexcept nogil:
     cdef Rendezvous* r = <Rendezvous*>rendezvous

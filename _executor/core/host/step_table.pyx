@@ -309,6 +309,15 @@ cdef pf_rendezvous* there(pf_task* t, pf_step_key key) noexcept nogil:
     pthread_mutex_unlock(&t.lock)
     return r
 
+cdef public int32_t pf_task_withdraw(pf_task* t, pf_step_key key, pf_str name, const void* arg) noexcept nogil:
+    """1: that offer is none any more, and its function is not called."""
+    cdef pf_rendezvous* r = there(t, key)
+    cdef int32_t found = 0
+    if r != NULL:
+        found = pf_rendezvous_withdraw(r, name, arg)
+        pf_rendezvous_unref(r)
+    return found
+
 cdef public int32_t pf_task_reader(pf_task* t, pf_step_key key, pf_str name, pf_reader* out) noexcept nogil:
     cdef pf_rendezvous* r = there(t, key)
     cdef int32_t found = 0

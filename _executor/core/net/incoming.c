@@ -6,11 +6,18 @@
  * Invariants
  * 1. Chunks of a tensor come in their order, each byte once; nothing is allocated for an announcement beyond `incoming_bytes`.
  * 2. What a peer pushed and nobody has read is at most the window, or one larger tensor: a peer that pushes more is none of ours.
- * 3. A tensor that cannot be put fails its step on both sides.
+ * 3. What a peer announced and has not sent costs PF_NET_INCOMING at most, all peers' PF_NET_ALL_INCOMING; a peer that announces more
+ *    is none of ours.  What nobody waits for goes with its connection, and the memory of much goes back to the system.
+ * 4. A tensor that cannot be put fails its step on both sides.
  *
  * Threads: any; announcements under the peer's lock.
  */
 #include "net/peer.h"
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+enum { MUCH = 1 << 20, MANY = 1 << 13 };
 
 /* The tensor could not be put: the step fails on both sides, unless it is over, or failed before. */
 static void put_failed(pf_peer *p, pf_step_key key, pf_error *why) {
@@ -68,16 +75,17 @@ static void early_left(void *arg, int64_t bytes) {
 
 /* Tensors that peers have for us: lists, p->lock held. */
 static pf_incoming *incoming_of(pf_peer *p, uint64_t id) {
-  pf_incoming *in = p->incoming;
+  pf_incoming *in = p->incoming[id % PF_NET_REMOTE_BUCKETS];
   while (in && in->id != id) in = in->next;
   return in;
 }
 
 static void unlink_incoming(pf_peer *p, pf_incoming *in) {
-  pf_incoming **at = &p->incoming;
+  pf_incoming **at = &p->incoming[in->id % PF_NET_REMOTE_BUCKETS];
   while (*at != in) at = &(*at)->next;
   *at = in->next;
-  p->n_incoming--;
+  p->incoming_cost -= pf_cost_announced(in->name);
+  pf_a64_add_rlx(&p->net->incoming_cost, -pf_cost_announced(in->name));
   p->n_postponed -= in->postponed;
   in->postponed = 0;
   if (in->asked) p->incoming_bytes -= in->bytes;
@@ -187,8 +195,9 @@ static void fetch_postponed(pf_peer *p) {
   for (;;) {
     pf_incoming *in, *oldest = NULL;
     pthread_mutex_lock(&p->lock);
-    for (in = p->n_postponed ? p->incoming : NULL; in; in = in->next)
-      if (in->postponed) oldest = in;           /* the list begins with the newest */
+    for (int k = 0; k < PF_NET_REMOTE_BUCKETS && p->n_postponed; k++)
+      for (in = p->incoming[k]; in; in = in->next)
+        if (in->postponed && (!oldest || in->id < oldest->id)) oldest = in;
     if (oldest && !claim(p, oldest, 1)) oldest = NULL;
     uint64_t id = oldest ? oldest->id : 0;
     pf_step_key key = oldest ? oldest->key : (pf_step_key){0, 0};
@@ -258,7 +267,9 @@ pf_status pf_announced(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
   pf_error err;
   pf_error_clear(&err);
   if (b->bad || pf_net_get_shape(b, &shape, &err) || shape.flags != PF_TENSOR_ABSENT) return PF_DATA_LOSS;
-  if (p->n_incoming >= PF_NET_MAX_INCOMING) return PF_DATA_LOSS;
+  int64_t cost = pf_cost_announced(name);
+  if (p->incoming_cost + cost > PF_NET_INCOMING) return PF_DATA_LOSS;         /* who heeds the bound does not come here */
+  if (pf_a64_load_rlx(&p->net->incoming_cost) + cost > PF_NET_ALL_INCOMING) return PF_RESOURCE_EXHAUSTED;
   pf_incoming *in = new_incoming(p, h, id, name, &shape);
   if (!in) return PF_RESOURCE_EXHAUSTED;
   if (in->bytes > p->net->o.incoming_bytes) {
@@ -272,9 +283,11 @@ pf_status pf_announced(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
   pthread_mutex_lock(&p->lock);
   int32_t known = incoming_of(p, id) != NULL;
   if (!known) {
-    in->next = p->incoming;
-    p->incoming = in;
-    p->n_incoming++;
+    in->next = p->incoming[id % PF_NET_REMOTE_BUCKETS];
+    p->incoming[id % PF_NET_REMOTE_BUCKETS] = in;
+    p->incoming_cost += cost;
+    if (p->incoming_cost > p->incoming_most) p->incoming_most = p->incoming_cost;
+    pf_a64_add_rlx(&p->net->incoming_cost, cost);
   }
   pthread_mutex_unlock(&p->lock);
   if (known) drop_incoming(in);
@@ -312,11 +325,50 @@ void pf_chunk_ends(pf_peer *p) {
   fetch_postponed(p);
 }
 
+static pf_incoming **all_incoming(pf_peer *p, int64_t *count) {         /* each with a reference */
+  int64_t n = 0;
+  pthread_mutex_lock(&p->lock);
+  for (int k = 0; k < PF_NET_REMOTE_BUCKETS; k++)
+    for (pf_incoming *in = p->incoming[k]; in; in = in->next) n++;
+  pf_incoming **all = n ? malloc(sizeof *all * (size_t)n) : NULL;
+  *count = 0;
+  for (int k = 0; all && k < PF_NET_REMOTE_BUCKETS; k++)
+    for (pf_incoming *in = p->incoming[k]; in; in = in->next) {
+      pf_a32_add_rlx(&in->refs, 1);
+      all[(*count)++] = in;
+    }
+  pthread_mutex_unlock(&p->lock);
+  return all;
+}
+
+void pf_incoming_lost(pf_peer *p) {
+  int64_t count;
+  pf_incoming **all = all_incoming(p, &count);
+  for (int64_t k = 0; k < count; k++) {
+    if (pf_task_withdraw(p->net->task, all[k]->key, all[k]->name, all[k])) {    /* nobody waits for it: its offer ends here */
+      drop_incoming(all[k]);
+      pf_peer_unref(p);
+    }
+    drop_incoming(all[k]);
+  }
+  free(all);
+}
+
+static void give_memory_back(void *none) {
+  (void)none;
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
 /* Nobody has the peer any more. */
 void pf_incoming_free(pf_peer *p) {
-  while (p->incoming) {
-    pf_incoming *in = p->incoming;
-    p->incoming = in->next;
-    drop_incoming(in);
-  }
+  for (int k = 0; k < PF_NET_REMOTE_BUCKETS; k++)
+    while (p->incoming[k]) {
+      pf_incoming *in = p->incoming[k];
+      p->incoming[k] = in->next;
+      pf_a64_add_rlx(&p->net->incoming_cost, -pf_cost_announced(in->name));
+      drop_incoming(in);
+    }
+  if (p->incoming_most > MUCH || p->most_out > MANY) pf_net_work(p->net, give_memory_back, NULL);
 }

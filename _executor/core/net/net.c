@@ -1,9 +1,13 @@
 /* net.c - a task's net: its links, ports and peers, and the threads that serve them.
  *
- * Threads.  Two of each net, of which one LEADS: it waits for all descriptors at once, acts on what comes, and looks after time.  The
- * other one looks now and then whether the leader has been at one thing for long (a step that it began and that should have been
- * brief), and leads in its place; the former leader stands by when it comes back.  A third is started when there is something to tell
- * to Python: that one may wait for the GIL, the others never do.
+ * Threads.  One of a net's LEADS: it waits for all descriptors at once, acts on what comes, and looks after time.  Another one STANDS
+ * BY: it looks now and then whether the leader has been at one thing for STUCK_NS, and leads in its place then; before it does, a third
+ * is made that stands by.  Who comes back from what it was at stands by, or ends where somebody does.  What is known to be long (copies
+ * of large tensors, pf_net_work) is for those who stand by.  Each net may have one more, which tells Python things: that one may wait
+ * for the GIL, the others never do.
+ *
+ *     (made) -> STANDS BY -> LEADS [leader is 0, or stuck] -> STANDS BY, or ended   [another one leads]
+ *                        `-> WORKS [something long waits] -> STANDS BY, or ended
  *
  *     pf_net *n = pf_net_new(task, &options, &err);
  *     pf_net_listen(n, "unix", "", 0, bound, sizeof bound, &err);
@@ -13,12 +17,16 @@
  * 1. A descriptor is polled under a slot number that is used once, so a late event finds nothing rather than another's peer.
  * 2. After pf_net_close no thread of the net's runs; what others still hold of it lives until they let go.
  * 3. A process that was forked off has none of the threads: there a net is closed without waiting for them.
+ * 4. While one leads another one stands by, unless PF_NET_THREADS are stuck at once.  A thread that is stuck holds neither `reading` nor
+ *    `out` of a peer, nor the net's lock: steps.c begins steps without them, and what is done under them is bounded.
+ * 5. No peer is given up whose bytes lie unread: it is dead only if it says nothing.
  */
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include "net/peer.h"
 
+enum { FREE, RUNS, ENDED };                      /* pf_net_thread.state */
 enum { EVENTS = 32, MAX_GREETING = 64, MAX_LINKS = 16, SIGNS_A_LEASE = 5, WATCHED_GREETING = 4 };
 static const int64_t STUCK_NS = 50000000, CLIENT_SILENCE_NS = 600000000000;      /* ten minutes */
 static const uint64_t WAKE = ~(uint64_t)0;
@@ -98,6 +106,24 @@ void pf_net_forget(pf_net *n, pf_peer *p) {
   if (was) pf_peer_unref(p);
 }
 
+/* Of MAX_GREETING that do not say who they are the one that has been at it longest goes, for who comes now. */
+static void make_room(pf_net *n) {
+  pf_peer *oldest = NULL;
+  int32_t greeting = 0;
+  pthread_mutex_lock(&n->lock);
+  for (pf_peer *q = n->peers; q; q = q->next) {
+    if (!pf_peer_is(q, PF_PEER_GREETING) || q->initiated) continue;
+    greeting++;
+    if (!oldest || q->since_ns < oldest->since_ns) oldest = q;
+  }
+  if (greeting < MAX_GREETING) oldest = NULL;
+  if (oldest) pf_peer_ref(oldest);
+  pthread_mutex_unlock(&n->lock);
+  if (!oldest) return;
+  pf_peer_losef(oldest, PF_RESOURCE_EXHAUSTED, "it did not say who it is, and others wait");
+  pf_peer_unref(oldest);
+}
+
 static void greet_all(pf_net *n, pf_port *port) {
   pf_link_conn *conn;
   pf_status st = PF_OK;
@@ -105,14 +131,7 @@ static void greet_all(pf_net *n, pf_port *port) {
     conn = NULL;
     st = port->link->accept(port->port, &conn);
     if (st) continue;
-    int32_t greeting = 0;
-    pthread_mutex_lock(&n->lock);
-    for (pf_peer *q = n->peers; q; q = q->next) greeting += pf_peer_is(q, PF_PEER_GREETING) && !q->initiated;
-    pthread_mutex_unlock(&n->lock);
-    if (greeting >= MAX_GREETING) {
-      port->link->release(conn);
-      continue;
-    }
+    make_room(n);
     pf_peer *p = pf_peer_new(n, port->link, conn, 0);
     if (!p) continue;
     if (pf_net_poll_peer(n, p)) pf_peer_losef(p, PF_UNAVAILABLE, "the net ends");
@@ -165,36 +184,39 @@ static void look_after(pf_peer *p, int64_t now, int32_t late) {
   if (late) pf_a64_store_rlx(&p->last_in, now);         /* it was us who slept */
   else if (pf_peer_is(p, PF_PEER_GREETING) && now - p->since_ns > (watches ? WATCHED_GREETING : 1) * lease)
     pf_peer_losef(p, PF_DEADLINE_EXCEEDED, "it said nothing");
-  else if (pf_peer_is(p, PF_PEER_OPEN) && silent > silence_of(p) && !watches) pf_peer_losef(p, PF_UNAVAILABLE, "no sign of life for %.1f s", silent / 1e9);
+  else if (pf_peer_is(p, PF_PEER_OPEN) && silent > silence_of(p) && !watches && !pf_peer_has_unread(p))
+    pf_peer_losef(p, PF_UNAVAILABLE, "no sign of life for %.1f s", silent / 1e9);
   else if (pf_peer_is(p, PF_PEER_OPEN)) pf_peer_ping(p, 0, 0);
 }
 
 static void tick(pf_net *n, int64_t now) {
   int64_t interval = n->o.lease_ns / SIGNS_A_LEASE;
-  int32_t count, late = now - n->last_tick > 2 * interval;
+  int32_t count, late = now - __atomic_load_n(&n->last_tick, __ATOMIC_RELAXED) > 2 * interval;
   pf_peer **all = all_peers(n, &count);
   for (int32_t k = 0; k < count; k++) {
     look_after(all[k], now, late);
     pf_peer_unref(all[k]);
   }
   free(all);
-  n->last_tick = now;
-  n->next_tick = now + interval;
+  __atomic_store_n(&n->last_tick, now, __ATOMIC_RELAXED);
+  __atomic_store_n(&n->next_tick, now + interval, __ATOMIC_RELAXED);
 }
 
 /* ---------------------------------------------------------------- threads */
 static int32_t leads(pf_net *n, int32_t me) { return __atomic_load_n(&n->leader, __ATOMIC_ACQUIRE) == me && !pf_a32_load(&n->closing); }
 
+static int64_t until_tick(pf_net *n) { return __atomic_load_n(&n->next_tick, __ATOMIC_RELAXED) - pf_now_ns(); }
+
 static void lead(pf_net *n, int32_t me) {
   struct epoll_event events[EVENTS];
   while (leads(n, me)) {
-    int64_t left = n->next_tick - pf_now_ns();
+    int64_t left = until_tick(n);
     int k = epoll_wait(n->epfd, events, EVENTS, left > 0 ? (int)(left / 1000000 + 1) : 0);
     __atomic_store_n(&n->busy_since, pf_coarse_ns(), __ATOMIC_RELEASE);
     for (int i = 0; i < k && leads(n, me); i++)
       if (events[i].data.u64 != WAKE) act(n, events + i);
     if (!leads(n, me)) return;
-    if (left <= 0 || (k == 0 && pf_now_ns() >= n->next_tick)) tick(n, pf_now_ns());
+    if (left <= 0 || (k == 0 && until_tick(n) <= 0)) tick(n, pf_now_ns());
     if (leads(n, me)) __atomic_store_n(&n->busy_since, 0, __ATOMIC_RELEASE);
   }
 }
@@ -204,24 +226,114 @@ static int32_t is_stuck(pf_net *n) {
   return since && pf_coarse_ns() - since > STUCK_NS;
 }
 
-typedef struct { pf_net *n; int32_t me; } thread_arg;
+typedef struct { pf_net *n; int32_t place; } thread_arg;
+static void *thread_main(void *arg);
+
+/* Lock held; one more that stands by, where there is room for it. */
+static int32_t start_thread(pf_net *n) {
+  int32_t place = 0;
+  while (place < PF_NET_THREADS && n->threads[place].state == RUNS) place++;
+  thread_arg *a = place < PF_NET_THREADS && !pf_a32_load(&n->closing) ? malloc(sizeof *a) : NULL;
+  if (!a) return 0;
+  if (n->threads[place].state == ENDED) pthread_join(n->threads[place].thread, NULL);
+  n->threads[place].state = FREE;
+  *a = (thread_arg){n, place};
+  pf_net_ref(n);
+  if (pthread_create(&n->threads[place].thread, NULL, thread_main, a)) {
+    free(a);
+    pf_a32_add(&n->refs, -1);                   /* the caller has one */
+    return 0;
+  }
+  n->threads[place].state = RUNS;
+  n->standing++;
+  return 1;
+}
+
+static int32_t has_room(const pf_net *n) {      /* lock held; for a thread */
+  int32_t k = 0;
+  while (k < PF_NET_THREADS && n->threads[k].state == RUNS) k++;
+  return k < PF_NET_THREADS;
+}
+
+/* Lock held: somebody else will stand by meanwhile. */
+static int32_t may_work(const pf_net *n) { return n->works && (n->standing > 1 || has_room(n)); }
+
+static void work(pf_net *n) {                   /* lock held */
+  pf_tell *t = n->works;
+  n->works = t->next;
+  if (!n->works) n->works_last = NULL;
+  pthread_mutex_unlock(&n->lock);
+  t->fn(t->arg);
+  free(t);
+  pthread_mutex_lock(&n->lock);
+}
+
+/* What those who are stuck had kept back. */
+static void post_all(pf_net *n) {
+  int32_t count;
+  pf_peer **all = all_peers(n, &count);
+  for (int32_t k = 0; k < count; k++) {
+    pf_peer_writable(all[k]);
+    pf_peer_unref(all[k]);
+  }
+  free(all);
+}
+
+static void lead_in_place(pf_net *n, int32_t me) {      /* lock held */
+  int32_t replaced = n->leader != 0;
+  __atomic_store_n(&n->busy_since, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&n->leader, me, __ATOMIC_RELEASE);
+  pthread_mutex_unlock(&n->lock);
+  if (replaced) post_all(n);
+  lead(n, me);
+  pthread_mutex_lock(&n->lock);
+}
+
 static void *thread_main(void *arg) {
   thread_arg a = *(thread_arg *)arg;
   pf_net *n = a.n;
   free(arg);
   own_thread = 1;
-  pf_name_thread("pyflow net %d", a.me);
+  pf_name_thread("pyflow net %d", (uint8_t)(a.place + 1));
+  pthread_mutex_lock(&n->lock);
   while (!pf_a32_load(&n->closing)) {
-    pthread_mutex_lock(&n->lock);
-    while (n->leader && !is_stuck(n) && !pf_a32_load(&n->closing))
+    int32_t now_leads = !n->leader || is_stuck(n);
+    if (!now_leads && !may_work(n)) {
       pf_cond_wait_until(&n->led, &n->lock, pf_now_ns() + n->o.lease_ns / 10);
-    __atomic_store_n(&n->busy_since, 0, __ATOMIC_RELEASE);
-    __atomic_store_n(&n->leader, a.me, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&n->lock);
-    lead(n, a.me);
+      continue;
+    }
+    n->standing--;
+    if (!n->standing) start_thread(n);
+    if (now_leads) lead_in_place(n, a.place + 1);
+    else work(n);
+    if (n->standing && !may_work(n)) break;     /* others do */
+    n->standing++;
   }
+  n->threads[a.place].state = ENDED;
+  pthread_mutex_unlock(&n->lock);
   pf_net_unref(n);
   return NULL;
+}
+
+static void append(pf_tell **first, pf_tell **last, pf_tell *t) {      /* lock held */
+  if (*last) (*last)->next = t;
+  else *first = t;
+  *last = t;
+}
+
+void pf_net_work(pf_net *n, void (*fn)(void *), void *arg) {
+  pf_tell *t = malloc(sizeof *t);
+  pthread_mutex_lock(&n->lock);
+  int32_t later = t && !pf_a32_load(&n->closing);
+  if (later) {
+    *t = (pf_tell){NULL, fn, arg};
+    append(&n->works, &n->works_last, t);
+    pthread_cond_signal(&n->led);
+  }
+  pthread_mutex_unlock(&n->lock);
+  if (later) return;
+  free(t);
+  fn(arg);
 }
 
 static void *teller_main(void *arg) {
@@ -251,9 +363,7 @@ void pf_net_tell(pf_net *n, void (*fn)(void *), void *arg) {
   int32_t there = t && n->teller_runs == 1;
   if (there) {
     *t = (pf_tell){NULL, fn, arg};
-    if (n->tells_last) n->tells_last->next = t;
-    else n->tells = t;
-    n->tells_last = t;
+    append(&n->tells, &n->tells_last, t);
     pthread_cond_signal(&n->told);
   }
   pthread_mutex_unlock(&n->lock);
@@ -276,19 +386,10 @@ void pf_net_unref(pf_net *n) {
 }
 
 static int32_t start_threads(pf_net *n) {
-  for (int32_t k = 0; k < 2; k++) {
-    thread_arg *a = malloc(sizeof *a);
-    if (!a) return 0;
-    *a = (thread_arg){n, k + 1};
-    pf_net_ref(n);
-    if (pthread_create(&n->threads[k], NULL, thread_main, a)) {
-      free(a);
-      pf_net_unref(n);
-      return 0;
-    }
-    n->n_threads++;
-  }
-  return 1;
+  pthread_mutex_lock(&n->lock);
+  int32_t both = start_thread(n) && start_thread(n);
+  pthread_mutex_unlock(&n->lock);
+  return both;
 }
 
 pf_net *pf_net_new(pf_task *task, const pf_net_options *o, pf_error *err) {
@@ -320,10 +421,17 @@ static void join_threads(pf_net *n) {
   uint64_t one = 1;
   if (n->fork_gen != pf_fork_generation()) return;
   if (n->wakefd >= 0 && write(n->wakefd, &one, sizeof one) < 0) return;
-  pthread_mutex_lock(&n->lock);
+  pthread_mutex_lock(&n->lock);                 /* closing: none is made from now on */
   pthread_cond_broadcast(&n->led);
+  for (int32_t k = 0; k < PF_NET_THREADS; k++) {
+    if (n->threads[k].state == FREE) continue;
+    pthread_mutex_unlock(&n->lock);
+    pthread_join(n->threads[k].thread, NULL);
+    pthread_mutex_lock(&n->lock);
+    n->threads[k].state = FREE;
+  }
+  while (n->works) work(n);                     /* their peers are lost */
   pthread_mutex_unlock(&n->lock);
-  for (int32_t k = 0; k < n->n_threads; k++) pthread_join(n->threads[k], NULL);
 }
 
 static void end_teller(pf_net *n) {

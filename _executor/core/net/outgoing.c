@@ -9,7 +9,8 @@
  * 1. What waits to be sent to a peer is at most `queue_bytes` and one tensor of each _net.Send that runs: who sends more is told later, or
  *    waits on its thread.  A thread of the net's own never waits.
  * 2. Chunks of a tensor go in their order, each byte once.
- * 3. What was pushed and is not known to be read is at most the reader's window, or one larger tensor.  So a step whose reader sleeps
+ * 3. Announcements that wait at the reader cost it PF_NET_ANNOUNCED at most: who would announce more waits as in 1.
+ * 4. What was pushed and is not known to be read is at most the reader's window, or one larger tensor.  So a step whose reader sleeps
  *    keeps its tensors where they were made, and keeps no other step's from going.
  *
  * Threads: any; what waits under the peer's lock `out`.
@@ -39,6 +40,13 @@ static void fill(pf_net_out *o, pf_peer *p, pf_step_key key, uint64_t asked, pf_
     pf_net_put_tensor(o, t, dead, NULL);
   }
   pf_put_end(o);
+}
+
+static const int64_t LONG_COPY = 1 << 20;
+
+/* So much is copied to send it that no thread does it which others wait for. */
+static int32_t takes_long(pf_peer *p, const pf_tensor *t) {
+  return t && pf_net_tensor_bytes(t) > LONG_COPY && (t->type == PF_STRING || pf_peer_arenas(p).self);
 }
 
 static int32_t is_large(const pf_tensor *t) { return t && t->type != PF_STRING && t->nbytes > PF_NET_PUSH; }
@@ -84,7 +92,7 @@ static void announce(pf_peer *p, const pf_letter *l) {
   pf_put_end(&o);
   t->next = p->transfers;
   p->transfers = t;
-  p->n_transfers++;
+  p->announcing += pf_cost_announced(t->name);
   p->announced += own->nbytes;
   pthread_mutex_unlock(&p->out);
   pf_peer_send(p, &o);
@@ -139,7 +147,7 @@ static pf_status hold(pf_peer *p, pf_step_key key, pf_str name, pf_tensor *take,
 /* Out held: whether it would have to wait. */
 static int32_t is_full(pf_peer *p, const pf_tensor *t) {
   int64_t bound = p->net->o.queue_bytes;
-  return may_push(p, t) ? p->tensor_bytes > bound : p->announced > bound || p->n_transfers >= PF_NET_MAX_ANNOUNCED;
+  return may_push(p, t) ? p->tensor_bytes > bound : p->announced > bound || p->announcing >= PF_NET_ANNOUNCED;
 }
 
 /* On this thread, unless it is one of the net's; what the step failed with meanwhile. */
@@ -160,7 +168,7 @@ static pf_status wait_for_room(pf_peer *p, pf_step_key key, const pf_tensor *t, 
 static pf_status send_later(pf_peer *p, const pf_letter *l) {
   pf_status st = PF_PENDING;
   pthread_mutex_lock(&p->out);
-  int32_t keeps = may_push(p, l->t) ? p->tensor_bytes > p->net->o.queue_bytes : p->n_transfers >= PF_NET_MAX_ANNOUNCED;
+  int32_t keeps = may_push(p, l->t) ? p->tensor_bytes > p->net->o.queue_bytes : p->announcing >= PF_NET_ANNOUNCED;
   if (keeps && !pf_peer_is(p, PF_PEER_LOST)) st = hold(p, l->key, l->name, l->t, l->dead, l->sent, l->arg);
   else keeps = 0;
   pthread_mutex_unlock(&p->out);
@@ -219,10 +227,11 @@ pf_status pf_peer_announce(pf_peer *p, pf_step_key key, pf_str name, pf_tensor *
 
 pf_held *pf_release_held(pf_peer *p) {
   pf_held *free_now = NULL, **end = &free_now;
-  int64_t room = p->net->o.queue_bytes - p->tensor_bytes, announced = PF_NET_MAX_ANNOUNCED - p->n_transfers;
+  int64_t room = p->net->o.queue_bytes - p->tensor_bytes, announced = PF_NET_ANNOUNCED - p->announcing;
   if (room >= 0) pthread_cond_broadcast(&p->roomy);
-  while (p->held && room >= 0 && announced-- > 0) {
+  while (p->held && room >= 0 && announced > 0) {
     pf_held *h = p->held;
+    announced -= pf_cost_announced(h->name);
     p->held = h->next;
     if (!p->held) p->held_last = NULL;
     room -= h->t ? h->t->nbytes : 0;
@@ -233,12 +242,36 @@ pf_held *pf_release_held(pf_peer *p) {
   return free_now;
 }
 
+static void send_one(pf_peer *p, pf_held *h) {
+  if (!send_now(p, &(pf_letter){h->key, h->name, h->t, h->dead, 0, h->sent, h->arg})) h->sent(h->arg, PF_OK);
+  free(h);
+}
+
+typedef struct { pf_peer *peer; pf_held *held; pf_transfer *transfer; } long_copy;
+static void answer_get(pf_peer *p, pf_transfer *t);
+static void copy(void *arg) {
+  long_copy *c = arg;
+  if (c->held) send_one(c->peer, c->held);
+  else answer_get(c->peer, c->transfer);
+  pf_peer_unref(c->peer);
+  free(c);
+}
+
+/* One of the two is sent elsewhere; 0: no memory for that. */
+static int32_t copy_elsewhere(pf_peer *p, pf_held *h, pf_transfer *t) {
+  long_copy *c = malloc(sizeof *c);
+  if (!c) return 0;
+  *c = (long_copy){p, h, t};
+  pf_peer_ref(p);
+  pf_net_work(p->net, copy, c);
+  return 1;
+}
+
 void pf_send_held(pf_peer *p, pf_held *take) {
   while (take) {
     pf_held *h = take;
     take = h->next;
-    if (!send_now(p, &(pf_letter){h->key, h->name, h->t, h->dead, 0, h->sent, h->arg})) h->sent(h->arg, PF_OK);
-    free(h);
+    if (!takes_long(p, h->t) || !copy_elsewhere(p, h, NULL)) send_one(p, h);
   }
 }
 
@@ -248,7 +281,7 @@ static void answer_get(pf_peer *p, pf_transfer *t) {
   pthread_mutex_lock(&p->out);
   if (whole) {
     p->announced -= t->t->nbytes;
-    p->n_transfers--;
+    p->announcing -= pf_cost_announced(t->name);
   } else {
     t->next = p->transfers;
     p->transfers = t;
@@ -276,11 +309,11 @@ pf_status pf_asked_for(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
   }
   if (taken && refused) {
     p->announced -= taken->t->nbytes;
-    p->n_transfers--;
+    p->announcing -= pf_cost_announced(taken->name);
   }
   pthread_mutex_unlock(&p->out);
-  if (taken && !refused) answer_get(p, taken);
-  else pf_transfers_finished(taken);
+  if (!taken || refused) pf_transfers_finished(taken);
+  else if (!takes_long(p, taken->t) || !copy_elsewhere(p, NULL, taken)) answer_get(p, taken);
   pf_peer_writable(p);
   return PF_OK;
 }
@@ -312,7 +345,7 @@ pf_out *pf_next_chunk(pf_peer *p) {
   if (t->at == t->t->nbytes) {
     o->last_of = t;
     p->announced -= t->t->nbytes;
-    p->n_transfers--;
+    p->announcing -= pf_cost_announced(t->name);
   } else {
     for (end = &p->transfers; *end; end = &(*end)->next) continue;
     *end = t;
@@ -336,7 +369,7 @@ void pf_transfers_lost(pf_peer *p) {
   pf_transfer *out = p->transfers;
   pf_held *held = p->held;
   p->transfers = NULL, p->held = p->held_last = NULL;
-  p->announced = p->n_transfers = 0;
+  p->announced = p->announcing = 0;
   pthread_mutex_unlock(&p->out);
   for (pf_transfer *t = out; t; t = t->next) {
     if (t->sent) t->sent(t->arg, p->why.code ? p->why.code : PF_UNAVAILABLE);

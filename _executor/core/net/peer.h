@@ -3,8 +3,10 @@
 #define PF_NET_PEER_H
 #include "net/net.h"
 
-enum { PF_NET_BUFFER = 160 << 10, PF_NET_CHUNK_BYTES = 512 << 10, PF_NET_REMOTE_BUCKETS = 64, PF_NET_ARENAS = 256, PF_NET_MAX_ANNOUNCED = 65536,
-       PF_NET_MAX_INCOMING = 2 * PF_NET_MAX_ANNOUNCED };
+enum { PF_NET_BUFFER = 160 << 10, PF_NET_CHUNK_BYTES = 512 << 10, PF_NET_REMOTE_BUCKETS = 64, PF_NET_ARENAS = 256, PF_NET_THREADS = 8, 
+       PF_NET_ANNOUNCED = 4 << 20, /* what announcements that wait at a peer may cost (pf_cost_announced) */
+       PF_NET_INCOMING = 2 * PF_NET_ANNOUNCED, /* what a peer's may cost here: its threads may announce at once */
+       PF_NET_ALL_INCOMING = 64 << 20 /* what all peers' may */ };
 
 typedef void (*pf_sent_fn)(void *arg, pf_status st);
 /* A tensor that is announced, and sent once the peer asks for it. */
@@ -41,7 +43,7 @@ typedef struct pf_held {
 } pf_held;
 /* A tensor that a peer has for us.  References: the peer's list, its offer to the step's receivers. */
 typedef struct pf_incoming {
-  struct pf_incoming *next;
+  struct pf_incoming *next;             /* in its bucket */
   pf_a32 refs;
   int32_t asked, postponed, early;      /* postponed: somebody waits, but too much is under way; early: asked for though nobody waited */
   uint64_t id;
@@ -64,6 +66,7 @@ typedef struct pf_served {
   void *owner;
   void (*drop)(void *);
   pf_a64 run_ns;                        /* of late */
+  pf_a32 runs, spared;                  /* up to MEASURED; how many of its next steps are not run on a thread that reads */
   pf_a64 asked_ns;                      /* when a peer last asked for a step of it; 0: never */
   struct pf_served *next;
 } pf_served;
@@ -108,10 +111,9 @@ struct pf_peer {
   pf_transfer *transfers;
   pf_held *held, *held_last;
   int64_t tensor_bytes, announced;      /* in the queue; behind announcements */
-  int64_t n_transfers, unread, window;  /* unread: pushed, and not known to be read; window: what the peer says may be */
+  int64_t announcing, unread, window;   /* announcing: what the announcements cost that wait there; unread: pushed, and not known to be read; window: what the peer says may be */
   uint64_t transfer_ids;
-  int32_t want_out, direct, armed, post_failed, n_riding, n_arenas, corked, pad;
-  int64_t corked_bytes;                 /* that were queued while nothing was to be posted */
+  int32_t want_out, direct, armed, post_failed, n_riding, n_arenas, n_out, most_out;       /* n_out: in the queue; most_out: that there were */
   uint8_t riding[16 * PF_NET_HEAD];     /* frames without a body that go with the next one */
   pf_own_arena *arenas;
   int64_t arena_bytes, arena_used;
@@ -121,8 +123,8 @@ struct pf_peer {
   int64_t n_remotes, n_serving;
   uint64_t calls;
   pf_serving *serving;
-  pf_incoming *incoming;
-  int64_t n_incoming, incoming_bytes, n_postponed;
+  pf_incoming *incoming[PF_NET_REMOTE_BUCKETS];                         /* by id */
+  int64_t incoming_cost, incoming_most, incoming_bytes, n_postponed;    /* cost: of what it announced; most: that there was */
   int64_t stored, stored_alone;         /* pushed by the peer, nobody has read it; of it, a tensor larger than the window */
   int64_t read, early_bytes;            /* read, but not told yet; fetched before anybody waited, nobody has read it */
 };
@@ -137,6 +139,7 @@ typedef struct pf_tell { struct pf_tell *next; void (*fn)(void *); void *arg; } 
 
 struct pf_net {
   pf_a32 refs, closing;
+  pf_a64 incoming_cost;                 /* of all peers */
   pf_task *task;
   pf_net_options o;
   uint64_t incarnation;
@@ -151,14 +154,17 @@ struct pf_net {
   int32_t n_seen;
   pf_served *served[64];
   /* threads */
-  pthread_t threads[2], teller;
-  int32_t n_threads, teller_runs, leader;       /* leader: 0 nobody, else the number of a thread + 1 */
-  int64_t busy_since, next_tick, last_tick;
+  struct pf_net_thread { pthread_t thread; int32_t state, pad; } threads[PF_NET_THREADS];
+  pthread_t teller;
+  int32_t standing, teller_runs, leader;        /* standing: threads that stand by, or are about to; leader: 0 nobody, else 1 + a place */
+  int64_t busy_since, next_tick, last_tick;     /* the leader's; atomics, for one that was replaced may be at its last step */
   pthread_cond_t led, told;
-  pf_tell *tells, *tells_last;
+  pf_tell *tells, *tells_last, *works, *works_last;
 };
 
 static inline int64_t pf_min64(int64_t a, int64_t b) { return a < b ? a : b; }
+/* Of an announcement, at both ends: its key and what is kept of it. */
+static inline int64_t pf_cost_announced(pf_str name) { return PF_NET_ENTRY + name.len; }
 static inline int64_t pf_cost_of(const pf_tensor *t) { return t ? pf_net_tensor_bytes(t) + PF_NET_ENTRY : 0; }
 /* Whether so much more may wait at a reader that has `unread` bytes; what is larger than the window goes alone. */
 static inline int32_t pf_is_within(int64_t unread, int64_t cost, int64_t window) {
@@ -171,6 +177,7 @@ void pf_net_ref(pf_net *n);
 pf_status pf_net_poll_peer(pf_net *n, pf_peer *p);      /* adds it to the list and to what is polled; takes a reference of its own */
 void pf_net_forget(pf_net *n, pf_peer *p);              /* out of both; 1 reference less, if it was there */
 int32_t pf_net_is_own_thread(void);
+void pf_net_work(pf_net *n, void (*fn)(void *), void *arg);     /* something long, on a thread of the net's that reads nothing meanwhile */
 
 /* peers.c */
 pf_peer *pf_peer_new(pf_net *n, const pf_link *link, pf_link_conn *conn, int32_t initiated);
@@ -183,6 +190,7 @@ void pf_peer_send_soon(pf_peer *p, const pf_net_head *h);       /* with the next
 int32_t pf_peer_receive(pf_peer *p);                    /* receives what is there, and acts on it; 0: another thread does */
 void pf_peer_readable(pf_peer *p);                      /* the same for the net's thread */
 void pf_peer_writable(pf_peer *p);
+int32_t pf_peer_has_unread(pf_peer *p);                 /* bytes of the peer's lie there: it lives, and it is us who are late */
 int32_t pf_peer_lull(pf_peer *p, const pf_lull *lull);  /* the same for a helper of a step */
 int32_t pf_peer_poll(pf_peer *p, pf_a32 *until_set, int64_t until_ns);  /* receives on this thread; 0: another one does */
 void pf_peer_hello(pf_peer *p, int32_t flags);
@@ -212,6 +220,7 @@ pf_status pf_tensor_frame(pf_peer *p, const pf_net_head *h, pf_net_in *body);
 pf_status pf_announced(pf_peer *p, const pf_net_head *h, pf_net_in *body);
 pf_status pf_chunk_begins(pf_peer *p, const pf_net_head *h, const uint8_t *chunk_head);  /* sets the sink */
 void pf_chunk_ends(pf_peer *p);
+void pf_incoming_lost(pf_peer *p);                      /* what it announced and nobody waits for is not to be had any more */
 void pf_incoming_free(pf_peer *p);                      /* nobody has the peer any more */
 
 /* arenas.c */

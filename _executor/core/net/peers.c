@@ -7,9 +7,11 @@
  * 1. A frame goes out whole, frames in the order in which they were queued; the chunks of a large tensor come between others', one at a
  *    time, when nothing else waits.
  * 2. Who sends posts what the link takes at once, on its own thread; the rest waits for the net's thread.  What the peer's own steps
- *    send while they begin is queued, and posted as one (`cork`), or as soon as it is more than CORK_BYTES.
+ *    send while they begin on a thread is queued, and posted as one (`cork`), or as soon as it is more than CORK_BYTES.  Nobody else
+ *    waits for that: what another thread sends, signs of life among it, takes along what is queued.
  * 3. Whoever has `reading` receives: the net's thread, or a thread that waits for an answer (pf_peer_poll; the net's thread is not woken
- *    for that connection then).  Steps begin after `reading` is released, so one that takes long stops nobody.
+ *    for that connection then).  Steps begin after `reading` is released, so one that takes long stops nobody.  `out` is held for
+ *    PUMP_BYTES at most.
  * 4. Nothing is believed: before HELLO a peer may say nothing else and not more than HELLO_BYTES, afterwards frames of the epoch that it
  *    gave there; what is broken ends the connection with a reason on both sides.
  *
@@ -21,8 +23,10 @@
 #include <unistd.h>
 #include "net/peer.h"
 
-enum { HELLO_BYTES = 1024, SPANS = 32, READS = 16, SMALL_BODY = PF_NET_BUFFER - PF_NET_HEAD };
-static const int64_t POST_BYTES = 1 << 20, CORK_BYTES = 1 << 16;
+enum { MOST_OUT = 1 << 18, HELLO_BYTES = 1024, SPANS = 32, READS = 16, SMALL_BODY = PF_NET_BUFFER - PF_NET_HEAD };
+static const int64_t POST_BYTES = 1 << 20, CORK_BYTES = 1 << 16, PUMP_BYTES = 1 << 23;
+static __thread pf_peer *corked;                /* whose steps this thread begins now */
+static __thread int64_t corked_bytes;           /* that they sent, and that were not posted yet */
 
 /* ---------------------------------------------------------------- begin and end */
 pf_peer *pf_peer_new(pf_net *n, const pf_link *link, pf_link_conn *conn, int32_t initiated) {
@@ -69,6 +73,7 @@ static void drop_queue(pf_peer *p) {            /* out held */
     free(o);
   }
   p->last = NULL;
+  p->n_out = 0;
   p->tensor_bytes = 0;
   pthread_cond_broadcast(&p->roomy);
 }
@@ -99,6 +104,7 @@ void pf_peer_lose(pf_peer *p, const pf_error *why) {
   pthread_mutex_unlock(&p->out);
   pf_steps_lost(p);
   pf_transfers_lost(p);
+  pf_incoming_lost(p);
   loss *l = was == PF_PEER_OPEN && n->o.lost && !pf_a32_load(&n->closing) ? malloc(sizeof *l) : NULL;
   if (l) {
     *l = (loss){.n = n, .incarnation = p->incarnation, .why = p->why};
@@ -128,6 +134,7 @@ static void rearm(pf_peer *p) {                 /* out held */
 }
 
 static void append(pf_peer *p, pf_out *o) {     /* out held */
+  if (++p->n_out > p->most_out) p->most_out = p->n_out;
   o->next = NULL;
   if (p->last) p->last->next = o;
   else p->first = o;
@@ -144,6 +151,7 @@ static void consume(pf_peer *p, int64_t taken, pf_transfer **finished) {       /
     o->at += k, taken -= k;
     if (bytes_left(o)) break;
     p->first = o->next;
+    p->n_out--;
     if (!p->first) p->last = NULL;
     if (o->counted) p->tensor_bytes -= o->n;
     if (o->last_of) o->last_of->next = *finished, *finished = o->last_of;
@@ -165,16 +173,17 @@ static int32_t gather(const pf_out *o, pf_span *spans, int64_t *bytes) {
 
 static void pump(pf_peer *p, pf_transfer **finished) {         /* out held */
   pf_span spans[SPANS];
-  int64_t bytes, taken;
+  int64_t bytes, taken, left = PUMP_BYTES;
   while (!p->post_failed) {
     pf_out *chunk = p->first ? NULL : pf_next_chunk(p);
     if (chunk) append(p, chunk);
-    if (!p->first) break;
+    if (!p->first || left <= 0) break;          /* the rest is the net's thread's: others want `out` */
     int32_t k = gather(p->first, spans, &bytes);
     taken = k ? p->link->post(p->conn, spans, k) : 0;
     if (taken < 0) p->post_failed = 1;          /* who receives finds out why */
     else consume(p, taken, finished);
     if (taken < bytes) break;
+    left -= taken;
   }
   p->want_out = p->first != NULL && !p->post_failed;
   rearm(p);
@@ -193,6 +202,7 @@ void pf_peer_writable(pf_peer *p) {
 /* What of these bytes was not taken at once; `own`, where there is one, is the memory that they lie in. */
 static void queue_rest(pf_peer *p, const uint8_t *bytes, int64_t n, uint8_t *own, int32_t counted) {   /* out held */
   pf_out *node = calloc(1, sizeof *node);
+  if (node && p->n_out >= MOST_OUT) free(node), node = NULL;    /* it asks and asks, and reads no answer */
   if (node && !own && (own = malloc((size_t)n))) {
     memcpy(own, bytes, (size_t)n);
     bytes = own;
@@ -204,7 +214,7 @@ static void queue_rest(pf_peer *p, const uint8_t *bytes, int64_t n, uint8_t *own
     return;
   }
   node->own = own, node->p = bytes, node->n = n, node->counted = counted;
-  if (p->corked) p->corked_bytes += n;
+  if (corked == p) corked_bytes += n;
   if (counted) p->tensor_bytes += n;
   append(p, node);
 }
@@ -212,7 +222,7 @@ static void queue_rest(pf_peer *p, const uint8_t *bytes, int64_t n, uint8_t *own
 /* Behind what waits, or at once; what rides goes ahead. */
 static void send_held(pf_peer *p, pf_net_out *o, int32_t counted) {    /* out held */
   int64_t taken = 0, riding = p->n_riding;
-  if (!p->first && !p->corked) {
+  if (!p->first && corked != p) {
     pf_span spans[2] = {{p->riding, (size_t)riding}, {o->p, (size_t)o->n}};
     taken = p->link->post(p->conn, riding ? spans : spans + 1, riding ? 2 : 1);
     if (taken < 0) {
@@ -228,7 +238,7 @@ static void send_held(pf_peer *p, pf_net_out *o, int32_t counted) {    /* out he
     queue_rest(p, o->p + taken, o->n - taken, o->own, counted);
     o->own = NULL;
   }
-  p->want_out = p->first != NULL && !p->post_failed && (p->want_out || !p->corked);
+  p->want_out = p->first != NULL && !p->post_failed && (p->want_out || corked != p);
   rearm(p);
 }
 
@@ -265,9 +275,10 @@ void pf_peer_send_as(pf_peer *p, pf_net_out *o, int32_t counted) {
     queue_spliced(p, o);
     pump(p, &finished);
   } else if (!o->failed && !p->post_failed) {
+    int32_t kept_back = p->first && !p->want_out;
     send_held(p, o, counted);
-    if (p->corked_bytes > CORK_BYTES) {
-      p->corked_bytes = 0;
+    if (corked == p ? corked_bytes > CORK_BYTES : kept_back) {
+      corked_bytes = 0;
       pump(p, &finished);
     }
   }
@@ -276,15 +287,11 @@ void pf_peer_send_as(pf_peer *p, pf_net_out *o, int32_t counted) {
   pf_net_out_free(o);
 }
 
-/* 1: what is sent from now on waits, as long as it is little; -1: it is posted. */
-static void cork(pf_peer *p, int32_t by) {
+/* What was kept back is posted. */
+static void uncork(pf_peer *p) {
   pf_transfer *finished = NULL;
   pthread_mutex_lock(&p->out);
-  p->corked += by;
-  if (!p->corked && p->corked_bytes && !p->post_failed) {
-    p->corked_bytes = 0;
-    pump(p, &finished);
-  }
+  if (p->first && !p->want_out && !p->post_failed) pump(p, &finished);
   pthread_mutex_unlock(&p->out);
   pf_transfers_finished(finished);
 }
@@ -628,13 +635,22 @@ static int32_t receive_once(pf_peer *p, pf_serving **todo) {
 /* They are p's. */
 static void begin_all(pf_peer *p, pf_serving *todo) {
   if (!todo) return;
-  cork(p, 1);
+  pf_peer *was = corked;
+  pf_peer_ref(p);                               /* `corked` is looked at until it is another one's */
+  corked = p, corked_bytes = 0;
   while (todo) {
     pf_serving *s = todo;
     todo = s->next;
     pf_steps_begin(s);
   }
-  cork(p, -1);
+  corked = was, corked_bytes = 0;
+  uncork(p);
+  pf_peer_unref(p);
+}
+
+int32_t pf_peer_has_unread(pf_peer *p) {
+  struct pollfd f = {.fd = p->fd, .events = POLLIN};
+  return poll(&f, 1, 0) > 0 && f.revents & POLLIN;
 }
 
 int32_t pf_peer_receive(pf_peer *p) {

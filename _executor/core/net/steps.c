@@ -9,14 +9,15 @@
  * Invariants
  * 1. Each RUN is answered by one DONE, or the connection is lost; then every remote of it ends with that error, and every step that the
  *    lost peer had begun here fails with it.
- * 2. Of a plan whose steps were brief of late what can run at once is run by the thread that received the frame (help.pyx); any other
- *    goes to the plan's pool.
+ * 2. A thread that reads links runs a step itself (help.pyx) only where its plan says that a hundredth of the lease is enough for it
+ *    (plan/cost.pyx: no loops, calls, callbacks, unknown sizes) and its steps were brief of late; any other goes to the plan's pool.
+ *    One that took longer all the same is followed by SPARED that go there.  net.c has what happens meanwhile.
  *
  * Threads: any.
  */
 #include "net/peer.h"
 
-enum { FEW_RETS = 16 };
+enum { FEW_RETS = 16, LEASE_OVER = 100, MEASURED = 8, SPARED = 1000 };
 static const int64_t BRIEF_NS = 100000;
 
 /* ---------------------------------------------------------------- plans by handle */
@@ -149,6 +150,7 @@ static void finish(pf_serving *s, pf_status st, const pf_error *err, pf_tensor *
   int32_t n = st ? 0 : s->s->plans.n_rets;
   int64_t ns = pf_now_ns() - s->began_ns, of_late = pf_a64_load_rlx(&s->s->run_ns);
   pf_a64_store_rlx(&s->s->run_ns, of_late + (ns - of_late) / 4);
+  if (pf_a32_load_rlx(&s->s->runs) < MEASURED) pf_a32_add_rlx(&s->s->runs, 1);
   unlist(s);
   if (n > FEW_RETS) ordered = malloc(sizeof *ordered * (size_t)n);
   if (!ordered) {
@@ -167,13 +169,26 @@ static void finish(pf_serving *s, pf_status st, const pf_error *err, pf_tensor *
 
 static void step_done(void *arg, pf_status st, const pf_error *err, pf_tensor **take_rets) { finish(arg, st, err, take_rets); }
 
+/* Whether this thread, which reads links, may run it. */
+static int32_t may_run_here(pf_served *s, int64_t lease_ns) {
+  int32_t is_measured = 0;
+  int64_t cost = pf_plans_cost(s->plans.plans, s->plans.n, &is_measured);
+  if (cost < 0 || cost > lease_ns / LEASE_OVER || (is_measured && pf_a32_load_rlx(&s->runs) < MEASURED)) return 0;
+  if (pf_a32_load_rlx(&s->spared) > 0) {
+    pf_a32_add_rlx(&s->spared, -1);
+    return 0;
+  }
+  return pf_a64_load_rlx(&s->run_ns) < BRIEF_NS;
+}
+
 void pf_steps_begin(pf_serving *s) {
   const pf_net_plans *plans = &s->s->plans;
+  int64_t lease_ns = s->peer->net->o.lease_ns, began_ns;
   pf_error err;
   pf_start_options o = {.timeout_ns = s->timeout_ns, .task = s->peer->net->task, .key = s->key};
-  o.here = pf_a64_load_rlx(&s->s->run_ns) < BRIEF_NS;
+  o.here = may_run_here(s->s, lease_ns);
   pf_error_clear(&err);
-  s->began_ns = pf_now_ns();
+  s->began_ns = began_ns = pf_now_ns();
   list(s);
   if (pf_peer_is(s->peer, PF_PEER_LOST)) {      /* it may have been listed too late to be told */
     for (int32_t k = 0; k < s->n_args; k++) pf_tensor_unref(s->args[k]);
@@ -184,6 +199,7 @@ void pf_steps_begin(pf_serving *s) {
   pf_a32_add_rlx(&served->refs, 1);             /* the plans and their pool are there until this thread is through with them */
   pf_status st = pf_step_start(plans->plans, plans->n, s->args, &o, step_done, s, NULL, &err);
   if (st) finish(s, st, &err, NULL);
+  if (o.here && pf_now_ns() - began_ns > lease_ns / LEASE_OVER) pf_a32_store_rlx(&served->spared, SPARED);
   pf_served_unref(served);
 }
 

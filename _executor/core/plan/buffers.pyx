@@ -17,11 +17,16 @@ from buffers_h cimport *
 # ---------------------------------------------------------------- sizes known while planning
 cdef public int64_t pf_comp_bytes(pf_comp* c, int32_t node, int32_t port) noexcept nogil:
     """Bytes of an output, from the attribute `_output_shapes`; -1: not known, or not plain data in host memory."""
+    if port < c.sig[node].n_out and c.sig[node].out_ref[port]:
+        return -1
+    return pf_comp_static_bytes(c, node, port)
+
+cdef public int64_t pf_comp_static_bytes(pf_comp* c, int32_t node, int32_t port) noexcept nogil:
     cdef const pf_attr_value* shapes
     cdef const pf_shape* s
     cdef int64_t bytes
     cdef int32_t type
-    if port >= c.sig[node].n_out or c.sig[node].out_ref[port]:
+    if port >= c.sig[node].n_out:
         return -1
     type = c.sig[node].out_type[port]
     if type == PF_STRING or type == PF_RESOURCE or type == PF_VARIANT:

@@ -113,9 +113,12 @@ pf_status pf_comp_emit(pf_comp *c);
 /* buffers.pyx */
 pf_status pf_comp_places(pf_comp *c);
 int64_t pf_comp_bytes(pf_comp *c, int32_t node, int32_t port);
+int64_t pf_comp_static_bytes(pf_comp *c, int32_t node, int32_t port);   /* of a variable's reference: its value's; -1: not known */
 int32_t pf_comp_frees(pf_comp *c, int32_t node);
 /* groups.pyx: lets plugins' compilers replace groups of nodes by one instruction each */
 pf_status pf_comp_group(pf_comp *c);
+/* cost.pyx */
+void pf_comp_cost(pf_comp *c);
 /* plan.pyx */
 const pf_arg *pf_comp_arg(pf_comp *c, int32_t node, int32_t output, int32_t k); /* what its kernel says of input or output k; NULL */
 int32_t pf_comp_aliased(pf_comp *c, int32_t node, int32_t k);  /* the input whose buffer output k always is; -1 */

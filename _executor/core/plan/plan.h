@@ -161,8 +161,20 @@ typedef struct pf_plan {
   int32_t late_rets;        /* some fetches are read when the step is over (reads.pyx) */
   pf_device_entry **devices;        /* those with memory or streams of their own */
   struct pf_library *library;       /* what its nodes may call; NULL: nothing */
-  int32_t of_library, pad_library;  /* 1: the body of a function, whose plan the library owns; it holds no reference to it */
+  int32_t of_library;       /* 1: the body of a function, whose plan the library owns; it holds no reference to it */
+  int32_t cost_is_measured; /* 1: some kernel's cost is not known, but follows from shapes that are */
+  int64_t cost_ns;          /* about, at most, of a step: PF_COST_UNKNOWN where something in it may take any time (cost.pyx) */
 } pf_plan;
+enum { PF_COST_UNKNOWN = -1 };
+/* Of plans that are one step. */
+static inline int64_t pf_plans_cost(pf_plan *const *plans, int32_t n, int32_t *is_measured) {
+  int64_t total = 0;
+  for (int32_t k = 0; k < n && total >= 0; k++) {
+    total = plans[k]->cost_ns < 0 ? PF_COST_UNKNOWN : total + plans[k]->cost_ns;
+    *is_measured |= plans[k]->cost_is_measured;
+  }
+  return total;
+}
 
 enum { PF_GROUPS_ANY, PF_GROUPS_DETERMINISTIC, PF_GROUPS_NONE };
 typedef struct {

@@ -271,6 +271,7 @@ cdef pf_status compile_all(pf_comp* c, pf_named_tensor* consts, int32_t n_consts
     if pf_comp_blocks(c) or pf_comp_emit(c) or pf_comp_places(c):
         return c.err.code
     decide_watching(c.plan)
+    pf_comp_cost(c)
     return PF_OK
 
 cdef pf_status compile_once(pf_comp* c, pf_plan* p, pf_named_tensor* consts, int32_t n_consts) noexcept nogil:

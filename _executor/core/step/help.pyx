@@ -127,7 +127,7 @@ cdef void work(Post* p, bint injected, int64_t until_ns) noexcept nogil:
         if injected and pf_pool_has_for(p.w.pool, &p.w):
             pf_pool_wake(p.w.pool)
         turns += 1
-        if turns & 15 == 0:
+        if turns & 15 == 0 or not injected:
             pf_step_poll(item.slab.step.leader.home)
             if pf_now_ns() >= until_ns:
                 pf_pool_inject(p.w.pool, item)

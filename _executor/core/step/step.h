@@ -272,7 +272,7 @@ typedef struct {
   struct pf_trace *trace;
   struct pf_step *within;           /* NULL, or the step that waits for this one: its caller works for both */
   uint64_t stream;                  /* 0: none of its own */
-  int32_t here;                     /* 1: what is ready at once runs on the starter's thread */
+  int32_t here;                     /* 1: what is ready at once runs on the starter's thread; only where plan/cost.pyx bounds it */
   int32_t quiet;                    /* 1: no thread is woken: who started it goes on with pf_started_help or pf_started_wake */
   int32_t (*poll)(void *arg);       /* NULL, or called on this thread now and then while it helps; nonzero cancels with PF_CANCELLED */
   void *poll_arg;
