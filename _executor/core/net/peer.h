@@ -113,7 +113,7 @@ struct pf_peer {
   int64_t tensor_bytes, announced;      /* in the queue; behind announcements */
   int64_t announcing, unread, window;   /* announcing: what the announcements cost that wait there; unread: pushed, and not known to be read; window: what the peer says may be */
   uint64_t transfer_ids;
-  int32_t want_out, direct, armed, post_failed, n_riding, n_arenas, n_out, most_out;       /* n_out: in the queue; most_out: that there were */
+  int32_t want_out, direct, armed, post_failed, n_riding, n_arenas, n_out, most_out;       /* n_out: in the queue, without tensors; most_out: that there were */
   uint8_t riding[16 * PF_NET_HEAD];     /* frames without a body that go with the next one */
   pf_own_arena *arenas;
   int64_t arena_bytes, arena_used;

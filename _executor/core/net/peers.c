@@ -23,7 +23,7 @@
 #include <unistd.h>
 #include "net/peer.h"
 
-enum { MOST_OUT = 1 << 18, HELLO_BYTES = 1024, SPANS = 32, READS = 16, SMALL_BODY = PF_NET_BUFFER - PF_NET_HEAD };
+enum { MOST_OUT = 1 << 16, HELLO_BYTES = 1024, SPANS = 32, READS = 16, SMALL_BODY = PF_NET_BUFFER - PF_NET_HEAD };
 static const int64_t POST_BYTES = 1 << 20, CORK_BYTES = 1 << 16, PUMP_BYTES = 1 << 23;
 static __thread pf_peer *corked;                /* whose steps this thread begins now */
 static __thread int64_t corked_bytes;           /* that they sent, and that were not posted yet */
@@ -134,7 +134,7 @@ static void rearm(pf_peer *p) {                 /* out held */
 }
 
 static void append(pf_peer *p, pf_out *o) {     /* out held */
-  if (++p->n_out > p->most_out) p->most_out = p->n_out;
+  if (!o->counted && ++p->n_out > p->most_out) p->most_out = p->n_out;
   o->next = NULL;
   if (p->last) p->last->next = o;
   else p->first = o;
@@ -151,7 +151,7 @@ static void consume(pf_peer *p, int64_t taken, pf_transfer **finished) {       /
     o->at += k, taken -= k;
     if (bytes_left(o)) break;
     p->first = o->next;
-    p->n_out--;
+    if (!o->counted) p->n_out--;
     if (!p->first) p->last = NULL;
     if (o->counted) p->tensor_bytes -= o->n;
     if (o->last_of) o->last_of->next = *finished, *finished = o->last_of;
@@ -202,7 +202,7 @@ void pf_peer_writable(pf_peer *p) {
 /* What of these bytes was not taken at once; `own`, where there is one, is the memory that they lie in. */
 static void queue_rest(pf_peer *p, const uint8_t *bytes, int64_t n, uint8_t *own, int32_t counted) {   /* out held */
   pf_out *node = calloc(1, sizeof *node);
-  if (node && p->n_out >= MOST_OUT) free(node), node = NULL;    /* it asks and asks, and reads no answer */
+  if (node && !counted && p->n_out >= MOST_OUT) free(node), node = NULL;    /* it asks and asks, and reads no answer */
   if (node && !own && (own = malloc((size_t)n))) {
     memcpy(own, bytes, (size_t)n);
     bytes = own;
