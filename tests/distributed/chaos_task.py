@@ -36,7 +36,7 @@ from pyflow.session import runtime  # noqa: E402
 FOLDER = os.environ["PYFLOW_CHAOS"]
 KERNELS = os.environ.get("PYFLOW_CHAOS_KERNELS")
 LASTING = float(os.environ.get("PYFLOW_CHAOS_LASTING", 0))
-SHORT = 60                      # steps, between two that last
+SHORT = 15                      # steps, between two that last
 # what report_steps says of a running operation -> a phase, the first that is found
 PHASES = (("save", "SaveV2|MergeV2|ShardedFilename"), ("restore", "RestoreV2"),
           ("apply", "Apply(Adam|Momentum|GradientDescent)|_AccumulatorApply"),
