@@ -282,7 +282,7 @@ def test_a_storm_of_puts_gets_deadlines_and_closes(seed):
 
 def test_a_wait_at_it_is_explained_as_at_ours():
     """What it says of itself, and the op that would end the wait, stand in a deadline's error."""
-    with tf.train.Server.create_local_server() as server, tf.device("/job:localhost/task:0"):
+    with tf.train.Server.create_local_server() as server:
         full, dry = Queue("full", capacity=1), Queue("dry")
         (got,) = dry.gets(1)
         with tf.Session(server.target) as session:
