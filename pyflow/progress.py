@@ -20,7 +20,8 @@ Invariants
        second, a line is logged at most every 10 s, or every tenth of the whole if a second has
        passed.
     2. No thread, no escape sequence but carriage return; a stream that fails is left alone.
-    3. One bar at a time: what begins while another's is shown is silent.
+    3. One bar at a time: what begins while another's is shown is silent. A line that is logged takes
+       the bar away first.
     4. A loop pays 40 ns a turn: the clock is read every so many turns, so that it is about every
        20 ms.
 
@@ -73,6 +74,28 @@ def line(text):
     if shown is not None:
         shown.clear()
     print(text, flush=True)
+
+
+class _AboveTheBar(logging.Filter):
+    """Takes the bar away before a handler writes a line, which would begin behind it."""
+
+    def filter(self, record):
+        """True: nothing is left out."""
+        shown = _standing()
+        if shown is not None:
+            shown.clear()
+        return True
+
+
+_above = _AboveTheBar()
+
+
+def _keep_lines_whole():
+    """Lets what handlers write to streams clear the bar first."""
+    for name in (None, "tensorflow", "pyflow"):
+        for handler in logging.getLogger(name).handlers:
+            if isinstance(handler, logging.StreamHandler) and _above not in handler.filters:
+                handler.addFilter(_above)
 
 
 def _standing():
@@ -163,6 +186,7 @@ class Progress:
         if _standing() not in (None, self):
             return
         _shown, self._drawn = weakref.ref(self), now
+        _keep_lines_whole()
         wide = self._columns()
         self._write("\r" + self.text(now, wide, _is_unicode(self._stream)).ljust(wide))
 

@@ -64,6 +64,15 @@ def test_a_bar_on_a_terminal():
     assert "\r" + " " * 69 + "\rhello\r\n" in text and text.endswith("\n") and "\x1b" not in text
 
 
+@pytest.mark.parametrize("arranged", [LOGGED, "import pyflow as tf; tf.logging.set_verbosity('INFO')"])
+def test_a_line_that_is_logged_is_whole(arranged):
+    """The bar is taken away before it."""
+    told = program(arranged.replace("'INFO'", "20") + "; import logging")
+    told[-1] = told[-1].replace('progress.line("hello")', "logging.getLogger('tensorflow').info('told')")
+    text = on_terminal(told, PYTHONIOENCODING="utf-8")
+    assert "\r" + " " * 69 + "\rINFO:tensorflow:told\r\n" in text
+
+
 def test_without_unicode_and_without_a_width():
     text = on_terminal(program(), PYTHONIOENCODING="ascii", COLUMNS="0")
     assert re.search(r"training: 100% \[#+\] 40/40", text)
