@@ -137,7 +137,8 @@ class BucketizedColumn(
         """The buckets' numbers, int32."""
         source = features.get(self.source_column)
         edges = tf.constant(np.array(self.boundaries, np.float32))
-        above = tf.greater_equal(tf.expand_dims(source, -1), edges)
+        # NaN, which is not below, comes last
+        above = tf.logical_not(tf.less(tf.expand_dims(source, -1), edges))
         return tf.reduce_sum(tf.to_int32(above), -1)
 
     def dense(self, features, weight_collections=None, trainable=None):

@@ -33,7 +33,8 @@ def make_array(values, dtype=None, shape=None, verify_shape=False):
     if dtype is not None and dtype is not found:
         raise TypeError(f"Incompatible types: {dtype.name} vs. {found.name}. Value is {values!r}")
     if shape is not None:
-        array = _with_shape(array, shape, verify_shape)
+        given = isinstance(values, (np.ndarray, np.generic))
+        array = _with_shape(array, shape, verify_shape, given)
     return array, found
 
 
@@ -196,14 +197,15 @@ def utf8(text, flat, shape, where=""):
             f"{e.reason}; the string{place}{where} has no UTF-8, give bytes") from None
 
 
-def _with_shape(array, shape, verify_shape):
+def _with_shape(array, shape, verify_shape, given):
+    """given: as an array, of which nothing is left out; a list fits a shape without elements."""
     sizes = tuple(int(d) for d in as_shape(shape).as_list())
     if verify_shape and array.shape != sizes:
         raise TypeError(f"Expected Tensor's shape: {sizes}, got {array.shape}.")
     total = 1
     for d in sizes:
         total *= d
-    if array.size > total and total:
+    if array.size > total and (total or given):
         raise ValueError(f"Too many elements provided. Needed at most {total}, but received "
                          f"{array.size}")
     if array.size == total:

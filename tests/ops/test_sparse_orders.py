@@ -1,5 +1,6 @@
-"""Sparse ops on places out of order, twice, at -1, beyond the shape, and none: TensorFlow's answers,
-1.15.5's and 2.21's where they differ (sparse_orders.json, which sparse_orders.py records)."""
+"""Sparse ops on places out of order, twice, at -1, beyond the shape, and none: TensorFlow's
+answers, 1.15.5's and 2.21's where they differ (sparse_orders.json, which sparse_orders.py
+records)."""
 import json
 import pathlib
 
@@ -13,7 +14,7 @@ RECORDED = json.loads(pathlib.Path(__file__).with_name("sparse_orders.json").rea
 
 
 def same(found, wanted):
-    """Values within rounding; an error is an error, whatever its name, as is an end of the process."""
+    """Values within rounding; an error is an error, whatever its name, as is a process's end."""
     if isinstance(found, str) or isinstance(wanted, str):
         return isinstance(found, str) and isinstance(wanted, str)
     if found is None or wanted is None:

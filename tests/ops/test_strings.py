@@ -94,10 +94,9 @@ def test_bad_patterns_are_errors(pattern):
         run(tf.regex_replace(["abc"], tf.constant(pattern), ""))
 
 
-def test_bad_rewrites_are_errors():
-    for rewrite in (r"\1", "\\", r"\x"):
-        with pytest.raises(tf.errors.InvalidArgumentError, match="rewrite"):
-            run(tf.regex_replace(["abc"], "b", rewrite))
+def test_bad_rewrites_are_empty():
+    for rewrite in (r"\1", "\\", r"\x"):                                 # TensorFlow 1.15.5's answers
+        assert run(tf.regex_replace(["abc"], "b", rewrite)).tolist() == [b"ac"]
 
 
 # ---------------------------------------------------------------- others
@@ -340,8 +339,9 @@ def test_edit_distance_reads_no_place_along_the_last_dimension():
     for at in ([0, 1, 0], [1, 0, 0], [0, -1, 0]):
         with pytest.raises(tf.errors.InvalidArgumentError, match="out of bounds"):
             distance([(at, "a")], [([0, 0, 0], "a")])
-    with pytest.raises(tf.errors.InvalidArgumentError, match="out of order"):
-        distance([([1, 0, 0], "a"), ([0, 0, 0], "b")], [([0, 0, 0], "a")], (2, 1, 2))
+    # out of order they are merged as they come: TensorFlow 1.15.5's and 2.21's answer
+    assert distance([([1, 0, 0], "a"), ([0, 0, 0], "b")], [([0, 0, 0], "a")],
+                    (2, 1, 2)) == [[1.0], [1.0]]
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "float32", "string"])

@@ -13,7 +13,7 @@ from pyflow.lib.random import random_functions
 from pyflow.ops.base import tensors
 from pyflow.ops.base.common import dims_of
 from pyflow.ops.control import identity_ops
-from pyflow.ops.elementwise import binary_ops
+from pyflow.ops.elementwise import binary_ops, logic_ops
 from pyflow.ops.gemm import products
 from pyflow.ops.image.image_color_ops import (AdjustContrastv2, AdjustHue, AdjustSaturation,
                                               HSVToRGB, RGBToHSV)
@@ -139,6 +139,20 @@ def _check_range(lower, upper):
 
 
 # ------------------------------------------------------------------------------------ colour spaces
+def _with_channels(images, channels, kind):
+    """The images, which have so many channels: known now, or asserted in the step."""
+    said = f"Last dimension of {kind} image should be size {channels}."
+    known = dims_of(images.shape)
+    if known is not None and (not known or known[-1] not in (None, channels)):
+        raise ValueError(f"{said[:-1]}, got shape {images.shape}")
+    if known is not None and known[-1] == channels:
+        return images
+    found = tensors.shape(images)
+    holds = logic_ops.Equal(found[-1], channels)
+    with graph.control_dependencies([logging_functions.Assert(holds, [said, found])]):
+        return identity_ops.Identity(images)
+
+
 def rgb_to_grayscale(images, name=None):
     """0.2989 red + 0.5870 green + 0.1140 blue, with one channel, in the images' dtype.
     TF: tf.image.rgb_to_grayscale.
@@ -146,6 +160,7 @@ def rgb_to_grayscale(images, name=None):
     with graph.name_scope(name, "rgb_to_grayscale", [images]) as scope:
         images = graph.convert_to_tensor(images, name="images")
         dtype = images.dtype.base_dtype
+        images = _with_channels(images, 3, "an RGB")
         weights = graph.convert_to_tensor([0.2989, 0.5870, 0.1140], dtype=dtypes.float32)
         gray = reductions.reduce_sum(convert_image_dtype(images, dtypes.float32) * weights,
                                      axis=-1, keepdims=True)
@@ -158,10 +173,8 @@ def grayscale_to_rgb(images, name=None):
     images: [..., 1] of any number dtype -> [..., 3]. ValueError for other channels."""
     with graph.name_scope(name, "grayscale_to_rgb", [images]) as scope:
         images = graph.convert_to_tensor(images, name="images")
+        images = _with_channels(images, 1, "a grayscale")
         known = dims_of(images.shape)
-        if known is not None and (not known or known[-1] not in (None, 1)):
-            raise ValueError(f"Last dimension of a grayscale image should be size 1, got shape "
-                             f"{images.shape}")
         rank = tensors.rank(images) if known is None else len(known)
         ones = tensors.ones(tensors.stack([rank - 1]) if known is None else [rank - 1],
                             dtypes.int32)

@@ -441,7 +441,7 @@ def sobel_edges(image):
     image = graph.convert_to_tensor(image)
     kernels = np.array([[[-1, -2, -1], [0, 0, 0], [1, 2, 1]],
                         [[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]]], np.float32)
-    kernels = graph.convert_to_tensor(np.transpose(kernels, (1, 2, 0))[:, :, None], dtypes.float32)
+    kernels = graph.convert_to_tensor(np.transpose(kernels, (1, 2, 0))[:, :, None], image.dtype)
     kernels = join_ops.Tile(kernels, tensors.stack([1, 1, tensors.shape(image)[-1], 1]))
     padded = pad_functions.pad(image, [[0, 0], [1, 1], [1, 1], [0, 0]], mode="REFLECT")
     edges = conv2d_functions.depthwise_conv2d(padded, kernels, [1, 1, 1, 1], "VALID")

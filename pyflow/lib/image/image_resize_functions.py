@@ -116,6 +116,9 @@ def resize_image_with_pad(image, target_height, target_width, method=ResizeMetho
     TF: tf.image.resize_image_with_pad.
     image: [h, w, c] or [batch, h, w, c] of numbers. ValueError for other ranks."""
     with graph.name_scope(None, "resize_image_with_pad", [image]):
+        for name, size in (("height", target_height), ("width", target_width)):
+            if not isinstance(size, graph.Tensor) and size <= 0:
+                raise ValueError(f"target_{name} must be > 0, got {size}")
         image = graph.convert_to_tensor(image, name="image")
         image = image_functions.one_or_batch(image)
 

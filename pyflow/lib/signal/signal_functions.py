@@ -84,7 +84,11 @@ def frame(signal, frame_length, frame_step, pad_end=False, pad_value=0, axis=-1,
             count = _at_least_zero((size - length) // step + 1)
         starts = tensors.range_(count) * step
         index = tensors.expand_dims(starts, 1) + _steps(length)
-        return tensors.gather(signal, index, axis=axis)
+        if axis:
+            return tensors.gather(signal, index, axis=axis)
+        # along axis 1: the gradient along axis 0 would be an IndexedSlices
+        frames = tensors.gather(tensors.expand_dims(signal, 0), index, axis=1)
+        return tensors.squeeze(frames, [0])
 
 
 def _steps(n):
@@ -191,7 +195,7 @@ def inverse_stft(stfts, frame_length, frame_step, fft_length=None, window_fn=han
 
 def inverse_stft_window_fn(frame_step, forward_window_fn=hann_window, name=None):
     """The window function with which inverse_stft undoes stft: the forward window over the sum of
-    its squares at all frames that meet a sample (Griffin and Lim, 1984).
+    its squares at all frames that meet a sample (Griffin and Lim, 1984); 0 where that sum is.
     TF: tf.signal.inverse_stft_window_fn.
     Dtypes, shapes, errors: as op Tile."""
     def window(frame_length, dtype):
@@ -202,7 +206,8 @@ def inverse_stft_window_fn(frame_step, forward_window_fn=hann_window, name=None)
             squares = _pad_last(forward * forward, 0, overlaps * step - length)
             sums = tensors.reshape(squares, [overlaps, step])
             total = join_ops.Tile(reductions.reduce_sum(sums, 0, keepdims=True), [overlaps, 1])
-            return forward / tensors.reshape(total, [overlaps * step])[:length]
+            total = tensors.reshape(total, [overlaps * step])[:length]
+            return binary_ops.DivNoNan(forward, total)      # a sample that no frame has stays 0
     return window
 
 

@@ -19,8 +19,10 @@ from pyflow.framework import dtypes, graph
 from pyflow.framework.default_graph import session_for
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.lib.array import array_functions
+from pyflow.lib.control_flow import logging_functions
 from pyflow.lib.math import logic_functions, reductions
 from pyflow.ops.base import tensors
+from pyflow.ops.control import identity_ops
 from pyflow.ops.elementwise import logic_ops
 from pyflow.ops.reduce import lookup_ops, reduction_ops
 
@@ -69,6 +71,22 @@ def _long(value, name):
     return graph.convert_to_tensor(value, dtype=dtypes.int64, name=name)
 
 
+def _rows(values):
+    """How many values there are, int64 [1]; of ragged ones their rows."""
+    count = values.nrows() if isinstance(values, RaggedTensor) else tensors.shape(values)[0]
+    return tensors.reshape(tensors.cast(count, dtypes.int64), [1])
+
+
+def _checked(splits, values, maker):
+    """The splits, asserted to begin at 0, never to fall, and to end where the values do."""
+    fine = reductions.reduce_all(tensors.concat([
+        tensors.reshape(logic_ops.LessEqual(splits[:-1], splits[1:]), [-1]),
+        logic_ops.Equal(splits[:1], np.int64(0)), logic_ops.Equal(splits[-1:], _rows(values))], 0))
+    said = f"Arguments to {maker} do not form a valid RaggedTensor"
+    with graph.control_dependencies([logging_functions.Assert(fine, [said, splits])]):
+        return identity_ops.Identity(splits)
+
+
 class RaggedTensor:
     """Rows of different lengths; made by the from_... functions. TF: tf.RaggedTensor."""
 
@@ -100,6 +118,25 @@ class RaggedTensor:
             lengths = _long(row_lengths, "row_lengths")
             ends = reduction_ops.Cumsum(lengths, 0)
             return cls(_as_values(values), tensors.concat([[np.int64(0)], ends], 0))
+
+    @classmethod
+    def from_row_starts(cls, values, row_starts, name=None, validate=True):
+        """Rows that begin at these places of the values, the first at 0 (an integer vector)."""
+        with graph.name_scope(name, "RaggedFromRowStarts", [values, row_starts]):
+            starts, values = _long(row_starts, "row_starts"), _as_values(values)
+            starts.shape.assert_has_rank(1)
+            splits = tensors.concat([starts, _rows(values)], 0)
+            return cls(values, _checked(splits, values, "from_row_starts") if validate else splits)
+
+    @classmethod
+    def from_row_limits(cls, values, row_limits, name=None, validate=True):
+        """Rows that end before these places of the values, the last at their end (an integer
+        vector)."""
+        with graph.name_scope(name, "RaggedFromRowLimits", [values, row_limits]):
+            limits, values = _long(row_limits, "row_limits"), _as_values(values)
+            limits.shape.assert_has_rank(1)
+            splits = tensors.concat([[np.int64(0)], limits], 0)
+            return cls(values, _checked(splits, values, "from_row_limits") if validate else splits)
 
     @classmethod
     def from_value_rowids(cls, values, value_rowids, nrows=None, name=None, validate=True):

@@ -261,6 +261,8 @@ def _one_hot_shape(op):
     dims, depth = dims_of(op.inputs[0].shape), static(op.inputs[1])
     if dims is None:
         return unknown_shape()
+    if op.attr("axis") < -1:
+        raise ValueError(f"axis must be >= -1, got {op.attr('axis')}")
     at = normal_axis(op.attr("axis"), len(dims) + 1)
     return TensorShape(dims[:at] + [None if depth is None else int(depth)] + dims[at:])
 
@@ -298,7 +300,10 @@ class SparseToDense:
     def gradient(op, dy):
         indices, whole, values, default = op.inputs
         n = indices.shape.ndims
-        if n is None or n < 2:
+        if n is None:                           # one number a dimension of the result
+            indices = raw_ops.Reshape(
+                indices, raw_ops.ConcatV2([int32s([-1]), shape_vector(whole)], int32s(0)))
+        elif n < 2:
             indices = raw_ops.Reshape(indices, int32s([-1, 1]))
         picked = GatherNd(dy, indices)
         if values.shape.ndims == 0:

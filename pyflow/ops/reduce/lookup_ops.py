@@ -75,6 +75,8 @@ class HistogramFixedWidth:
     def shape(op):
         match(op, None, "2", "")
         n = static(op.inputs[2])
+        if n is not None and n <= 0:
+            raise ValueError(f"Requires nbins > 0: {n}")
         return TensorShape([None if n is None else int(n)])
     gradient = UNREGISTERED
 

@@ -60,19 +60,23 @@ static pf_status static_full_match(pf_ctx *c, const void *state) {
 }
 
 /* ---------------------------------------------------------------- replace */
-/* groups the rewrite names, -1: it is not well formed */
-static int highest_group(pf_str rewrite) {
+/* The groups the rewrite names; `good`: bytes of it before a \ that ends it or stands before another
+ * character, where RE2 gives up. */
+static int highest_group(pf_str rewrite, int64_t *good) {
   int most = 0;
   for (int64_t i = 0; i < rewrite.len; i++) {
     if (rewrite.data[i] != '\\') continue;
-    if (++i == rewrite.len) return -1;
+    *good = i;
+    if (++i == rewrite.len) return most;
     char d = rewrite.data[i];
     if (d >= '0' && d <= '9') most = PF_MAX(most, d - '0');
-    else if (d != '\\') return -1;
+    else if (d != '\\') return most;
   }
+  *good = rewrite.len;
   return most;
 }
-static void add_rewrite(pf_bytes *b, pf_str rewrite, const char *const *slot) {
+/* A group that the pattern does not have is empty. */
+static void add_rewrite(pf_bytes *b, pf_str rewrite, const char *const *slot, int groups) {
   for (int64_t i = 0; i < rewrite.len; i++) {
     const char *rest = rewrite.data + i, *mark = memchr(rest, '\\', (size_t)(rewrite.len - i));
     int64_t plain = mark ? mark - rest : rewrite.len - i;
@@ -80,12 +84,13 @@ static void add_rewrite(pf_bytes *b, pf_str rewrite, const char *const *slot) {
     if (!mark) return;
     char d = rewrite.data[i += plain + 1];
     if (d == '\\') pf_bytes_add(b, &d, 1);
-    else if (slot[2 * (d - '0')] && slot[2 * (d - '0') + 1])
+    else if (d - '0' <= groups && slot[2 * (d - '0')] && slot[2 * (d - '0') + 1])
       pf_bytes_add(b, slot[2 * (d - '0')], slot[2 * (d - '0') + 1] - slot[2 * (d - '0')]);
   }
 }
 /* the text with its matches, or the first one, rewritten */
-static void replace_in(rx_dfa *a, rx_search *s, pf_str rewrite, int global, pf_bytes *b) {
+static void replace_in(rx_dfa *a, rx_search *s, pf_str rewrite, int groups, int global,
+                       pf_bytes *b) {
   const char *p = s->text, *last = NULL;
   while (rx_first(a, s, p)) {
     const char *from = s->found[0], *to = s->found[1];
@@ -98,7 +103,7 @@ static void replace_in(rx_dfa *a, rx_search *s, pf_str rewrite, int global, pf_b
       p = from + n;
       continue;
     }
-    add_rewrite(b, rewrite, s->found);
+    add_rewrite(b, rewrite, s->found, groups);
     p = last = to;
     if (!global) break;
   }
@@ -108,10 +113,9 @@ static pf_status replace_all(pf_ctx *c, const rx *r, pf_str rewrite, int global,
   const DLTensor *x = c->in[0];
   rx_search s;
   rx_dfa a;
-  int groups = highest_group(rewrite);
-  if (groups < 0 || groups > r->groups)
-    return PF_INVALID(c, "Invalid rewrite: %.*s: it names a group the pattern does not have, or "
-                      "has a \\ without a digit", (int)PF_MIN(rewrite.len, 400), rewrite.data);
+  int64_t good = 0;
+  const int groups = PF_MIN(highest_group(rewrite, &good), r->groups), bad = good < rewrite.len;
+  rewrite.len = good;
   DLTensor *y = pf_output_like(c, 0, x);
   PF_EXHAUSTED(y);
   if (!rx_open(c, &s, r, 2 * groups + 2) || !rx_dfa_open(c, &a, r, 0, 2 * groups + 2))
@@ -123,7 +127,8 @@ static pf_status replace_all(pf_ctx *c, const rx *r, pf_str rewrite, int global,
     s.end = s.text + t.len;
     b->n = 0;
     rx_dfa_text(&a, t.len);
-    replace_in(&a, &s, rewrite, global, b);
+    if (bad && !global) pf_bytes_add(b, s.text, t.len);
+    else replace_in(&a, &s, rewrite, groups, global, b);
     if (b->failed) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a string");
     PF_TRY(c->host->str_set(y, i, (pf_str){b->data, b->n}));
   }

@@ -189,13 +189,12 @@ static void split_at_blanks(splitting *p, pf_str s, int64_t most) {
     while (q < end && blank(*q)) q++;
     if (q == end) return;
     const char *from = q;
-    if (most == 0) {
-      add_piece(p, from, end);
-      return;
-    }
     while (q < end && !blank(*q)) q++;
     add_piece(p, from, q);
-    most -= most > 0;
+    if (most < 0 || --most > 0) continue;
+    while (q < end && blank(*q)) q++;
+    add_piece(p, q, end);               /* the rest, an empty one too, as TensorFlow */
+    return;
   }
 }
 
