@@ -158,9 +158,9 @@ def test_importing_looks_at_nothing(tmp_path):
 CASES = {
     "newer": (
         dict(abi=[2, 3], min_minor=3),
-        "needs v2.3 of the kernel ABI, this host offers v1.3: install a newer pyflow",
+        "needs v2.3 of the kernel ABI, this host offers v1.4: install a newer pyflow",
     ),
-    "minor": (dict(min_minor=7), "needs v1.7 of the kernel ABI, this host offers v1.3"),
+    "minor": (dict(min_minor=7), "needs v1.7 of the kernel ABI, this host offers v1.4"),
     "missing": ({}, "cannot be opened"),
     "outside": (dict(library="../../evil.so"), "must be a bare file name"),
     "malformed": (dict(abi="x"), "plugin.json of 'malformed' is malformed"),
