@@ -18,7 +18,7 @@ def test_mode_keys_and_config(tmp_path):
     assert config.tf_config.inter_op_parallelism_threads == 3
     assert (config.save_checkpoints_steps, config.save_checkpoints_secs) == (8, None)
     assert tf.contrib.learn.RunConfig().save_checkpoints_secs == 600
-    with pytest.raises(ValueError, match="training is in one process"):
+    with pytest.raises(ValueError, match="a cluster is TF_CONFIG's"):
         tf.contrib.learn.RunConfig(master="grpc://a:1")
 
 

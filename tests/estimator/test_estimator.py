@@ -386,8 +386,8 @@ def test_run_config(monkeypatch):
 @pytest.mark.parametrize("name, more, stops_at", [
     ("stop_if_lower_hook", {"threshold": 0.25}, 6),
     ("stop_if_higher_hook", {"threshold": 0.35, "min_steps": 1}, 1),
-    ("stop_if_no_decrease_hook", {"max_steps": 4}, 1),
-    ("stop_if_no_increase_hook", {"max_steps": 100}, 6),
+    ("stop_if_no_decrease_hook", {"max_steps_without_decrease": 4}, 1),
+    ("stop_if_no_increase_hook", {"max_steps_without_increase": 100}, 6),
 ])
 def test_early_stopping(tmp_path, name, more, stops_at):
     """Evaluations of steps 1 to 9 with losses .5 .4 .3 .3 .3 .3 .3 .3 .3 are there."""
