@@ -13,6 +13,7 @@ docs/distributed.md tells how to use it; here is how it is cut:
     services.py    MasterService and WorkerService, their calls
     messages.py, tensors.py, rpc.py    what travels, and how;  once.py: what comes twice is done once
     pairs.py, routes.py, links.py      which ops and which link carry tensors; ways.py says so
+    watch.py       whether tasks that call over gRPC still can;  aliases.py: ConfigProto.cluster_def
     training.py    sessions that train, and are recovered;  job_end.py: how a job ends
     collectives.py sums over tasks
 

@@ -73,8 +73,8 @@ class Aliases:
             if _place_of(address) == own:
                 return task
         raise errors.InvalidArgumentError(None, None, (
-            f"cluster_def has no task at {self._server.address}, where the session's server listens:"
-            f" it has {', '.join(f'{t} at {a}' for t, a in asked.items())[:1000]}"))
+            f"cluster_def has no task at {self._server.address}, where the session's server "
+            f"listens: it has {', '.join(f'{t} at {a}' for t, a in asked.items())[:1000]}"))
 
     def _ask(self, task, which, address, timeout_ms):
         """The address of another server's under that name."""

@@ -92,8 +92,8 @@ class Place:
         return stub.Life(messages.CloseSessionRequest(session=handle))
 
     def call_when_there(self, call, request, timeout=None):
-        """As `call`, once a process listens there, for so many seconds, as long as it takes without;
-        a log says meanwhile why nobody answers."""
+        """As `call`, once a process listens there: for so many seconds, or as long as it takes; a
+        log says meanwhile why nobody answers."""
         stub = rpc.Stub(self.channel(), "MasterService", {call: services.MASTER[call]})
         future = getattr(stub, call).future(request, timeout=timeout, wait_for_ready=True)
         told = remote_worker.Waiting(f"{call} still waits for the server at {self.address}",

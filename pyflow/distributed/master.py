@@ -85,8 +85,9 @@ class Tasks:
 class Place:
     """Sessions of a server (session/targets.py).  tasks: a Tasks.
 
-    renames: {(job, task): (job, task)}, which task is meant where a graph asks for one; hidden: those
-    that sessions do not speak to; patience: seconds for a task to be there, None: as long as it takes."""
+    renames: {(job, task): (job, task)}, which task is meant where a graph asks for one; hidden:
+    those that sessions do not speak to; patience: seconds for a task to be there, None: as long as
+    it takes."""
 
     def __init__(self, tasks, renames=None, hidden=(), patience=None):
         self._tasks = tasks
@@ -101,7 +102,7 @@ class Place:
         return found
 
     def open(self, session, deterministic, partitions, costs, inspect):
-        """The session's Opened; in the cluster that its config's cluster_def says, if it says one."""
+        """The session's Opened; in the cluster that its config says, if it says one."""
         cluster = getattr(session._config, "cluster_def", None)
         if cluster is not None and cluster.job and self.of_cluster is not None:
             if not session._config.experimental.share_session_state_in_clusterspec_propagation:

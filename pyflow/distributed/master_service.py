@@ -315,7 +315,8 @@ class _Session:
         graph = self._imported(request.graph_def, request.origin)
         threads = threads_lib.choose(request.threads or None, config)
         self._opened = types.SimpleNamespace(
-            _config=config, _threads=threads, graph=graph, _timeout_ms=config.operation_timeout_in_ms)
+            _config=config, _threads=threads, graph=graph,
+            _timeout_ms=config.operation_timeout_in_ms)
         self._place, self._deterministic = place, request.deterministic
         opened = place.open(self._opened, request.deterministic, "one", None, None)
         self.link, self.compiler = opened.state, opened.compiler
@@ -339,7 +340,7 @@ class _Session:
                 self.busy -= 1
 
     def lives(self, context):
-        """Its client has a connection, for as long as a call of it is: the Event that it is over."""
+        """Its client has a connection for as long as this call is: the Event that it is over."""
         ended = threading.Event()
 
         def over():

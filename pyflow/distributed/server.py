@@ -303,7 +303,8 @@ class Server:
         """A target of this process alone, whose sessions take one task for another.
 
         renames: {(job, task): (job, task)}, what a graph asks for and what it gets; hidden: tasks
-        that they do not speak to; patience: seconds for a task to be there, None: as long as it takes."""
+        that they do not speak to; patience: seconds for a task to be there, None: as long as it
+        takes."""
         key = tuple(sorted(renames.items())), tuple(sorted(hidden)), patience
         with self._lock:
             if key not in self._renamed:

@@ -1,8 +1,8 @@
 """Tasks that speak to this one over gRPC alone: whether they still can.
 
-Who calls pings, by gRPC's keep-alive, and finds a frozen or cut-off server within its lease. A server
-does not, for its clients may be stopped for a while (rpc.py). So a task that is called by another
-one over gRPC, for want of another link, calls it back:
+Who calls pings, by gRPC's keep-alive, and finds a frozen or cut-off server within its lease. A
+server does not, for its clients may be stopped for a while (rpc.py). So a task that is called by
+another one over gRPC, for want of another link, calls it back:
 
     seen [look: the net has a grpc connection with it] -> followed [its Life has answered]
          -> given up [Life broke: the net's connection with it is cut] or forgotten [look]
@@ -14,7 +14,7 @@ Invariants
 
 Threads: `look` is the server's beat's; a task that is followed has one.
 
-    watch = Watch(worker, addresses=lambda: {"/job:ps/replica:0/task:0": "localhost:2222"}, channels)
+    watch = Watch(worker, lambda: {"/job:ps/replica:0/task:0": "localhost:2222"}, channels)
     watch.look()
 """
 import threading

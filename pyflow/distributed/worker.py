@@ -460,8 +460,8 @@ class Worker:
             session.once.forget(lambda key: key[0] in over)
 
     def reset(self, containers, timeout=None):
-        """Forgets named containers; without names all of them.  With the server's own, whose name is
-        its job's (TF: Device's ResourceMgr), it ends the sessions, as a restart would."""
+        """Forgets named containers; without names all of them.  With the server's own, whose name
+        is its job's (TF: Device's ResourceMgr), it ends the sessions, as a restart would."""
         self.task.reset_containers(containers)
         if not containers or DeviceSpec.from_string(self.name).job in containers:
             self.close_sessions("the server's containers were reset")

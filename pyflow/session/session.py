@@ -32,8 +32,8 @@ from pyflow.session import callable_options as callable_options_lib
 from pyflow.session import devices as devices_lib
 from pyflow.session import feeds as feeds_lib
 from pyflow.session import fetches as fetches_lib
-from pyflow.session import (failures, handles, inspection, metadata, partial_run, partial_stages, plans,
-                            random_state, runtime, targets)
+from pyflow.session import (failures, handles, inspection, metadata, partial_run, partial_stages,
+                            plans, random_state, runtime, targets)
 from pyflow.session import threads as threads_lib
 
 _ndarray = np.ndarray

@@ -5,9 +5,9 @@
     others    what was registered: a whole target, or a scheme ("grpc" for "grpc://host:port")
 
 A PLACE opens sessions: `place.open(session, deterministic, partitions, costs, inspect) -> Opened`
-and `place.reset(containers, timeout)`, seconds or None.  `Local` is the one that runs them in this process; a server registers
-a Local with its own task under its address, so that `Session(server.target)` in the server's process
-adds no hop.
+and `place.reset(containers, timeout)`, seconds or None.  `Local` is the one that runs them in this
+process; a server registers a Local with its own task under its address, so that
+`Session(server.target)` in the server's process adds no hop.
 
 Invariants
     1. What is registered as a whole target is found before its scheme.

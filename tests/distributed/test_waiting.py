@@ -1,5 +1,5 @@
-"""Who is not there yet is waited for, as TensorFlow does, and a log says who and why; what a time-out
-was given for ends when it says."""
+"""Who is not there yet is waited for, as TensorFlow does, and a log says who and why; what a
+time-out was given for ends when it says."""
 import threading
 import time
 
@@ -55,8 +55,8 @@ def test_a_late_task_is_waited_for(free_ports, said):
     with tf.train.Server(cluster, "worker", 0) as server, \
             tf.Session(server.target, graph=graph) as session:
         thread, found = later(lambda: session.run("here:0"))
-        expected = ("CreateSession still waiting for response from worker: /job:ps/replica:0/task:0: "
-                    f"no process listens at {cluster['ps'][0]}")
+        expected = ("CreateSession still waiting for response from worker: "
+                    f"/job:ps/replica:0/task:0: no process listens at {cluster['ps'][0]}")
         until(lambda: sum(line.startswith(expected) for line in said()) >= 2)
         with tf.train.Server(cluster, "ps", 0):
             thread.join(10)

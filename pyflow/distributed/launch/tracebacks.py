@@ -2,9 +2,9 @@
 several print is printed once.
 
     a line -> passed on
-           -> held [it begins a traceback, or follows one] -> passed on, all at once [the process ends,
-              HOLD seconds pass, or MOST lines are held]
-                                                           -> one line [another task's was the same]
+           -> held [it begins a traceback, or follows one]
+              -> all passed on [the process ends, HOLD seconds pass, or MOST lines are held]
+              -> one line instead [another task's was the same]
 
 Invariants
 1. Nothing is lost but what was printed for another task already.
@@ -49,7 +49,7 @@ class Tracebacks:
             self._release(label)
 
     def end(self, label):
-        """A task's process has ended: the exception that its newest traceback ends with, or None."""
+        """A task's process has ended: the exception of its newest traceback, or None."""
         self._release(label)
         return self._last.pop(label, None)
 
