@@ -24,7 +24,7 @@ from pyflow.framework.device import DeviceSpec
 from pyflow.session import runtime
 from pyflow.train import cluster_spec
 
-MOST = 64
+MOST = 16
 
 
 def cluster_of(addresses):

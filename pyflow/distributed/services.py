@@ -35,7 +35,7 @@ WORKER = {
     "Reshard": ("ReshardRequest", "ReshardResponse", "unary"),
     "Ready": ("ReadyRequest", "Empty", "unary"),
     "Bye": ("ByeRequest", "Empty", "unary"),
-    "Life": ("Empty", "Empty", "from"),
+    "Follow": ("Empty", "Empty", "from"),
     "Become": ("RouteMessage", "RouteMessage", "unary"),
     "Connect": ("ConnectMessage", "ConnectMessage", "both"),
     "Link": ("", "", "both"),

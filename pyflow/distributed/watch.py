@@ -4,8 +4,8 @@ Who calls pings, by gRPC's keep-alive, and finds a frozen or cut-off server with
 server does not, for its clients may be stopped for a while (rpc.py). So a task that is called by
 another one over gRPC, for want of another link, calls it back:
 
-    seen [look: the net has a grpc connection with it] -> followed [its Life has answered]
-         -> given up [Life broke: the net's connection with it is cut] or forgotten [look]
+    seen [look: the net has a grpc connection with it] -> followed [its Follow has answered]
+         -> given up [that broke: the net's connection with it is cut] or forgotten [look]
 
 Invariants
 1. Only a call that was answered once says by its end that a task is lost: who cannot be called back
@@ -48,8 +48,8 @@ class Watch:
 
     def _call(self, address):
         stub = rpc.Stub(self._channels.get(address), "WorkerService",
-                        {"Life": services.WORKER["Life"]})
-        return stub.Life(messages.Empty())
+                        {"Follow": services.WORKER["Follow"]})
+        return stub.Follow(messages.Empty())
 
     def _follow(self, key, call):
         answered = False

@@ -231,7 +231,7 @@ class WorkerService:
         """This process serves a task of another name, too: where that listens (aliases.py)."""
         return self._worker.on_become(request.task, request.kind)
 
-    def Life(self, request, context):
+    def Follow(self, request, context):
         """Answers at once, and then only by its end (watch.py)."""
         over = threading.Event()
         if context.add_callback(over.set):

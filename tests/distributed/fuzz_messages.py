@@ -35,7 +35,8 @@ from pyflow.distributed import (epochs, messages, remote_worker, rpc, services, 
 
 LEFT_OUT = {"Bye"}
 SECONDS, PATIENCE, BYTES = 1.0, 5.0, 1 << 30
-WAITS = {"RecvTensor": 0.002, "Connect": 0.002, "Link": 0.002}     # seconds: these may wait for what nobody sends
+WAITS = {"RecvTensor": 0.002, "Connect": 0.002, "Link": 0.002, "Life": 0.002,
+         "Follow": 0.002}               # seconds: these may wait for what nobody sends
 CALLS = {**services.MASTER, **services.WORKER}
 CODES = {code.value[0]: code.name for code in rpc.grpc().StatusCode}
 
@@ -111,6 +112,8 @@ class Valid:
             "ListDevices": [M.ListDevicesRequest(session=handle)],
             "SessionState": [M.SessionStateRequest(session=handle)],
             "KeepAlive": [M.CloseSessionRequest(session=handle)],
+            "Life": [M.CloseSessionRequest(session=handle)], "Follow": [M.Empty()],
+            "Become": [M.RouteMessage(task="/job:w/replica:0/task:0", kind="a cluster")],
             "Reset": [M.ResetRequest(container=["c"])],
         }
         self.session, self.inner = handle, inner

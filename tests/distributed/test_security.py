@@ -169,7 +169,7 @@ def test_what_is_wrong_with_a_folder_is_said(made, tmp_path, monkeypatch):
 
 def test_a_missing_grpcio_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "grpc", None)
-    with pytest.raises(ImportError, match=r'pip install "pyflow-dataflow\[distributed\]"'):
+    with pytest.raises(ImportError, match="pip install grpcio"):
         security.open_channel("localhost:1")
 
 
