@@ -655,6 +655,21 @@ def test_decisions_are_short():
         assert len(body.splitlines()) <= 8, title
 
 
+def test_the_changelog_has_a_heading_a_release_and_a_line_a_change():
+    """Under areas; an entry may have a second line.  The first release is that of pyproject.toml."""
+    lines = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ", 1)[1].splitlines()
+    releases = [line for line in ["## " + lines[0], *lines] if line.startswith("## ")]
+    version = r"## \d+\.\d+\.\d+, (?:in work|\d{4}-\d\d-\d\d)"
+    assert all(re.fullmatch(version, line) for line in releases), releases
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'\nversion = "{releases[0][3:].split(",")[0]}"\n' in project
+    for before, line in zip(lines, lines[1:]):
+        assert not line or line.startswith(("## ", "### ", "- ")) or (
+            line.startswith("  ") and before.startswith("- ")), line
+    entries = [line for line in lines if line.startswith("- ")]
+    assert len(entries) == len(set(entries)), sorted(entries)
+
+
 def test_python_in_blocks_is_whole():
     """Every block imports what it uses, so that it can be copied."""
     for block in BLOCKS:
