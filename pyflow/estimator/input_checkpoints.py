@@ -8,6 +8,7 @@ too many, which nobody asks for.
 
 Thread: the one that trains.  Source: TF 1.15 tf.data.experimental.CheckpointInputPipelineHook.
 """
+import contextlib
 import logging
 import os
 
@@ -56,7 +57,11 @@ class CheckpointInputPipelineHook(tf.train.SessionRunHook):
         return os.path.join(self._config.model_dir, f"input-{int(step)}")
 
     def _save(self, session, step):
-        if not tf.train.checkpoint_exists(self._path(step)):
+        """Writes input-N once.  Iterators that have not begun, at a session's first checkpoint, have no
+        place: who resumes from there begins them."""
+        if tf.train.checkpoint_exists(self._path(step)):
+            return
+        with contextlib.suppress(tf.errors.FailedPreconditionError):
             self._saver.save(session, os.path.join(self._config.model_dir, "input"),
                              global_step=int(step), latest_filename="checkpoint_input",
                              write_meta_graph=False)

@@ -433,9 +433,9 @@ def test_the_same_stream_gives_the_same_numbers(plugin):
 
     @defined(tf.float32)
     def f(x):
-        drawn = tf.random_uniform([]) + tf.random_uniform([], seed=7)
-        _, sums = tf.while_loop(lambda i, s: i < 3, lambda i, s: (i + 1, s + tf.random_normal([])),
-                                [0, drawn])
+        drawn = tf.random_uniform([], seed=1) + tf.random_uniform([], seed=7)
+        _, sums = tf.while_loop(
+            lambda i, s: i < 3, lambda i, s: (i + 1, s + tf.random_normal([], seed=2)), [0, drawn])
         return sums + 0.0 * x
 
     def draw(stream, n=6):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import pyflow as tf
-from pyflow import raw_ops
 from pyflow.framework.op import get_op
 
 RNG = np.random.default_rng(5)
@@ -38,7 +37,7 @@ def test_a_group_a_channel(dtype, tolerance, constant):
         for image, multiplier, size, *rest in CASES:
             x, w = operands(image, multiplier, size, dtype)
             attrs = attributes(*rest)
-            wide = raw_ops.DepthwiseConv2dNative.reference(
+            wide = get_op("DepthwiseConv2dNative").reference(
                 x.astype(np.float64), w.astype(np.float64).reshape(*size, image[3], multiplier),
                 attrs["strides"], "EXPLICIT", attrs["explicit_paddings"], "NHWC",
                 attrs["dilations"])

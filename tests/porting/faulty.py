@@ -73,7 +73,8 @@ def another_op(name, op, drop=()):
     def put(graph):
         node(graph, name).op = op
         for key in drop:
-            del node(graph, name).attr[key]
+            if key in node(graph, name).attr:        # it is left out where it is at its default
+                del node(graph, name).attr[key]
     return put
 
 

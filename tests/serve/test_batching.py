@@ -195,7 +195,7 @@ def test_what_may_be_joined(zoo):
     found = {name: endpoint.batchable for name, endpoint in zoo.endpoints.items()}
     assert found == {"serving_default": True, "pair": True, "text": True, "checked": True,
                      "classify": True, "scores": True, "regress": True, "examples": True,
-                     "parsed": True,
+                     "parsed": True, "kept": True, "told": False,
                      "count": False, "types": False, "total": False}
 
 

@@ -19,6 +19,8 @@ def program(tmp_path, code, *args, status=0):
 
 
 FLAGS = """
+    import sys
+    sys.modules["absl"] = None              # as where it is not installed; with it: test_flags.py
     import pyflow as tf
     tf.flags.DEFINE_integer("steps", 100, "Training steps.")
     tf.app.flags.DEFINE_float("rate", 0.5, "Rate.")
@@ -49,6 +51,8 @@ def test_flags_and_app(tmp_path):
 
 def test_flags_outside_app(tmp_path):
     out = program(tmp_path, """
+        import sys
+        sys.modules["absl"] = None
         import pyflow as tf
         tf.flags.DEFINE_string("data", "here", "Folder.")
         FLAGS = tf.flags.FLAGS

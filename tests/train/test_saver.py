@@ -201,7 +201,7 @@ def test_other_options_of_save(tmp_path):
         with pytest.raises(ValueError, match="path components"):
             saver.save(sess, str(tmp_path / "m"), latest_filename="a/b")
         with pytest.raises(ValueError, match="doesn't exist"):
-            saver.save(sess, str(tmp_path / "no" / "m"))
+            saver.save(sess, str(tmp_path / "no" / "such" / "m"))
         with pytest.raises(TypeError, match="must be a Session"):
             saver.save("sess", str(tmp_path / "m"))
 
@@ -240,8 +240,10 @@ def test_relative_prefix(tmp_path, monkeypatch):
         assert saver.save(sess, "./m", global_step=2) == "./m-2"
         saver.restore(sess, tf.train.latest_checkpoint("."))
         assert sess.run(v) == 4
-    with pytest.raises(ValueError, match="doesn't exist"), session() as sess:
-        saver.save(sess, "missing/m")
+    with session() as sess:
+        assert saver.save(sess, "missing/m") == "missing/m"     # one folder is made, but none above
+        with pytest.raises(ValueError, match="doesn't exist"):
+            saver.save(sess, "missing too/two/m")
 
 
 def test_reshape(tmp_path):
