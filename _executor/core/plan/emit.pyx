@@ -15,6 +15,7 @@ cdef enum:
     ORDER_CHEAP = 0x40000000
     ORDER_EXPENSIVE = 0x60000000
     SMALL_GRAPH = 128           # nodes
+    BRIEF_BYTES = 65536         # of one tensor; as many as may be fed to a step that keeps the GIL
 
 cdef pf_status no_memory(pf_comp* c) noexcept nogil:
     return pf_error_set(c.err, PF_RESOURCE_EXHAUSTED, b"out of memory while emitting a plan of %d nodes", c.n)
@@ -129,11 +130,36 @@ cdef int32_t variable_of_next(pf_comp* c, int32_t i) noexcept nogil:
 cdef pf_status no_operation(pf_ctx* ctx, const void* state) noexcept nogil:
     return PF_OK
 
+cdef bint is_plain(int32_t type) noexcept nogil:
+    return type != PF_STRING and type != PF_RESOURCE and type != PF_VARIANT
+
+cdef bint may_be_large(pf_comp* c, int32_t i) noexcept nogil:
+    """A tensor it reads or writes is known to be; or the size of what it writes follows from values, not from its inputs' sizes,
+    which are known: a fill, a range, a draw."""
+    cdef const pf_node* nd = c.g.nodes + i
+    cdef bint known = nd.n_in > 0
+    cdef int64_t bytes
+    cdef int32_t k, src
+    for k in range(nd.n_in):
+        src = nd.inputs[k].node
+        if c.cls[src] == PF_C_CONST and c.value[src] != NULL:
+            bytes = pf_tensor_of(c.value[src]).nbytes
+        else:
+            bytes = pf_comp_static_bytes(c, src, nd.inputs[k].output)
+        if bytes > BRIEF_BYTES:
+            return True
+        known = known and bytes >= 0
+    for k in range(c.sig[i].n_out):
+        bytes = pf_comp_static_bytes(c, i, k)
+        if bytes > BRIEF_BYTES or (bytes < 0 and known and is_plain(c.sig[i].out_type[k])):
+            return True
+    return False
+
 cdef bint is_brief(pf_comp* c, int32_t i) noexcept nogil:
-    """Over before signals or a deadline matter, as the kernel says; an expensive one where its shapes say so, and in a small graph
-    only.  Loops look anyway."""
+    """Over before signals or a deadline matter, as the kernel says of small arguments; an expensive one where its shapes say so,
+    and in a small graph only.  Loops look anyway."""
     cdef uint32_t flags = c.kernel[i].kernel.flags
-    if not flags & <uint32_t>PF_KERNEL_BRIEF or flags & <uint32_t>PF_KERNEL_BLOCKING:
+    if not flags & <uint32_t>PF_KERNEL_BRIEF or flags & <uint32_t>PF_KERNEL_BLOCKING or may_be_large(c, i):
         return False
     return not flags & <uint32_t>PF_KERNEL_EXPENSIVE or (c.flags[i] & PF_N_BRIEF != 0 and c.n <= SMALL_GRAPH)
 

@@ -59,6 +59,11 @@ enum { PF_MAX_DIMS = 32, PF_TYPE_COUNT = 32, PF_GRAIN = 16384 };
   (&(const pf_kernel){.size = sizeof(pf_kernel), .flags = PF_WITH_BRIEF(flags_), .op = op_, .where = where_, \
                       .device = "CPU", __VA_ARGS__})
 #define PF_CPU(op_, where_, ...) PF_CPU_FLAGS(op_, where_, PF_KERNEL_DETERMINISTIC, __VA_ARGS__)
+/* Much work for few bytes: a draw that is tried again, a series for each element, the cube of a size. */
+#define PF_CPU_LONG(op_, where_, ...) \
+  PF_CPU_FLAGS(op_, where_, PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE, __VA_ARGS__)
+#define PF_SERIES(op_, where_, fn_) \
+  PF_CPU_LONG(op_, where_, .compute = fn_, .cost = pf_series_cost)
 #define PF_CPU_BORROWS(op_, where_, ...) \
   PF_CPU_FLAGS(op_, where_, PF_KERNEL_DETERMINISTIC | PF_KERNEL_BORROWS, __VA_ARGS__)
 #define PF_ATTRS(...) ((const pf_attr *const[]){__VA_ARGS__, NULL})
@@ -315,6 +320,27 @@ PF_LOCAL pf_status pf_copy_run(pf_ctx *c, DLTensor *dst, int64_t di, const DLTen
     PF_TRY(c->host->str_get(src, si + i, &s));
     PF_TRY(c->host->str_set(dst, di + i, s));
   }
+  return PF_OK;
+}
+
+/* ---------------------------------------------------------------- costs */
+/* Of the terms of a series for each element of the largest input. */
+PF_LOCAL pf_status pf_series_cost(pf_infer *f, double *flops, double *bytes) {
+  double most = 1;
+  for (int32_t k = 0; k < f->host->infer_n(f, 0); k++) {
+    const int64_t *dims;
+    int32_t nd;
+    double elements = 1;
+    PF_TRY(f->host->infer_dims(f, k, &dims, &nd));
+    if (nd < 0) return PF_UNKNOWN;
+    for (int32_t d = 0; d < nd; d++) {
+      if (dims[d] < 0) return PF_UNKNOWN;
+      elements *= (double)dims[d];
+    }
+    if (elements > most) most = elements;
+  }
+  *flops = 1000 * most;
+  *bytes = 16 * most;
   return PF_OK;
 }
 #endif

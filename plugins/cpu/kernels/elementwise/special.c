@@ -117,6 +117,6 @@ static pf_status polygammas(pf_ctx *c, const void *state) {
 }
 
 const pf_kernel *const PF_ISA_NAME(special_kernels)[] = {
-  PF_CPU("Zeta", "T=float|double", .compute = zetas),
-  PF_CPU("Polygamma", "T=float|double", .compute = polygammas),
+  PF_SERIES("Zeta", "T=float|double", zetas),
+  PF_SERIES("Polygamma", "T=float|double", polygammas),
   NULL};

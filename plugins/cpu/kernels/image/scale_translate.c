@@ -237,7 +237,7 @@ static pf_status scale_and_translate_grad(pf_ctx *c, const void *state) {
   return pf_numel(dx) ? run(c, state, &j, x->shape[0]) : PF_OK;
 }
 
-#define ENTRY(op, where, fn) PF_CPU(op, where, .compute = fn, .init = scale_init, \
+#define ENTRY(op, where, fn) PF_CPU_LONG(op, where, .compute = fn, .init = scale_init, \
   .state_size = sizeof(scale_state), \
   .attrs = PF_ATTRS(PF_ATTR(scale_state, PF_ATTR_STRING, kernel_type), \
                     PF_ATTR(scale_state, PF_ATTR_BOOL, antialias)))

@@ -194,7 +194,7 @@ static pf_status einsum(pf_ctx *c, const void *state) {
 }
 
 const pf_kernel *const einsum_kernels[] = {
-  PF_CPU("Einsum", "T=" PF_FLOATS "|int32|int64|" PF_COMPLEX, .compute = einsum,
-         .state_size = sizeof(einsum_state),
-         .attrs = PF_ATTRS(PF_ATTR(einsum_state, PF_ATTR_STRING, equation))),
+  PF_CPU_LONG("Einsum", "T=" PF_FLOATS "|int32|int64|" PF_COMPLEX, .compute = einsum,
+              .state_size = sizeof(einsum_state),
+              .attrs = PF_ATTRS(PF_ATTR(einsum_state, PF_ATTR_STRING, equation))),
   NULL};

@@ -308,11 +308,28 @@ static pf_status cholesky(pf_ctx *c, const void *state) {
              "Cholesky decomposition was not successful. The input might not be valid.");
 }
 
+/* About the cube of a matrix's side, for each of them. */
+static pf_status cube_cost(pf_infer *f, double *flops, double *bytes) {
+  const int64_t *dims;
+  int32_t nd;
+  PF_TRY(f->host->infer_dims(f, 0, &dims, &nd));
+  double elements = 1;
+  for (int32_t d = 0; d < nd; d++) {
+    if (dims[d] < 0) return PF_UNKNOWN;
+    elements *= (double)dims[d];
+  }
+  if (nd < 2) return PF_UNKNOWN;
+  *flops = PF_MAX(3 * elements * (double)dims[nd - 1], 1);
+  *bytes = 16 * elements;
+  return PF_OK;
+}
+
+#define ENTRY(op, types, ...) PF_CPU_LONG(op, "T=" types, .cost = cube_cost, __VA_ARGS__)
 const pf_kernel *const linalg_kernels[] = {
-  PF_CPU("MatrixInverse", "T=half|" LINALG_TYPES, .state_size = sizeof(adjoint_state),
+  ENTRY("MatrixInverse", "half|" LINALG_TYPES, .state_size = sizeof(adjoint_state),
       .compute = inverse, .attrs = PF_ATTRS(&adjoint_attr)),
-  PF_CPU("MatrixSolve", "T=" LINALG_TYPES, .state_size = sizeof(adjoint_state), .compute = solve,
+  ENTRY("MatrixSolve", LINALG_TYPES, .state_size = sizeof(adjoint_state), .compute = solve,
       .attrs = PF_ATTRS(&adjoint_attr)),
-  PF_CPU("MatrixDeterminant", "T=" LINALG_TYPES, .compute = determinant),
-  PF_CPU("Cholesky", "T=" LINALG_TYPES, .compute = cholesky),
+  ENTRY("MatrixDeterminant", LINALG_TYPES, .compute = determinant),
+  ENTRY("Cholesky", LINALG_TYPES, .compute = cholesky),
   NULL};

@@ -160,7 +160,7 @@ static pf_status accidental_hits(pf_ctx *c, const void *state) {
 }
 
 #define RANGE CANDIDATE_FIELD(range_state, "range_max", PF_ATTR_INT, a.range_max)
-#define ENTRY(op, fn, ...) PF_CPU_FLAGS(op, NULL, PF_KERNEL_DETERMINISTIC, \
+#define ENTRY(op, fn, ...) PF_CPU_LONG(op, NULL, \
   .attrs = PF_ATTRS(__VA_ARGS__), .state_size = sizeof(range_state), .compute = fn)
 const pf_kernel *const candidate_kernels[] = {
   ENTRY("UniformCandidateSampler", uniform, CANDIDATE_ATTRS(range_state), RANGE),

@@ -246,12 +246,12 @@ static pf_status learned_unigram(pf_ctx *c, const void *state) {
 }
 
 #define FIXED(name, kind, field) CANDIDATE_FIELD(fixed_state, name, kind, field)
-#define LEARNED(op) PF_CPU_FLAGS(op, NULL, PF_KERNEL_DETERMINISTIC, \
+#define LEARNED(op) PF_CPU_LONG(op, NULL, \
   .attrs = PF_ATTRS(CANDIDATE_ATTRS(learned_state), \
                     CANDIDATE_FIELD(learned_state, "range_max", PF_ATTR_INT, a.range_max)), \
   .state_size = sizeof(learned_state), .compute = learned_unigram)
 const pf_kernel *const candidate_unigram_kernels[] = {
-  PF_CPU_FLAGS("FixedUnigramCandidateSampler", NULL, PF_KERNEL_DETERMINISTIC,
+  PF_CPU_LONG("FixedUnigramCandidateSampler", NULL,
                .attrs = PF_ATTRS(CANDIDATE_ATTRS(fixed_state),
                                  FIXED("range_max", PF_ATTR_INT, a.range_max),
                                  FIXED("vocab_file", PF_ATTR_STRING, vocab_file),

@@ -421,17 +421,19 @@ static pf_status seed_third(pf_ctx *c, void *state) {
 }
 
 #define TYPE(name, field) PF_REF(pf_attr, name, PF_ATTR_TYPE, offsetof(random_state, field))
+#define DRAW .state_size = sizeof(random_state)
 #define ENTRY(op, where, fn, ...) PF_CPU(op, where, .attrs = PF_ATTRS(__VA_ARGS__), \
-  .state_size = sizeof(random_state), .compute = fn)
+  DRAW, .compute = fn)
 const pf_kernel *const PF_ISA_NAME(random_kernels)[] = {
   ENTRY("RandomUniform", "dtype=" PF_FLOATS, random_uniform, TYPE("dtype", dtype)),
   ENTRY("RandomStandardNormal", "dtype=" PF_FLOATS, random_normal, TYPE("dtype", dtype)),
   ENTRY("TruncatedNormal", "dtype=" PF_FLOATS, truncated_normal, TYPE("dtype", dtype)),
   ENTRY("RandomUniformInt", "Tout=int32|int64", random_uniform_int, TYPE("Tout", dtype)),
   ENTRY("RandomShuffle", NULL, random_shuffle, TYPE("T", T)),
-  ENTRY("Multinomial", "T=" PF_FLOATS, multinomial, TYPE("T", T), TYPE("output_dtype", dtype)),
+  PF_CPU_LONG("Multinomial", "T=" PF_FLOATS, DRAW, .compute = multinomial,
+              .attrs = PF_ATTRS(TYPE("T", T), TYPE("output_dtype", dtype))),
 #define STATELESS(op, where, fn, init_, ...) PF_CPU(op, where, .attrs = PF_ATTRS(__VA_ARGS__), \
-  .state_size = sizeof(random_state), .compute = fn, .init = init_)
+  DRAW, .compute = fn, .init = init_)
   STATELESS("StatelessRandomUniform", "dtype=" PF_FLOATS, random_uniform, seed_second,
             TYPE("dtype", dtype)),
   STATELESS("StatelessRandomNormal", "dtype=" PF_FLOATS, random_normal, seed_second,
@@ -440,7 +442,7 @@ const pf_kernel *const PF_ISA_NAME(random_kernels)[] = {
             TYPE("dtype", dtype)),
   STATELESS("StatelessRandomUniformInt", "dtype=int32|int64", random_uniform_int, seed_second,
             TYPE("dtype", dtype)),
-  STATELESS("StatelessMultinomial", "T=" PF_FLOATS, multinomial, seed_third, TYPE("T", T),
-            TYPE("output_dtype", dtype)),
+  PF_CPU_LONG("StatelessMultinomial", "T=" PF_FLOATS, DRAW, .compute = multinomial,
+              .init = seed_third, .attrs = PF_ATTRS(TYPE("T", T), TYPE("output_dtype", dtype))),
   NULL
 };

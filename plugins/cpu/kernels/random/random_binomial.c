@@ -165,4 +165,4 @@ static pf_status random_binomial(pf_ctx *c, const void *state) {
 }
 
 const pf_kernel *const random_binomial_kernels[] = {
-    PF_CPU("StatelessRandomBinomial", NULL, .compute = random_binomial), NULL};
+    PF_CPU_LONG("StatelessRandomBinomial", NULL, .compute = random_binomial), NULL};

@@ -210,9 +210,9 @@ static pf_status random_poisson(pf_ctx *c, const void *state) {
 }
 
 const pf_kernel *const PF_ISA_NAME(random_gamma_kernels)[] = {
-  PF_CPU("RandomGamma", "T=float|double|half", .compute = random_gamma),
-  PF_CPU("RandomPoisson", NULL, .compute = random_poisson),
-  PF_CPU("RandomPoissonV2", NULL, .compute = random_poisson),
-  PF_CPU("StatelessRandomGammaV2", NULL, .compute = random_gamma),
-  PF_CPU("StatelessRandomPoisson", NULL, .compute = random_poisson),
+  PF_CPU_LONG("RandomGamma", "T=float|double|half", .compute = random_gamma),
+  PF_CPU_LONG("RandomPoisson", NULL, .compute = random_poisson),
+  PF_CPU_LONG("RandomPoissonV2", NULL, .compute = random_poisson),
+  PF_CPU_LONG("StatelessRandomGammaV2", NULL, .compute = random_gamma),
+  PF_CPU_LONG("StatelessRandomPoisson", NULL, .compute = random_poisson),
   NULL};

@@ -311,6 +311,6 @@ const pf_kernel *const sets_kernels[] = {
   PF_CPU("SparseToSparseSetOperation", SETS, .compute = sparse_sparse, SET_STATE),
   PF_CPU("SetSize", SETS, .compute = set_size, .state_size = sizeof(size_state),
          .attrs = PF_ATTRS(PF_ATTR(size_state, PF_ATTR_BOOL, validate_indices))),
-  PF_CPU("EditDistance", NULL, .compute = edit_distance, .state_size = sizeof(edit_state),
-         .attrs = PF_ATTRS(PF_ATTR(edit_state, PF_ATTR_BOOL, normalize))),
+  PF_CPU_LONG("EditDistance", NULL, .compute = edit_distance, .state_size = sizeof(edit_state),
+              .attrs = PF_ATTRS(PF_ATTR(edit_state, PF_ATTR_BOOL, normalize))),
   NULL};

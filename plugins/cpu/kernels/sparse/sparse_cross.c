@@ -241,11 +241,11 @@ static pf_status sparse_cross_hashed(pf_ctx *c, const void *state) {
 }
 
 const pf_kernel *const sparse_cross_kernels[] = {
-    PF_CPU("SparseCross", NULL, .compute = sparse_cross, .state_size = sizeof(cross_state),
+    PF_CPU_LONG("SparseCross", NULL, .compute = sparse_cross, .state_size = sizeof(cross_state),
            .attrs = PF_ATTRS(PF_ATTR(cross_state, PF_ATTR_INT, num_buckets),
                              PF_ATTR(cross_state, PF_ATTR_INT, hash_key),
                              PF_ATTR(cross_state, PF_ATTR_TYPE, out_type),
                              PF_REF(pf_attr, "hashed_output", PF_ATTR_BOOL,
                                     offsetof(cross_state, hashed)))),
-    PF_CPU("SparseCrossV2", NULL, .compute = sparse_cross_texts),
-    PF_CPU("SparseCrossHashed", NULL, .compute = sparse_cross_hashed), NULL};
+    PF_CPU_LONG("SparseCrossV2", NULL, .compute = sparse_cross_texts),
+    PF_CPU_LONG("SparseCrossHashed", NULL, .compute = sparse_cross_hashed), NULL};

@@ -474,11 +474,11 @@ const pf_kernel *const sparse_math_kernels[] = {
   REDUCE("SparseReduceSumSparse", PF_NUMBERS, reduce_sum_sparse),
   REDUCE("SparseReduceMaxSparse", PF_REAL, reduce_max_sparse),
   PF_CPU("SparseSoftmax", "T=float|double|half", .compute = softmax),
-  PF_CPU("SparseTensorDenseMatMul", "T=" PF_FLOATS "|int32|complex64|complex128",
+  PF_CPU_LONG("SparseTensorDenseMatMul", "T=" PF_FLOATS "|int32|complex64|complex128",
          .compute = dense_matmul, .state_size = sizeof(product_state),
          .attrs = PF_ATTRS(PF_ATTR(product_state, PF_ATTR_BOOL, adjoint_a),
                            PF_ATTR(product_state, PF_ATTR_BOOL, adjoint_b))),
-  PF_CPU("SparseMatMul", NULL, .compute = sparse_matmul, .state_size = sizeof(matmul_state),
+  PF_CPU_LONG("SparseMatMul", NULL, .compute = sparse_matmul, .state_size = sizeof(matmul_state),
          .attrs = PF_ATTRS(PF_ATTR(matmul_state, PF_ATTR_BOOL, transpose_a),
                            PF_ATTR(matmul_state, PF_ATTR_BOOL, transpose_b))),
   NULL};
