@@ -9,6 +9,7 @@ added while inputs are converted).
 """
 
 import contextlib
+import keyword
 
 from pyflow.framework import dtypes, origin as _origin
 from pyflow.framework.convert import graph_of, to_tensor
@@ -51,7 +52,6 @@ def call_signature(op_def):
     """The inspect.Signature of calling the op: inputs, attributes that inputs do not decide, name.
     What is no identifier, or a keyword of Python, is called with an underscore behind it."""
     import inspect              # 10 ms, and few ask
-    import keyword
     plan = op_def.call_plan
     defaults = {a.name: a.default for a in plan.optional}
     parameters, kind = {}, inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -156,7 +156,9 @@ def _bind(op_def, args, kwargs):
         else:
             raise TypeError(f"No argument for input {arg_name!r} of op {op_def.name}. {_here()}")
     for key, value in kwargs.items():
-        attr = op_def.attrs.get(key) or op_def.attrs.get(key[:-1])
+        attr = op_def.attrs.get(key)
+        if attr is None and key.endswith("_") and keyword.iskeyword(key[:-1]):
+            attr = op_def.attrs.get(key[:-1])
         if attr is None:
             allowed = ", ".join(names + list(op_def.attrs) + ["name"])
             problem = "two values for" if key in names else "an unexpected keyword argument"

@@ -36,7 +36,7 @@ def main(argv):
     _print_schema(op_def)
     _print_kernels(op_def, executor)
     print(f"gradient\n  {_gradient(op_def, from_plugin)}")
-    _print_source(op_def)
+    _print_source(op_def, from_plugin)
     return 0
 
 
@@ -50,7 +50,7 @@ def facts(op_def, executor, from_plugin):
             "kernels": [{key: k[key] for key in ("device", "where", "plugin", "priority")}
                         for k in _kernels(op_def, executor)],
             "gradient": _gradient(op_def, from_plugin),
-            "shape_function": _where(op_def.shape) if op_def.shape else None,
+            "shape_function": _shape_function(op_def, from_plugin),
             "source": op_def.module or None}
 
 
@@ -119,8 +119,17 @@ def _where(function):
     return f"{os.path.relpath(file) if len(os.path.relpath(file)) < len(file) else file}:{line}"
 
 
-def _print_source(op_def):
+def _shape_function(op_def, from_plugin):
+    """Where it stands; None without one.  A plugin's is C: what is registered only asks that."""
+    if op_def.shape is None:
+        return None
+    if not from_plugin:
+        return _where(op_def.shape)
+    return f"in the plugin's library{f', package {op_def.package}' if op_def.package else ''}"
+
+
+def _print_source(op_def, from_plugin):
     if op_def.shape:
-        print(f"shape function\n  {_where(op_def.shape)}")
+        print(f"shape function\n  {_shape_function(op_def, from_plugin)}")
     if op_def.module:
         print(f"source\n  {op_def.module}")

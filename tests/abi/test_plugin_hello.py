@@ -22,6 +22,11 @@ with tf.Session() as session:
     np.testing.assert_array_equal(session.run(y, {x: big}), np.where(big > 0, big, np.float32(0.5) * big))
 np.testing.assert_array_equal(found, [[-0.5, 2], [3, -2]])
 np.testing.assert_array_equal(gradient, [[0.5, 1], [1, 0.5]])
+import contextlib, io
+from pyflow.tools import op
+with contextlib.redirect_stdout(io.StringIO()) as told:
+    op.main(["hello.LeakyRelu"])
+assert "shape function\\n  in the plugin's library" in told.getvalue(), told.getvalue()
 print("hello from C")
 """
 WITHOUT_ITS_PACKAGE = """

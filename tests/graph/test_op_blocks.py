@@ -178,6 +178,8 @@ class TestCalling:
 class TestRefusals:
     @pytest.mark.parametrize("call,error,problem", [
         (lambda x: TAdd(x), TypeError, "No argument for input 'y' of op TAdd"),
+        (lambda x: TAdd(x, x, Tx=dtypes.float32), TypeError, "unexpected keyword argument 'Tx'"),
+        (lambda x: TAdd(x, x, T_=dtypes.float32), TypeError, "unexpected keyword argument 'T_'"),
         (lambda x: TAdd(x, x, z=1), TypeError, "unexpected keyword argument 'z'; it takes x, y, T, "
                                                "name"),
         (lambda x: TAdd(x, x, x, x), TypeError, "at most 2 positional"),
