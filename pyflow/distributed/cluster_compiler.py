@@ -170,8 +170,9 @@ class Compiler(plans.Compiler):
             origins.update(own_origins)
             edges.add(table, part.graph.nodes)
         self.link.remember(self.graph, origins, table)
-        whole = cluster_step.ClusterPlan(self.link, steps, names,
-                                         lambda link_of: ways.text(sizes, table, link_of))
+        whole = cluster_step.ClusterPlan(
+            self.link, steps, names,
+            lambda link_of: ways.text(sizes, table, link_of, self._pairs.why_not))
         if dump:
             dump("ways", whole.explain())
         return plans.Compiled(whole, self.graph, origins, graphs[0], self.options.get("debug", 0),

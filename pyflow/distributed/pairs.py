@@ -108,6 +108,7 @@ class Choice:
     def __init__(self, rules):
         self._rules = [self._rule(text, known()) for text in rules]
         self._found = {}
+        self._refused = {}              # (source device, destination, name of a type) -> Pair
 
     @staticmethod
     def _rule(text, pairs):
@@ -134,9 +135,27 @@ class Choice:
             pair = self.of(source, destination)
             if pair is not NET and not self._takes(pair, at[source], at[destination], dtype,
                                                    devices.kernels):
+                self._refused[source, destination, dtype.name] = pair
                 pair = NET
             return pair.send, pair.recv
         return link
+
+    def why_not(self, source, destination, dtype):
+        """Why a tensor of the type (its name) goes by net though pairs were asked for; None: they
+        were not, or net was."""
+        pair = self._refused.get((source, destination, dtype))
+        if pair is not None:
+            return (f"{dtype} not by {pair.name}: {pair.send} and {pair.recv} have no kernels for "
+                    "it on these devices")
+        if all(p is NET for p, _ in self._rules) or self._net_was_asked(source, destination):
+            return None
+        asked = ", ".join(dict.fromkeys(p.name for p, _ in self._rules))
+        return f"not by {asked}: no entry of send_recv_pairs fits these devices"
+
+    def _net_was_asked(self, source, destination):
+        ends = DeviceSpec.from_string(source), DeviceSpec.from_string(destination)
+        return any(p is NET and all(a.allows(end) for a, end in zip(allowed, ends))
+                   for p, allowed in self._rules)
 
     def of(self, source, destination):
         """The Pair for edges between two devices, full names, of different tasks."""

@@ -9,6 +9,7 @@ whatever carries the tensors; the first one makes sure that it is what was meant
 """
 import collections
 import os
+import re
 import signal
 import threading
 import time
@@ -138,8 +139,8 @@ def test_every_type_and_size_arrives_equal(cluster):
             assert got.dtype == value.dtype and got.shape == (1, 1, 1, *value.shape)
             np.testing.assert_array_equal(got[0, 0, 0], value)
         text = ways.explain(sess, back, fed)
-    for line in (f"worker/0 -> peer/0: {len(back)} tensors", f"peer/0 -> worker/0: {len(back)} tensors"):
-        assert line in text, text
+    for way in ("worker/0 -> peer/0", "peer/0 -> worker/0"):     # a pair's kernels may leave types out: those go by net
+        assert sum(map(int, re.findall(rf"{way}: (\d+) tensor", text))) == len(back), text
 
 
 def test_strings_and_large_tensors_arrive_equal(cluster):

@@ -184,7 +184,9 @@ def test_a_session_chooses_its_pairs(pair_plugin, two):
     none = shown(two[0], config_of("net", "acme"))
     assert there + net in none and back + net in none
     elsewhere = shown(two[0], config_of("acme /job:ps /job:peer", "acme /device:GPU:* /device:GPU:*"))
-    assert "acme" not in elsewhere
+    assert "acme.Send" not in elsewhere
+    assert "not by acme: no entry of send_recv_pairs fits these devices" in elsewhere
+    assert "CPU:0 to CPU:0" in elsewhere and "not by" not in plain + both + none
 
 
 def test_a_program_registers_a_pair(pair_plugin, two):
