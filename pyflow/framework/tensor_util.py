@@ -213,7 +213,7 @@ def _with_shape(array, shape, verify_shape, given):
     if total == 0:
         return np.empty(sizes, dtype=array.dtype)
     if array.size == 0:
-        raise ValueError(f"Cannot fill shape {sizes} from a value without elements")
+        return np.full(sizes, b"", object) if array.dtype == object else np.zeros(sizes, array.dtype)
     filled = np.empty(total, dtype=array.dtype)
     flat = array.ravel()
     filled[:array.size] = flat

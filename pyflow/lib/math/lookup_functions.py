@@ -157,7 +157,7 @@ def histogram_fixed_width_bins(values, value_range, nbins=100, dtype=dtypes.int3
         share = binary_ops.RealDiv(tensors.cast(x - ends[0], dtypes.float64),
                                    tensors.cast(ends[1] - ends[0], dtypes.float64))
         at = unary_ops.Floor(wide * share)
-        at = binary_ops.Minimum(binary_ops.Maximum(at, np.float64(0)), wide - 1.0)
+        at = binary_ops.Maximum(binary_ops.Minimum(at, wide - 1.0), np.float64(0))
         return tensors.reshape(tensors.cast(tensors.cast(at, dtypes.int32), dtype), shape)
 
 

@@ -50,10 +50,11 @@ def margins(size, window, stride, dilation, padding, explicit=(0, 0)):
     before, after = explicit if padding == "EXPLICIT" else (0, 0)
     if size is None:
         return None, before, after
-    if size + before + after < reach:
+    room = size + before + after - reach + stride
+    if room < 0:
         raise ValueError(f"a window of {reach} does not fit into {size} with padding {padding}: "
                          "negative output size")
-    return (size + before + after - reach) // stride + 1, before, after
+    return room // stride, before, after
 
 
 def explicit_pairs(flat, rank):

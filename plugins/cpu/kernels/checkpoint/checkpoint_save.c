@@ -436,17 +436,16 @@ static pf_status save_bundle(pf_ctx *c, saving *s) {
   return PF_OK;
 }
 
-/* TensorFlow's graphs save shards to PREFIX_temp.../part, a folder that is made for them; other
- * folders that are missing are the caller's mistake. */
-static void make_folder_of_shards(const char *prefix) {
+/* One that is missing is made, as TensorFlow does; two levels are the caller's mistake. */
+static void make_folder(const char *prefix) {
   char folder[CK_PATH];
   ck_folder(prefix, folder);
-  if (strstr(ck_base(folder), "_temp")) mkdir(folder, 0777);      /* open() tells what fails */
+  mkdir(folder, 0777);                  /* open() tells what fails */
 }
 
 static pf_status save_steps(pf_ctx *c, saving *s, pf_str format) {
   PF_TRY(ck_prefix(c, c->in[0], s->prefix));
-  make_folder_of_shards(s->prefix);
+  make_folder(s->prefix);
   PF_TRY(check_names(c, s->n, s->first));
   s->bundle = format.len == 10 && !memcmp(format.data, "tensorflow", 10);
   if (format.len && !s->bundle)

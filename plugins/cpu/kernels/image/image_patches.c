@@ -76,11 +76,11 @@ static pf_status patches(pf_ctx *c, const patch_state *s, int volume) {
     j.in[i] = i == 0 && !volume ? 1 : x->shape[i + nd - 4];
     int64_t span = (j.k[i] - 1) * j.rate[i] + 1;      /* both below 2^31 */
     if (j.in[i] > INT32_MAX) return PF_INVALID(c, "input is too large: %s", PF_SHAPE(x).s);
-    if (!same && j.in[i] < span)
+    if (!same && j.in[i] - span + j.stride[i] < 0)     /* none at all, as in convolutions */
       return PF_INVALID(c, "a window of %" PRId64 " does not fit into %s with padding VALID", span,
                         PF_SHAPE(x).s);
     j.out[i] = same ? (j.in[i] + j.stride[i] - 1) / j.stride[i]
-                    : (j.in[i] - span) / j.stride[i] + 1;
+                    : (j.in[i] - span + j.stride[i]) / j.stride[i];
     if (same) j.before[i] = PF_MAX((j.out[i] - 1) * j.stride[i] + span - j.in[i], 0) / 2;
     if (!pf_mul(depth, j.k[i], &depth)) return PF_INVALID(c, "ksizes are too large");
   }
