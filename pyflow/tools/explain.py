@@ -6,6 +6,7 @@ import difflib
 import os
 import sys
 
+LISTED = 80                             # lines of a graph, unless --all is given
 CODES = {
     "CANCELLED": (
         "the step was stopped because another node failed first, or its session was closed"
@@ -51,6 +52,8 @@ def _parser():
                                 " prefix or folder (pyflow's or TensorFlow's), or an error code"
     )
     parser.add_argument("--tags", default="", help="of a SavedModel's graph; default: serve")
+    parser.add_argument("--all", action="store_true",
+                        help=f"every node, where there are more than {LISTED}")
     parser.add_argument("--dot", action="store_true", help="the graph in DOT, for graphviz")
     parser.add_argument("--rewritten", action="store_true",
                         help="the graph after constant folding, merging and simplification")
@@ -106,7 +109,7 @@ def main(argv):
         return _explain_ways(path, [n for n in args.fetch.split(",") if n], args.target, tags)
     if args.buffers:
         return _explain_buffers(path, [n for n in args.fetch.split(",") if n], args.batch, tags)
-    return _explain_graph(path, args.dot, args.rewritten, tags)
+    return _explain_graph(path, args.dot, args.rewritten, tags, args.all)
 
 
 def _explain_saved_model(folder, tags):
@@ -217,7 +220,8 @@ def _explain_ways(path, fetches, target, tags):
     return 0
 
 
-def _explain_graph(path, as_dot, as_rewritten, tags):
+def _explain_graph(path, as_dot, as_rewritten, tags, whole):
+    """What the graph is, then its nodes, at most LISTED lines of them unless all are asked for."""
     import pyflow  # noqa: F401 - registers the ops, for defaults and types
     from pyflow.framework import errors, function_inline
     from pyflow.passes import node, printer
@@ -236,7 +240,6 @@ def _explain_graph(path, as_dot, as_rewritten, tags):
     if as_dot:
         print(printer.dot(graph), end="")
         return 0
-    print(printer.text(graph), end="")
     ops = {}
     for n in graph.nodes:
         ops[n.op] = ops.get(n.op, 0) + 1
@@ -248,6 +251,11 @@ def _explain_graph(path, as_dot, as_rewritten, tags):
         f"# {kind}, {len(graph.nodes)} nodes: {common}; producer {message.versions.producer},"
         f" min_consumer {message.versions.min_consumer}"
     )
+    lines = printer.text(graph).splitlines()
+    shown = lines if whole or len(lines) <= LISTED else lines[:LISTED]
+    print("\n".join(shown))
+    if len(shown) < len(lines):
+        print(f"# ... {len(lines) - len(shown)} more lines: --all")
     return 0
 
 

@@ -51,6 +51,20 @@ def test_devices():
     )
 
 
+def test_a_long_graph_is_told_in_short(tmp_path, capsys):
+    """What it is comes first, then some of its nodes; --all has each."""
+    from pyflow.tools import explain
+    with tf.Graph().as_default() as graph:
+        for k in range(200):
+            tf.placeholder(tf.float32, name=f"x_{k}")
+    path = tf.train.write_graph(graph.as_graph_def(), str(tmp_path), "graph.pb", as_text=False)
+    assert explain.main([path]) == 0
+    short = capsys.readouterr().out.splitlines()
+    assert short[0].startswith("# ") and len(short) < 100 and short[-1].endswith("more lines: --all")
+    assert explain.main([path, "--all"]) == 0
+    assert all(f"x_{k}" in told for told in [capsys.readouterr().out] for k in range(200))
+
+
 def test_op():
     text = run("op", "MatMul")
     for part in ("transpose_a: bool = false", "product: T", "CPU", "gradient", "matmul_ops"):
