@@ -5,7 +5,6 @@ new process.
     python examples/01_digits.py --data DIR             # MNIST: softmax regression, then the convnet
     python examples/01_digits.py --restore CHECKPOINT   # what the new process does
 """
-import argparse
 import subprocess
 import sys
 import tempfile
@@ -77,7 +76,7 @@ def check_new_process(classifier, accuracy, folder, seed):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = datasets.Parser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", help="folder of MNIST's idx files")
     parser.add_argument("--restore", metavar="CHECKPOINT")
     parser.add_argument("--seeds", type=int, nargs="+")

@@ -11,7 +11,6 @@ look at.  It learns with the right letters before each one, and writes by beam s
 is the share of words of lines it has not seen, in the last twentieth of the text, that are written
 without a mistake: 0.73 for Shakespeare after 2000 steps, in three minutes of one processor.
 """
-import argparse
 import itertools
 
 import numpy as np
@@ -153,7 +152,7 @@ def draw(session, path, letters, looked, source, lengths, phrase):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.split(" (", 1)[0])
+    parser = datasets.Parser(description=__doc__.split(" (", 1)[0])
     parser.add_argument("--data", help="folder of input.txt")
     parser.add_argument("--attention", choices=["bahdanau", "luong"], default="bahdanau")
     parser.add_argument("--steps", type=int, default=2000)

@@ -11,7 +11,6 @@ one starts.  The figure is the mean of -log p(next letter), in nats, over the la
 text, which is not trained on: Shakespeare's reach 1.65 after 2000 steps, in two minutes of one
 processor.
 """
-import argparse
 import os
 
 import numpy as np
@@ -93,7 +92,7 @@ def sample(session, model, drawn, temperature, asked, letters):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.split(":", 1)[0])
+    parser = datasets.Parser(description=__doc__.split(":", 1)[0])
     parser.add_argument("--data", help="folder of input.txt")
     parser.add_argument("--logdir", help="checkpoints; without it, nothing is kept")
     parser.add_argument("--steps", type=int, default=2000)

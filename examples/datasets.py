@@ -8,14 +8,25 @@ train, test = datasets.cifar10("DIR")         # names of CIFAR-10's binary files
 train, test = datasets.digits_as_cifar10("DIR", seed=0)   # writes such files of the bundled digits
 text = datasets.text("DIR")                   # input.txt, such as Shakespeare's plays
 text = datasets.text(None)                    # the manual that comes with Python
+parser = datasets.Parser(description="...")   # argparse's, whose --help says the defaults
 """
 
+import argparse
 import gzip
 import pathlib
 
 import numpy as np
 
 BUNDLED = pathlib.Path(__file__).parent / "data" / "digits.csv.gz"
+
+
+class Parser(argparse.ArgumentParser):
+    """One whose --help says the defaults."""
+
+    def add_argument(self, *names, **settings):
+        if settings.get("default") not in (None, argparse.SUPPRESS):
+            settings["help"] = f"{settings.get('help', '')}; default: %(default)s".lstrip("; ")
+        return super().add_argument(*names, **settings)
 
 
 def digits(seed):

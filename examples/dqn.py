@@ -9,10 +9,10 @@ cells moves left, stays or moves right; a fruit caught gives 1, one missed takes
 sees the board as it is and as it was a step before, as pixels.  The figure is the mean reward of a
 fruit: 1 at best; moves at random reach -0.62, the 10000 steps 0.998 in half a minute.
 """
-import argparse
 
 import numpy as np
 
+import datasets
 import pyflow as tf
 from pyflow import progress
 
@@ -126,7 +126,7 @@ def played(session, player, asked, fruits, show=False):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.split(" (", 1)[0])
+    parser = datasets.Parser(description=__doc__.split(" (", 1)[0])
     parser.add_argument("--board", type=int, nargs=2, default=[20, 16], help="height and width")
     parser.add_argument("--steps", type=int, default=10000)
     parser.add_argument("--games", type=int, default=8, help="played at once; one move each a step")

@@ -13,7 +13,6 @@ angle.  The digits are the bundled 8x8 ones; no digit to test with is in a line 
 Layers that stay as they are compute the same at each epoch, so what they give is kept: a step costs
 as much as the layers that are trained.
 """
-import argparse
 import os
 import tempfile
 import time
@@ -192,7 +191,7 @@ def tune(path, task, seed, lines, target):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser = datasets.Parser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--model", help="an ONNX model that reads lines of text")
     parser.add_argument("--write", metavar="PATH", help="where the new model goes")
     parser.add_argument("--lines", type=int, default=600, help="how many images to train with")

@@ -7,7 +7,6 @@ summaries, and a MonitoredTrainingSession that goes on where a killed one stood.
 
 Kill it (kill -9), start it again: it ends with the same weights, bit for bit.
 """
-import argparse
 import hashlib
 
 import datasets
@@ -51,7 +50,7 @@ def accuracy_of(session, images, labels, logits, test):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser = datasets.Parser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--data", help="folder of MNIST's idx files")
     parser.add_argument("--logdir", default="train", help="checkpoints and summaries")
     parser.add_argument("--steps", type=int, default=1000)

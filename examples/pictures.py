@@ -23,6 +23,7 @@ def write(path, images, columns):
         png = session.run(tf.image.encode_png(np.uint8(np.rint(whole * 255))))
     with open(path, "wb") as file:
         file.write(png)
+    print(f"wrote {path}")
 
 
 def _affinities(vectors, perplexity):
@@ -61,6 +62,7 @@ def _svg(path, width, height, body):
                    'font-family="sans-serif" font-size="11">\n'
                    '<rect width="100%" height="100%" fill="white"/>\n'
                    f'{body}\n</svg>\n')
+    print(f"wrote {path}")
 
 
 def _unhidden(places, words):

@@ -8,7 +8,6 @@ images it has not seen, and images that it makes up.
 The figure is the bound on -log p(image) in nats, of the test images with pixels of 0 or 1: MNIST's
 reach 88.3 after 6000 steps, in a minute of one processor.
 """
-import argparse
 import pathlib
 
 import numpy as np
@@ -60,7 +59,7 @@ def training_batches(images, batch, seed):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.split(":", 1)[0])
+    parser = datasets.Parser(description=__doc__.split(":", 1)[0])
     parser.add_argument("--data", help="folder of MNIST's idx files")
     parser.add_argument("--pictures", type=pathlib.Path, help="folder to write them to")
     parser.add_argument("--steps", type=int, default=6000)

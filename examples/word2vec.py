@@ -10,7 +10,6 @@ tenth of the text, which is not trained on: how often the word between its neigh
 score than another word of the text in its place; chance is 0.5, and 10000 steps on Shakespeare's
 plays reach 0.69 in 20 seconds.
 """
-import argparse
 import collections
 import re
 
@@ -62,7 +61,7 @@ def cloze_score(words, near, numbers, window, random):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.split(":", 1)[0])
+    parser = datasets.Parser(description=__doc__.split(":", 1)[0])
     parser.add_argument("--data", help="folder of input.txt")
     parser.add_argument("--loss", choices=["nce", "softmax"], default="nce")
     parser.add_argument("--steps", type=int, default=10000)

@@ -74,6 +74,8 @@ def main():
         images.tofile(folder / "images.bin")
         compile_program(folder / "main")
         plugin = importlib.resources.files("pyflow_cpu") / "libpyflow_cpu.so"
+        print("main.c also asks for a node that is not there, and gives a damaged graph, to show how "
+              "errors come back:", flush=True)
         subprocess.run(
             [folder / "main", plugin, "digits.pb", "images.bin", "logits.bin", "1"],
             cwd=folder,

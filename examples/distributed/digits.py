@@ -10,7 +10,6 @@ Synchronous training is exact: however often processes die, the sha256 of all va
 which the chief prints with the test accuracy, is that of an undisturbed run.  --asynchronous trains
 without waiting; then the accuracy is about the same, and the sha256 is not.
 """
-import argparse
 import os
 import pathlib
 import sys
@@ -30,7 +29,7 @@ RATE, KEEP, BATCH, SEED = 2e-3, 0.5, 50, 0      # those of 01_digits.py; BATCH o
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = datasets.Parser(description=__doc__.split("\n")[0])
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--ps", type=int, default=1)
     parser.add_argument("--steps", type=int, default=1120, help="28 are an epoch")

@@ -86,14 +86,17 @@ def arguments(argv):
     parser.add_argument("--image", required=True, help="a JPEG, PNG, GIF or BMP file")
     parser.add_argument("--graph", required=True, help="a frozen GraphDef (.pb) or .onnx")
     parser.add_argument("--labels", help="one name per line; without it classes are numbers")
-    parser.add_argument("--input_height", type=int, default=299, help="where the model says none")
-    parser.add_argument("--input_width", type=int, default=299, help="where the model says none")
-    parser.add_argument("--input_mean", type=numbers, default=[127.5])
-    parser.add_argument("--input_std", type=numbers, default=[127.5])
+    parser.add_argument("--input_height", type=int, default=299,
+                        help="where the model says none; default: 299")
+    parser.add_argument("--input_width", type=int, default=299,
+                        help="where the model says none; default: 299")
+    parser.add_argument("--input_mean", type=numbers, default=[127.5],
+                        help="one number, or one for each channel; default: 127.5")
+    parser.add_argument("--input_std", type=numbers, default=[127.5], help="the same")
     parser.add_argument("--bgr", action="store_true", help="channels as Caffe has them")
     parser.add_argument("--input_layer", help="name of the input; default: the model's only one")
     parser.add_argument("--output_layer", help="name of the output; default: the model's last")
-    parser.add_argument("--top", type=int, default=5, help="how many classes to print")
+    parser.add_argument("--top", type=int, default=5, help="how many classes to print; default: 5")
     return parser.parse_args(argv)
 
 

@@ -126,6 +126,15 @@ def test_the_vae_draws_what_it_makes(tmp_path):
     assert set(shown[::2].ravel()) == {0, 255} != set(shown[1::2].ravel())      # given; made of it
 
 
+@pytest.mark.parametrize("name", ["attention", "char_rnn", "cifar10", "dqn", "vae", "word2vec"])
+def test_help_says_the_defaults(name, capsys):
+    with pytest.raises(SystemExit):
+        run(name, "--help")
+    said = capsys.readouterr().out
+    assert "default: None" not in said
+    assert "--seed SEED default: 0" in " ".join(said.split())
+
+
 def texts_of(path):
     return [node.text for node in xml.parse(path).iter("{http://www.w3.org/2000/svg}text")]
 
@@ -135,7 +144,9 @@ def test_word2vec_draws_a_map_of_words(tmp_path, capsys):
         "--shown", 60, "--near", "list", "zebra")
     words = texts_of(tmp_path / "words.svg")
     assert len(words) == len(set(words)) == 60
-    [near] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("list: ")]
+    said = capsys.readouterr().out.splitlines()
+    assert f"wrote {tmp_path / 'words.svg'}" in said
+    [near] = [line for line in said if line.startswith("list: ")]
     assert len(near.split(", ")) == 5
 
 
