@@ -185,7 +185,9 @@ def _describe(package):
         text = folder.joinpath("plugin.json").read_bytes()
     except OSError as e:
         raise PluginError(
-            f"no plugin.json in package '{package}' ({e.strerror}); was it built?"
+            f"no plugin.json in package '{package}' at {folder} ({e.strerror}): the build writes it. "
+            "If the plugin is installed, Python found its source folder first: run from another "
+            "folder"
         ) from None
     try:
         description = json.loads(text)
