@@ -2,6 +2,7 @@
 (record.py), and what pyflow's own say: contexts of loops, ops, defaults, scopes, frozen updates."""
 import gzip
 import json
+import logging
 import pathlib
 import sys
 import threading
@@ -88,6 +89,7 @@ def test_a_loop_that_was_not_finished_is_left_out():
 
 
 def test_a_context_that_does_not_fit_changes_nothing(caplog):
+    caplog.set_level(logging.WARNING, "pyflow")
     with tf.Graph().as_default():
         programs.nested_loops(tf)
         meta = tf.train.export_meta_graph()
