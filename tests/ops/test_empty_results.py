@@ -25,7 +25,12 @@ def convolution(x, size, stride=1, rate=1):
 @pytest.mark.parametrize("op", (patches, dilation, convolution))
 def test_a_window_one_stride_too_large_gives_nothing(op, window, known):
     image = np.ones((1, 2, 2, 1), np.float32)
-    y = op(tf.placeholder_with_default(image, image.shape if known else [None] * 4), *window)
+    x = tf.placeholder_with_default(image, image.shape if known else [None] * 4)
+    if op is convolution and known:                 # TensorFlow's shape functions of these are stricter
+        with pytest.raises(ValueError, match="negative output size"):
+            op(x, *window)
+        return
+    y = op(x, *window)
     depth = window[0] ** 2 if op is patches else 1
     y.shape.assert_is_compatible_with([1, 0, 0, depth])
     with tf.Session() as session:

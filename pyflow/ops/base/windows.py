@@ -35,9 +35,9 @@ def channels_restored(x, data_format):
     return np.moveaxis(x, -1, 1) if text(data_format)[1] == "C" else x
 
 
-def margins(size, window, stride, dilation, padding, explicit=(0, 0)):
+def margins(size, window, stride, dilation, padding, explicit=(0, 0), empty=False):
     """(out, before, after) of one dimension; of an unknown `size`, or an unknown `window` padded
-    SAME, None what depends on it."""
+    SAME, None what depends on it.  empty: a window one stride too large gives 0."""
     reach = None if window is None else (window - 1) * dilation + 1
     if padding == "SAME":
         if size is None:
@@ -51,7 +51,7 @@ def margins(size, window, stride, dilation, padding, explicit=(0, 0)):
     if size is None:
         return None, before, after
     room = size + before + after - reach + stride
-    if room < 0:
+    if room < (0 if empty else stride):
         raise ValueError(f"a window of {reach} does not fit into {size} with padding {padding}: "
                          "negative output size")
     return room // stride, before, after

@@ -37,7 +37,8 @@ def _dilated_shape(op):
     x, f = dims_of(x), dims_of(f)
     if None not in (x[3], f[2]) and x[3] != f[2]:
         raise ValueError(f"{op.type}: the input has {x[3]} channels, the filter {f[2]}")
-    sizes = [None if k is None else margins(n, k, s, r, text(op.attr("padding")))[0]
+    padding = text(op.attr("padding"))
+    sizes = [None if k is None else margins(n, k, s, r, padding, empty=True)[0]
              for n, k, s, r in zip(x[1:3], f, strides[1:3], rates[1:3])]
     return TensorShape([x[0], *sizes, f[2] if x[3] is None else x[3]])
 
@@ -45,7 +46,7 @@ def _dilated_shape(op):
 def _places(x, f, strides, rates, padding):
     """(maximum, index into the rows of x, index into the rows of f) of every output number; rows
     are pixels and filter positions."""
-    found = [margins(n, k, s, r, text(padding))
+    found = [margins(n, k, s, r, text(padding), empty=True)
              for n, k, s, r in zip(x.shape[1:3], f.shape, strides[1:3], rates[1:3])]
     shape = (len(x), found[0][0], found[1][0], x.shape[3])
     integer = x.dtype.kind in "iu"

@@ -38,7 +38,7 @@ def _patches_shape(op, rates, rank):
         settings.append(values)
     ksizes, strides, dilations = (*settings, [1] * rank)[:3]
     depth = None if dims[-1] is None else dims[-1] * int(np.prod(ksizes))
-    places = [margins(d, k, s, r, text(op.attr("padding")), (0, 0))[0]
+    places = [margins(d, k, s, r, text(op.attr("padding")), empty=True)[0]
               for d, k, s, r in list(zip(dims, ksizes, strides, dilations))[1:-1]]
     return TensorShape([dims[0], *places, depth])
 
