@@ -221,6 +221,14 @@ static void store(DLTensor *y, int32_t type, int64_t at, int64_t n, const number
   for (int64_t i = 0; i < n; i++) real[i] = none ? NAN : creal(a[i]);
   store_d(PF_DATA(void, y), type, at, n, real);
 }
+/* clang has no CMPLX. */
+static number nan_of_both_parts(void) {
+  const double parts[2] = {NAN, NAN};
+  number x;
+  memcpy(&x, parts, sizeof x);
+  return x;
+}
+
 static pf_status of_matrices(pf_ctx *c, int logarithm) {
   matrices s;
   const int32_t type = c->in_type[0];
@@ -235,7 +243,7 @@ static pf_status of_matrices(pf_ctx *c, int logarithm) {
   for (int64_t i = 0; i < s.count; i++) {
     load(c->in[0], type, i * nn, nn, a, real);
     if (!function_of(a, a + nn, n, logarithm))
-      for (int64_t j = 0; j < nn; j++) a[j] = CMPLX(NAN, NAN);
+      for (int64_t j = 0; j < nn; j++) a[j] = nan_of_both_parts();
     store(y, type, i * nn, nn, a, real);
   }
   return PF_OK;
