@@ -395,16 +395,17 @@ class Saver:
         names, folder = self.saver_def, os.path.dirname(save_path)
         write = functools.partial(file_progress.save, sess, names.save_tensor_name,
                                   {names.filename_tensor_name: prefix}, prefix)
+        missing = ValueError(f"Parent directory of {save_path} doesn't exist, can't save. Create "
+                             f"'{folder}' first.")
+        if self._sharded and folder and not sess.sess_str and not os.path.isdir(folder):
+            raise missing                       # as in TF, shards' folder is one deeper
         try:
             write()
         except (errors.FailedPreconditionError, errors.NotFoundError):
             if not folder or os.path.isdir(folder):
                 raise
-            if self._sharded or not _made(folder):      # as in TF, shards' folder is one deeper
-                raise ValueError(
-                    f"Parent directory of {save_path} doesn't exist, can't save. Create "
-                    f"'{folder}' first."
-                ) from None
+            if self._sharded or not _made(folder):
+                raise missing from None
             write()
 
     def _record(self, prefix, save_path, latest_filename):
