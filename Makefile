@@ -103,7 +103,7 @@ test: .venv/installed-tests
 
 test-all: .venv/installed-tests
 	$(MAKE) --no-print-directory -j2 test-clusters test-computing LONG=1
-	$(PYTEST) -m alone $(ALONE)
+	$(PYTEST) -m alone $(filter-out tests/distributed/test_parts.py,$(ALONE))  # its hundred parts of seconds are dist-long's
 
 test-clusters: .venv/installed-tests
 	$(OWN_JOBS) $(MAKE) --no-print-directory -O $(CLUSTERS)
