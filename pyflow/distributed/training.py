@@ -110,7 +110,7 @@ def training_session(server, is_chief, sync=None, feed=None, checkpoint_dir=None
         hook.before_step += [saving.at_step, *on_step]
         if moves:
             hook.take = creator.keeper.take
-            made.append(_Keeps(creator, hook.before_step))
+            made.append(_Keeps(creator, hook))
         made.append(hook)
     return monitored.MonitoredSession(creator, [*made, *chief_only_hooks, *hooks])
 
@@ -376,10 +376,10 @@ class _Keeps(SessionRunHook):
     """Tells which task keeps the parameters of each session; makes the calls at the end of a step
     that an error cut short."""
 
-    def __init__(self, creator, before_step):
-        self._creator, self._calls, self._seen = creator, list(before_step), -1
-        self._coord = None
-        before_step.append(self._note)
+    def __init__(self, creator, steps):
+        self._creator, self._calls, self._seen = creator, list(steps.before_step), -1
+        self._coord, self._steps = None, steps
+        steps.before_step.append(self._note)
 
     def begin(self):
         """Finds the global step."""
@@ -398,6 +398,7 @@ class _Keeps(SessionRunHook):
         self._creator.keeper.begin(session)
 
     def end(self, session):
+        self._steps.end(session)            # before the keeper goes, whom its last step needs
         self._coord.request_stop()          # what the chief's thread says afterwards is no failure
         self._creator.keeper.close()
 

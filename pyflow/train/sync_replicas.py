@@ -21,8 +21,10 @@ Invariants
   5. With a gate, a step's update begins when all gradients of all variables are there: a replica
      that was restarted in the midst of giving its own finds the variables as they were.
   6. The chief's part runs in a thread, through get_chief_queue_runner or the hook.
-7. With tokens, how old a gradient is counts in its group's own steps: a group whose replicas begin
-   while others train would drop what they give first, and wait for ever.
+  7. At a gate a chief that ends lets the others through first, to the step whose update they may
+     see: else they would wait for ever for a step that nobody takes.
+  8. With tokens, how old a gradient is counts in its group's own steps: a group whose replicas
+     begin while others train would drop what they give first, and wait for ever.
 
 Threads: graphs are built by one; replicas' steps may run from any.  Source: TF 1.15,
 training/sync_replicas_optimizer.py; Chen et al. 2016 (arXiv:1604.00981).
@@ -36,6 +38,7 @@ Example:
 import contextlib
 import logging
 import threading
+import time
 
 from pyflow.framework import device as device_lib
 from pyflow.framework import dtypes, protos
@@ -53,6 +56,8 @@ from pyflow.train.session_run_hook import SessionRunHook
 
 _log = logging.getLogger("pyflow")
 _CHIEFS = ("chief", "master")
+STEPS = (1 << step_gate.STEP_BITS) - 1          # what of a label is the step
+SETTLES = 5.0                   # seconds until a chief knows of an update that is to be seen
 
 
 def _accumulator_of(grad, var, prefix):
@@ -410,6 +415,8 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
     def __init__(self, sync_optimizer, is_chief, num_tokens):
         self._optimizer, self._is_chief, self._num_tokens = sync_optimizer, is_chief, num_tokens
         self._init_op = self._tokens_op = self._runner = None
+        self._thread, self._cond = None, threading.Condition()
+        self._opened, self._at_boundary = -1, False     # the step that replicas were let through to
         self.generation, self.before_step = None, []
         self.take = lambda session: session.run(sync_optimizer._update_op)
 
@@ -450,10 +457,18 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
             least = None if self.generation is None else self.generation()
             session.run(self._init_op,
                         None if least is None else {self._optimizer._generation: least})
-            threading.Thread(target=self._take_steps, args=(session, coord), daemon=True,
-                             name="pyflow-sync-steps").start()
+            self._note(session.run(self._optimizer._chief_label))
+            self._thread = threading.Thread(target=self._take_steps, args=(session, coord),
+                                            daemon=True, name="pyflow-sync-steps")
+            self._thread.start()
         else:
             session.run(self._init_op)
+
+    def _note(self, label):
+        """Replicas were let through to the step of a label."""
+        with self._cond:
+            self._opened, self._at_boundary = int(label) & STEPS, False
+            self._cond.notify_all()
 
     def _take_steps(self, session, coord):
         """The chief's steps, until the session ends.  A failure is the coordinator's, and ends the
@@ -462,17 +477,32 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
         try:
             while not coord.should_stop():
                 self.take(session)
+                self._at_boundary = True
                 if self.before_step:
                     step = int(session.run(optimizer._global_step))
                     for call in self.before_step:
                         call(session, step)
-                session.run(optimizer._open_op)
+                self._note(session.run([optimizer._open_op, optimizer._chief_label])[1])
         except Exception as failure:
             if coord.should_stop():
                 return                          # the session is being closed
             with contextlib.suppress(Exception):        # raised here if somebody was quicker
                 coord.request_stop(failure)
             session.close()
+
+    def end(self, session):
+        """The chief's: a step of which the update is there is ended, too, before the session is
+        closed: what is called at its boundary, and the others are let through.  Who looks at the
+        global step, as StopAtStepHook does, may see it before."""
+        if self._thread is None:
+            return
+        optimizer, until = self._optimizer, time.monotonic() + SETTLES
+        label = optimizer._chief_label if optimizer._prefix else optimizer._global_step
+        seen = int(session.run(label)) & STEPS
+        with self._cond:
+            while self._thread.is_alive() and self._opened < seen and (
+                    self._at_boundary or time.monotonic() < until):
+                self._cond.wait(0.1)            # a thread that fails tells nobody
 
 
 PUBLIC = {"train.SyncReplicasOptimizer": SyncReplicasOptimizer}

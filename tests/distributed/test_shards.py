@@ -169,3 +169,60 @@ def test_two_hundred_steps_under_1_2_4_2_1_workers_are_those_of_one():
     alone, _ = elastic({0: 1}, 200)
     together, runs = elastic({0: 1, 40: 2, 80: 4, 120: 2, 160: 1}, 200)
     assert together == alone and set(runs) == {0, 1, 2, 3}
+
+
+def test_a_chief_that_sees_the_last_step_early_ends_it_first(monkeypatch):
+    """Dealt a late worker's shard again, it looks at the global step just as the step is made
+    without it.  It closed its session then, and the others waited at the gate for ever."""
+    steps, chief, seen, shards = 5, [], [], []
+    other_has_one, dealt, made, left = (threading.Event() for _ in range(4))
+    after_run = tf.train.StopAtStepHook.after_run
+
+    def late(hook, context, values):
+        if threading.current_thread() in chief and len(shards) == SHARDS - 1:
+            dealt.set()                         # the other one's, after its own three
+            made.wait(20)
+        after_run(hook, context, values)
+    monkeypatch.setattr(tf.train.StopAtStepHook, "after_run", late)
+
+    def feed(step, shard):
+        if step == steps - 1 and threading.current_thread() not in chief:
+            other_has_one.set()
+            dealt.wait(20)
+        elif step == steps - 1:
+            other_has_one.wait(20)
+            shards.append(shard)
+        return {}
+
+    def boundary(session, step):
+        if step == steps:
+            made.set()
+            left.wait(20)
+            time.sleep(0.2)                     # the chief closes its session, if it does not wait
+        seen.append(step)
+
+    def train(task):
+        if task == 0:
+            chief.append(threading.current_thread())
+        with tf.Graph().as_default():
+            with tf.device(tf.train.replica_device_setter(
+                    cluster=spec, worker_device=f"/job:worker/task:{task}")):
+                w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
+                sync = tf.train.SyncReplicasOptimizer(
+                    tf.train.GradientDescentOptimizer(0.1), SHARDS, shards=SHARDS)
+                train_op = sync.minimize(tf.square(w - 1), tf.train.get_or_create_global_step())
+            with training.training_session(workers[task], task == 0, sync, feed, last_step=steps,
+                                           on_step=[boundary]) as sess:
+                while not sess.should_stop():
+                    sess.run(train_op)
+                if task == 0:
+                    left.set()
+    workers, ps, spec = between_graph.local_cluster(tf, 2, 1)
+    threads = [threading.Thread(target=train, args=(k,), daemon=True) for k in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert not any(thread.is_alive() for thread in threads) and seen == list(range(1, steps + 1))
+    for server in workers + ps:
+        server.stop()
