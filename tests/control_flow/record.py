@@ -1,5 +1,5 @@
 """Records TensorFlow's nodes for flow_programs.py, and its answers for value_programs.py and
-random_programs.py.  Run in an environment that has TensorFlow (`make oracle`).
+random_programs.py.  Run in an environment that has TensorFlow (`long.py oracle`).
 
 Each node is kept as "name type input input ^control": what test_structure.py compares.
 """

@@ -1,7 +1,7 @@
 """Does ill to processes of a synchronous training at random moments, and compares the sha256 of all
 variables at every step with an undisturbed run's.
 
-    make chaos                                              # 100 of each kind and 20 pairs, among steps
+    python tests/long.py chaos                              # 100 of each kind, 20 pairs, among steps
                                                             # of milliseconds and of 3 seconds
     python -P tests/distributed/chaos.py --kills 5          # 5 each of worker, ps and chief
     python -P tests/distributed/chaos.py --kills 100 --of worker --workers 3 --shards 4 --begun

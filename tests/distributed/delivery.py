@@ -1,7 +1,7 @@
 """Calls of both services as a bad network delivers them: lost, answered in vain, doubled, early,
 to a successor, given up while they run.
 
-    python tests/distributed/delivery.py --count 100000        # make fuzz-calls
+    python tests/distributed/delivery.py --count 100000        # long.py fuzz-calls
     python tests/distributed/delivery.py --replay 4711
 
 No network: requests go as bytes into the services of a server of this process, and answers back.

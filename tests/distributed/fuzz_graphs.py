@@ -1,6 +1,6 @@
 """Random graphs placed at random on the tasks of a cluster: what the naive interpreter says.
 
-    python tests/distributed/fuzz_graphs.py --tasks 3 --count 20000     # make fuzz-graphs TASKS=3
+    python tests/distributed/fuzz_graphs.py --tasks 3 --count 20000     # long.py fuzz-tasks
     python tests/distributed/fuzz_graphs.py --processes --link tcp --count 2000
     python tests/distributed/fuzz_graphs.py --processes --delay 0 0.2 --jobs 8 --count 200
     python tests/distributed/fuzz_graphs.py --replay 4711

@@ -1,6 +1,6 @@
 """Damaged requests to a live server: typed errors, no crash, no hang, bounded memory.
 
-    python tests/distributed/fuzz_messages.py --count 100000    # of each call; make fuzz-messages
+    python tests/distributed/fuzz_messages.py --count 100000   # of each call; long.py fuzz-messages
     python tests/distributed/fuzz_messages.py --over-grpc --count 1000
     python tests/distributed/fuzz_messages.py --call RunGraph --count 1000 --seed 7
 

@@ -73,7 +73,7 @@ server.stop_cluster()
 def reason_to_skip():
     """Why Ray's clusters cannot be tested here, or None."""
     if importlib.util.find_spec("ray") is None:
-        return "ray is not installed: make ray-tests"
+        return "ray is not installed: long.py ray-tests"
     try:
         done = subprocess.run([*ALONE, "true"], capture_output=True, text=True)
     except FileNotFoundError:

@@ -1,6 +1,6 @@
 """One of three workers is ten times as slow as the others; two gradients make a step.
 
-    python -P tests/distributed/slow_worker.py --steps 300      # make slow-worker
+    python -P tests/distributed/slow_worker.py --steps 300      # long.py slow-worker
 
 A gradient takes --work milliseconds, of waiting, so that the machine's cores do not matter; the
 slow worker's takes ten times as long, once it is told to.  Prints the median step of three healthy

@@ -1,6 +1,6 @@
 """Very many steps over two workers and a parameter server, whose processes must not grow.
 
-    python tests/distributed/soak.py                        # 10^6 steps; make soak-dist
+    python tests/distributed/soak.py                        # 10^6 steps; long.py soak-dist
     python tests/distributed/soak.py --steps 100000 --grpc  # over gRPC alone
     python tests/distributed/soak.py --steps 100000 --leak 16       # has to fail
 

@@ -1,4 +1,4 @@
-"""A few of the badly delivered calls of `make fuzz-calls`, and of the damaged ones of `make
+"""A few of the badly delivered calls of `long.py fuzz-calls`, and of the damaged ones of `long.py
 fuzz-messages`."""
 import queue
 import random

@@ -7,7 +7,7 @@ import pytest
 import failing
 
 
-LONG = pytest.mark.long     # `make chaos-failing` runs 200 of each
+LONG = pytest.mark.long     # `long.py chaos-failing` runs 200 of each
 WAYS = [pytest.param(False, id="process"), pytest.param(True, id="processes", marks=LONG)]
 
 

@@ -1,4 +1,4 @@
-"""A few of the random graphs of `make fuzz-graphs TASKS=3`, in this process and over processes."""
+"""A few of the random graphs of `long.py fuzz-tasks`, in this process and over processes."""
 import re
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What `make soak-dist` calls growth."""
+"""What `long.py soak-dist` calls growth."""
 import random
 
 import pytest

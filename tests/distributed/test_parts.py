@@ -164,7 +164,7 @@ def test_one_that_is_dead_while_it_computes_is_found(link, how, turns, tmp_path)
         assert took < (2.5 if how == signal.SIGSTOP else 1.0) + LATE, took
 
 
-# ---------------------------------------------------------------- long: make dist-long
+# ---------------------------------------------------------------- long: long.py dist-long
 @pytest.fixture(scope="module")
 def many_turns(turns):
     return {kind: int(8 ** (1 / parts.POWER.get(kind, 1)) * n) + 1 for kind, n in turns.items()}

@@ -1,5 +1,5 @@
 """The launcher on Ray: nodes are lost and frozen, by `ray.cluster_utils.Cluster` in a network
-namespace of its own (ray_nodes.py).  `make ray-tests` installs ray and runs these."""
+namespace of its own (ray_nodes.py).  `long.py ray-tests` installs ray and runs these."""
 import json
 import sys
 

@@ -1,5 +1,5 @@
 """A synchronous training whose processes are killed: every step's variables equal those of a run
-that nobody disturbed.  chaos.py does it; `make chaos` does it a hundred times."""
+that nobody disturbed.  chaos.py does it; `long.py chaos` does it a hundred times."""
 import pathlib
 import sys
 import tempfile

@@ -1,6 +1,6 @@
 """Graphs of pyflow's and TensorFlow's go both ways: written by one, imported and run by the other.
 
-    python tests/exchange/run.py --tensorflow PYTHON --tensorflow PYTHON     # `make exchange`
+    python tests/exchange/run.py --tensorflow PYTHON --tensorflow PYTHON     # `long.py exchange`
 
 PYTHON: an interpreter that has TensorFlow, 1.15.5 or 2.21, and not pyflow.  Prints the counts of
 each direction and every difference that known.py does not explain; exits with 1 if there is one.

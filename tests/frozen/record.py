@@ -3,9 +3,9 @@ The programs of function_models.py, frozen the TensorFlow 2 way: answers_functio
 
     .venv-tf/bin/python tests/frozen/record.py [functions]
 
-Run by `make oracle`, in an environment that has TensorFlow 2.21 and not pyflow.  functional.pb is
-a tf.function with a loop and a condition, frozen the TensorFlow 2 way, which lowers both to
-version 1.
+Run by `long.py oracle`, in an environment that has TensorFlow 2.21 and not pyflow.
+functional.pb is a tf.function with a loop and a condition, frozen the TensorFlow 2 way, which
+lowers both to version 1.
 """
 import os
 import pathlib

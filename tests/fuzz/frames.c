@@ -1,6 +1,6 @@
 /* frames.c - mutated frames through the whole of core/net's receiving end.
  *
- *     python sanitize.py address --script frames.c --count 100000        # make fuzz-frames
+ *     python sanitize.py address --script frames.c --count 100000        # long.py fuzz-frames
  *
  * A link of this file's own hands a peer what a seeded generator made: frames of every type, right ones, then bytes and lengths of them
  * changed, frames cut, doubled, swapped; in pieces of any length.  The peer either lives on or is lost with a typed error.  Looked at:

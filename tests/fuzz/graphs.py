@@ -1,6 +1,6 @@
 """Random graphs on the executor and on a naive interpreter in plain Python: same values and errors.
 
-    python tests/fuzz/graphs.py --count 100000          # make fuzz-graphs
+    python tests/fuzz/graphs.py --count 100000          # long.py fuzz-graphs
     python tests/fuzz/graphs.py --minutes 10 --seed 5000000 --no-accelerator
     python tests/fuzz/graphs.py --replay 4711           # one graph again, with its plan in words
     python tests/fuzz/graphs.py --types --count 10000   # with other element types

@@ -1,6 +1,6 @@
 """The random graphs under ThreadSanitizer, and under AddressSanitizer with UBSan and LeakSanitizer.
 
-    python tests/fuzz/sanitize.py thread --count 10000      # make sanitize runs both
+    python tests/fuzz/sanitize.py thread --count 10000      # long.py sanitize runs both
     python tests/fuzz/sanitize.py address --minutes 5 --keep /tmp/asan
 
     python tests/fuzz/sanitize.py thread --script step_orders.c --count 100000

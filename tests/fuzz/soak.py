@@ -1,6 +1,6 @@
 """Very many steps of very different kinds in one process, which must not grow.
 
-    python tests/fuzz/soak.py                       # 10^6 steps; make soak
+    python tests/fuzz/soak.py                       # 10^6 steps; long.py has it as soak
     python tests/fuzz/soak.py --steps 5000 --from 2000
 
 Steps mix loops (inline, in slabs, differentiated), feeds of changing shapes, errors at once and
@@ -342,6 +342,7 @@ def compare(before, after, growth):
 
 def main(steps, first, growth, seed, folder):
     soak = Soak(folder, seed)
+    first = min(first, steps // 2)
     (_, before), (_, after) = soaking.soak(soak, steps, first, lambda made: f", {made.alive()}")
     grown = compare(before, after, growth)
     print(f"rss grew {after['rss'] - before['rss']} bytes since step {first}; "
@@ -351,7 +352,7 @@ def main(steps, first, growth, seed, folder):
 
 if __name__ == "__main__":
     options = vars(soaking.arguments(
-        __doc__, first=(10**5, "the step from which on nothing grows"),
+        __doc__, first=(10**5, "the step from which on nothing grows, at most half of all"),
         growth=(2**20, "bytes RSS may grow")).parse_args())
     soaking.with_plain_allocators()
     with tempfile.TemporaryDirectory() as made:

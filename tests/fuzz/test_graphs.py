@@ -1,4 +1,4 @@
-"""Random graphs against the naive interpreter: a few of those of `make fuzz-graphs`, drawn by
+"""Random graphs against the naive interpreter: a few of those of `long.py fuzz-graphs`, drawn by
 hypothesis, so that what fails shrinks; and PYFLOW_SCHEDULE."""
 import ctypes
 import os

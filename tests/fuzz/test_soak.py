@@ -1,4 +1,4 @@
-"""`make soak`, shortened: a few thousand steps of all kinds, and nothing is left of them."""
+"""`long.py soak`, shortened: a few thousand steps of all kinds, and nothing is left of them."""
 import pathlib
 import subprocess
 import sys

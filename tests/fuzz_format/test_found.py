@@ -131,7 +131,7 @@ def test_found(name):
 
 
 def test_python_import_path():
-    """300 mutated graphs and checkpoints through Python; 10^4 of them in `make fuzz`."""
+    """300 mutated graphs and checkpoints through Python; 10^4 of them in `long.py fuzz`."""
     done = subprocess.run(
         [sys.executable, str(HERE / "import_path.py"), "--runs", "300"],
         capture_output=True,

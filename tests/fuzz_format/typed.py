@@ -1,6 +1,6 @@
 """Graphs whose nodes disagree about element types (typed_graphs.c), under ASan and UBSan.
 
-    python tests/fuzz_format/typed.py FOLDER --count 1000000    # make fuzz-types
+    python tests/fuzz_format/typed.py FOLDER --count 1000000    # long.py fuzz-types
     python tests/fuzz_format/typed.py FOLDER --again 4711       # one graph, its nodes in words
 
 Builds fuzz_types into FOLDER (build.py), runs it, and starts it again behind a graph that killed it

@@ -1,7 +1,7 @@
 """Calls every op with bad arguments, in child processes: a typed error or an answer, never a
 crash, a hang or 1 GB.
 
-    python tests/fuzz_ops/run.py --count 10000                 # make fuzz-ops: so many of each op
+    python tests/fuzz_ops/run.py --count 10000          # long.py fuzz-ops: so many of each op
     python tests/fuzz_ops/run.py --count 1000 --sanitize       # under AddressSanitizer and UBSan
     python tests/fuzz_ops/run.py --ops Qr,Svd --count 100000 --seed 3
     python tests/fuzz_ops/run.py --again Qr 17 4               # one call alone, printed

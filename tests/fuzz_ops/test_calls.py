@@ -1,4 +1,4 @@
-"""A few bad calls of every op; `make fuzz-ops` makes 10^4 of each, also under sanitizers."""
+"""A few bad calls of every op; `long.py fuzz-ops` makes 10^4 of each, also under sanitizers."""
 import pathlib
 import subprocess
 import sys

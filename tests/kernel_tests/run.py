@@ -1,6 +1,6 @@
 """Runs TensorFlow's own public kernel tests on pyflow and counts the tests that pass.
 
-    python tests/kernel_tests/run.py --from FOLDER_OR_URL            # all; `make kernel-tests`
+    python tests/kernel_tests/run.py --from FOLDER_OR_URL            # all; `long.py kernel-tests`
     python tests/kernel_tests/run.py --from ... --only concat --show # some, with what they print
     python tests/kernel_tests/run.py --from ... --json results.json  # adds to a file of results
     python tests/kernel_tests/run.py --table results.json            # prints it, sorted by cause
@@ -236,8 +236,8 @@ def table(results):
 def report(results):
     """The results as a page of Markdown."""
     lines = ["# TensorFlow's own kernel tests on pyflow", "",
-             "Written by `run.py --report`; `make kernel-tests` runs them. Worded: the right type",
-             "of error in other words; dropped: the test uses what NumPy or Python dropped.", "",
+             "Written by `run.py --report`; `long.py kernel-tests` runs them. Worded: the right",
+             "type of error in other words; dropped: the test uses what NumPy or Python dropped.", "",
              "| file | passed | failed | worded | dropped | skipped |", "|---|---|---|---|---|---|"]
     for key in sorted(results):
         r, (where, _, path) = results[key], key.partition(":")

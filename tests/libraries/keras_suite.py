@@ -1,4 +1,4 @@
-"""Runs Keras 2.2.4's own tests with pyflow in TensorFlow's place: `make keras-tests`.
+"""Runs Keras 2.2.4's own tests with pyflow in TensorFlow's place: `long.py keras-tests`.
 
     .venv-keras/bin/python -P tests/libraries/keras_suite.py [--only REGEX] [--folder build/keras]
 

@@ -1,4 +1,4 @@
-"""Libraries of the package index written for TensorFlow 1.x do their main job: `make libraries`.
+"""Libraries of the package index written for TensorFlow 1.x do their main job: `long.py libraries`.
 
     .venv-libraries/bin/python -P tests/libraries/others.py [--only REGEX] [--folder FOLDER]
     python tests/libraries/others.py --needs            # what the environment needs beside pyflow

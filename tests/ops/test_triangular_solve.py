@@ -1,5 +1,5 @@
 """MatrixTriangularSolve beside the product it undoes: sizes on both sides of where blocks begin,
-all types, both triangles, adjoints, the other triangle full of rubbish.  `make test-blas` runs
+all types, both triangles, adjoints, the other triangle full of rubbish.  `make test-all` runs
 these on every kind of processor that OpenBLAS knows: nothing here may depend on it."""
 import numpy as np
 import pytest

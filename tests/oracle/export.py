@@ -1,6 +1,6 @@
 """Writes the GraphDef that pyflow makes of every Op case, for TensorFlow to load and run.
 
-python tests/oracle/export.py FILE.npz          # by pyflow, in `make oracle`
+python tests/oracle/export.py FILE.npz          # by pyflow, in `long.py oracle`
 """
 
 import hashlib

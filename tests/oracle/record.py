@@ -7,7 +7,7 @@
     .venv-tf/bin/python tests/oracle/record.py --seed 7 --into D   # other inputs, kept in folder D;
     PYFLOW_ORACLE=D pytest tests/oracle                            # ... compared with those
 
-The area of a case is its module: cases_math.py -> math.  Run by `make oracle`, in an environment
+The area of a case is its module: cases_math.py -> math.  Run by `long.py oracle`, in an environment
 that has TensorFlow 2.21 and not pyflow.
 """
 

@@ -135,9 +135,9 @@ def test_script_graph_from_tensorflow(name):
 @pytest.mark.parametrize("name", BY_NAME)
 def test_graph_for_tensorflow(name):
     """TensorFlow 2.21 loaded and ran the very graph that pyflow writes today (recorded in
-    ours/ by `make oracle`)."""
+    ours/ by `long.py oracle`)."""
     assert OURS.get(name, {}).get("ok"), OURS.get(name)
     today = export.fingerprint(export.graph_of(tf, BY_NAME[name]))
     assert (
         OURS[name]["graph"] == today
-    ), "pyflow's graph of this case has changed: `make oracle` asks TensorFlow again"
+    ), "pyflow's graph of this case has changed: `long.py oracle` asks TensorFlow again"

@@ -1,6 +1,6 @@
 """Runs public TensorFlow 1.x programs on pyflow and compares their end values with TensorFlow's.
 
-    python tests/programs/run.py --from FOLDER_OR_URL           # all; `make programs`
+    python tests/programs/run.py --from FOLDER_OR_URL           # all; `long.py programs`
     python tests/programs/run.py --from ... --only char-rnn     # some
     python tests/programs/run.py --judge --table FILE           # what was printed, judged anew
     python tests/programs/run.py --from ... --tf PYTHON         # records TensorFlow's end values
@@ -238,7 +238,7 @@ def main(argv=None):
         fetch(repository, commits[repository], args.source, args.folder)
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         results = list(pool.map(lambda program: tried(program, args), chosen))
-    if args.table:
+    if args.table and not args.only:
         args.table.write_text(table(results, commits), encoding="utf-8")
     return summary(results)
 
@@ -321,7 +321,8 @@ def _arguments(argv):
     parser.add_argument("--jobs", type=int, default=2, help="programs at a time")
     parser.add_argument("--judge", action="store_true",
                         help="runs nothing: judges what the last run printed by the list as it is")
-    parser.add_argument("--table", type=pathlib.Path, help="writes the results into this file")
+    parser.add_argument("--table", type=pathlib.Path,
+                        help="writes the results into this file, if all were run")
     parser.add_argument("--untrained", action="store_true",
                         help="with --tf: records what it ends with when optimizers change nothing")
     parser.add_argument("--seed", type=int, default=1)

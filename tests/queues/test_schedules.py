@@ -1,5 +1,5 @@
 """Random schedules of calls agree with a model in plain Python (schedules.py; a million of them:
-`make queue-schedules`)."""
+`long.py queue-schedules`)."""
 import pytest
 
 import schedules

@@ -2,8 +2,8 @@
 
     python tests/saved/record.py [checkpoints] [models]
 
-In an environment that has TensorFlow 2.21 and not pyflow: `make oracle`.  Into data/: ckpt_v2 (one
-shard), ckpt_sharded (two, merged), ckpt_some_parts (of partitioned variables), ckpt_v1 and ckpt_v1-?????-of-00002 (tables of slices), and a
+In an environment that has TensorFlow 2.21 and not pyflow: `long.py oracle`.  Into data/: ckpt_v2
+(one shard), ckpt_sharded (two, merged), ckpt_some_parts (of partitioned variables), ckpt_v1 and ckpt_v1-?????-of-00002 (tables of slices), and a
 folder per model of saved_models.py with its answers in answers.npz.
 """
 import os

@@ -1,4 +1,4 @@
-"""2,000 damaged checkpoints and SavedModels; `make fuzz-saved` does any number."""
+"""2,000 damaged checkpoints and SavedModels; `long.py fuzz-saved` does any number."""
 import pathlib
 import sys
 

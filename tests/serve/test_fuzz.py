@@ -1,4 +1,4 @@
-"""A short run of the fuzzer (`make serve-fuzz` has a long one)."""
+"""A short run of the fuzzer (`long.py serve-fuzz` has a long one)."""
 import random
 
 import pytest

@@ -1,6 +1,6 @@
 """Runs TensorFlow 1.15.0's own tests of the library on pyflow and counts the tests that pass.
 
-    python tests/tf_tests/run.py --from FOLDER_OR_URL --json results.json     # `make tf-tests`
+    python tests/tf_tests/run.py --from FOLDER_OR_URL --json results.json     # `long.py tf-tests`
     python tests/tf_tests/run.py --from ... --only adam_test --show
     python tests/tf_tests/run.py --table results.json --report tests/tf_tests/results.md
 
@@ -298,8 +298,8 @@ def _share(states):
 def report(results):
     """The results as a page of Markdown."""
     lines = ["# TensorFlow 1.15.0's own tests on pyflow", "",
-             "Written by `run.py --report`; `make tf-tests` runs them. The head of `run.py` says by",
-             "which rule a test counts as what. Share: passed of passed and failed.", "",
+             "Written by `run.py --report`; `long.py tf-tests` runs them. The head of `run.py` says",
+             "by which rule a test counts as what. Share: passed of passed and failed.", "",
              "| folder | passed | failed | worded | dropped | absent | skipped | share |",
              "|---|---|---|---|---|---|---|---|"]
     for name, states in folders(results).items():

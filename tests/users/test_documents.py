@@ -15,6 +15,7 @@ import io
 import os
 import pathlib
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -357,6 +358,24 @@ def check_make(words):
         assert name in (variables if given else targets), f"make knows no {name}"
 
 
+def check_long(words):
+    """The experiment is one of the list's, its own words among those of its script."""
+    named = [word for word in words[2:] if not word.startswith("-")][:1]
+    from_list = next((e for name, e in long_list().items() if [name] == named), None)
+    assert from_list or words[2:] in ([], ["--markdown"]) or named == ["NAME"], words
+    if "--count" in words:
+        assert from_list.count, words
+    if "--" in words:
+        scripts = " ".join((ROOT / w).read_text(encoding="utf-8") for c in from_list.commands
+                           for w in c.split() if w.endswith(".py"))
+        for word in words[words.index("--") + 1:]:
+            assert not word.startswith("--") or f'"{word}"' in scripts, words
+
+
+def long_list():
+    return runpy.run_path(str(ROOT / "tests/long.py"))["EXPERIMENTS"]
+
+
 def check_script(words):
     """The script is there and knows the options."""
     [at] = [k for k, word in enumerate(words) if word.endswith(".py")][:1]
@@ -409,6 +428,8 @@ CHECKED = {
     r"python -m pyflow verify-resume .*": (
         "kills a training for minutes; tests/train/test_verify_resume.py runs it",
         lambda words: os.stat(ROOT / "pyflow/tools/verify_resume.py")),
+    r"python tests/long\.py.*": ("minutes to hours; tests/users/test_long.py runs a short one",
+                               check_long),
     r"(\.venv/bin/)?python benchmarks/.*": ("measures for seconds to an hour", check_script),
     r"PYTHONSAFEPATH=1 \.venv/bin/python -m pytest .*": ("tests do not run themselves",
                                                          check_pytest),
