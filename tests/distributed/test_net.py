@@ -19,6 +19,7 @@ from quiet import clock
 
 import pyflow as tf
 from pyflow import _executor
+from pyflow.session import runtime
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -489,6 +490,54 @@ def test_whoever_sends_more_than_is_taken_waits():
     net.clean(worker.name, 3)
     worker.end()
     net.close()
+
+
+def sends(net, peer, values):
+    """A plan that sends each value to the peer's step, under its number."""
+    graph = tf.GraphDef()
+    for k, value in enumerate(values):
+        const = graph.node.add(name=f"c{k}", op="Const")
+        const.attr["dtype"].type = FLOAT
+        const.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(value))
+        send = graph.node.add(name=f"s{k}", op="_net.Send", input=[const.name])
+        send.attr["T"].type = FLOAT
+        for attr, text in (("tensor_name", f"{k}"), ("send_device", "/device:CPU:0"),
+                           ("recv_device", f"{peer}/device:CPU:0")):
+            send.attr[attr].s = text.encode()
+        send.attr["send_device_incarnation"].i = 1
+    net.route(peer)
+    runtime.start()
+    return _executor.compile(graph.SerializeToString(), {}, _executor.State("s", net.task, None), _executor.default_pool(2), {})
+
+
+def test_all_that_waits_for_room_is_sent_however_it_comes_to_be_there():
+    """One tensor at a time may wait in the queue.  Each that is let go is taken by the link at once, so that nothing is left
+    there whose going would let go the next."""
+    net, worker, value = new_net(lease=60, queue_bytes=0), Worker("tcp", lease=60), np.ones(15_000, np.float32)
+    worker.connect(net)
+    plan = sends(net, worker.name, [value] * 20)
+    os.kill(worker.process.pid, signal.SIGSTOP)
+    while net.peers()[0]["queued"] == 0:
+        net.put(worker.name, 3, 2, b"%d" % next(steps), value, FLOAT)
+    started = plan.start([], task=net.task, session=3, step=1)
+    time.sleep(0.05)
+    os.kill(worker.process.pid, signal.SIGCONT)
+    assert started.wait(10), net.peers()
+    net.clean(worker.name, 3)
+    worker.end()
+    net.close()
+
+
+def test_a_large_tensor_for_which_shared_memory_has_no_room_is_sent_all_the_same():
+    a, b = new_net(arena_bytes=1 << 20), new_net()
+    a.connect(b.name, b.incarnation, "unix", b.listen("unix"))
+    value, told = np.arange(1 << 20, dtype=np.float32), []
+    a.put(b.name, 3, 1, b"key", value, FLOAT)
+    b.task.take(3, 1, b"key", lambda code, got: told.append(got))
+    until(lambda: told)
+    np.testing.assert_array_equal(told[0], value)
+    for net in (a, b):
+        net.close()
 
 
 @pytest.mark.parametrize("kind", KINDS)

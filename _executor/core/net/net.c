@@ -212,12 +212,13 @@ static void lead(pf_net *n, int32_t me) {
   while (leads(n, me)) {
     int64_t left = until_tick(n);
     int k = epoll_wait(n->epfd, events, EVENTS, left > 0 ? (int)(left / 1000000 + 1) : 0);
-    __atomic_store_n(&n->busy_since, pf_coarse_ns(), __ATOMIC_RELEASE);
+    int64_t began = pf_coarse_ns();
+    __atomic_store_n(&n->busy_since, began, __ATOMIC_RELEASE);
     for (int i = 0; i < k && leads(n, me); i++)
       if (events[i].data.u64 != WAKE) act(n, events + i);
     if (!leads(n, me)) return;
     if (left <= 0 || (k == 0 && until_tick(n) <= 0)) tick(n, pf_now_ns());
-    if (leads(n, me)) __atomic_store_n(&n->busy_since, 0, __ATOMIC_RELEASE);
+    __atomic_compare_exchange_n(&n->busy_since, &began, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);   /* not a successor's */
   }
 }
 

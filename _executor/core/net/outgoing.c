@@ -225,16 +225,22 @@ pf_status pf_peer_announce(pf_peer *p, pf_step_key key, pf_str name, pf_tensor *
   return st;
 }
 
+static int64_t room_of(const pf_peer *p) { return p->net->o.queue_bytes - p->tensor_bytes - p->releasing; }
+static int64_t bytes_held(const pf_held *h) { return h->t ? h->t->nbytes : 0; }
+
+int32_t pf_may_release(const pf_peer *p) { return p->held && room_of(p) >= 0 && p->announcing < PF_NET_ANNOUNCED; }
+
 pf_held *pf_release_held(pf_peer *p) {
   pf_held *free_now = NULL, **end = &free_now;
-  int64_t room = p->net->o.queue_bytes - p->tensor_bytes, announced = PF_NET_ANNOUNCED - p->announcing;
+  int64_t room = room_of(p), announced = PF_NET_ANNOUNCED - p->announcing;
   if (room >= 0) pthread_cond_broadcast(&p->roomy);
   while (p->held && room >= 0 && announced > 0) {
     pf_held *h = p->held;
     announced -= pf_cost_announced(h->name);
     p->held = h->next;
     if (!p->held) p->held_last = NULL;
-    room -= h->t ? h->t->nbytes : 0;
+    room -= bytes_held(h);
+    p->releasing += bytes_held(h);
     h->next = NULL;
     *end = h;
     end = &h->next;
@@ -243,8 +249,12 @@ pf_held *pf_release_held(pf_peer *p) {
 }
 
 static void send_one(pf_peer *p, pf_held *h) {
+  int64_t bytes = bytes_held(h);
   if (!send_now(p, &(pf_letter){h->key, h->name, h->t, h->dead, 0, h->sent, h->arg})) h->sent(h->arg, PF_OK);
   free(h);
+  pthread_mutex_lock(&p->out);
+  p->releasing -= bytes;
+  pthread_mutex_unlock(&p->out);
 }
 
 typedef struct { pf_peer *peer; pf_held *held; pf_transfer *transfer; } long_copy;
@@ -253,6 +263,7 @@ static void copy(void *arg) {
   long_copy *c = arg;
   if (c->held) send_one(c->peer, c->held);
   else answer_get(c->peer, c->transfer);
+  pf_peer_writable(c->peer);                    /* it may be among the chunks now */
   pf_peer_unref(c->peer);
   free(c);
 }

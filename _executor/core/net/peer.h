@@ -110,7 +110,7 @@ struct pf_peer {
   pf_out *first, *last;
   pf_transfer *transfers;
   pf_held *held, *held_last;
-  int64_t tensor_bytes, announced;      /* in the queue; behind announcements */
+  int64_t tensor_bytes, announced, releasing;   /* in the queue; behind announcements; of what is held no longer, and not in the queue yet */
   int64_t announcing, unread, window;   /* announcing: what the announcements cost that wait there; unread: pushed, and not known to be read; window: what the peer says may be */
   uint64_t transfer_ids;
   int32_t want_out, direct, armed, post_failed, n_riding, n_arenas, n_out, most_out;       /* n_out: in the queue, without tensors; most_out: that there were */
@@ -210,6 +210,7 @@ void pf_served_unref(pf_served *s);
 pf_status pf_asked_for(pf_peer *p, const pf_net_head *h, pf_net_in *body);
 pf_status pf_was_read(pf_peer *p, uint64_t bytes);
 pf_out *pf_next_chunk(pf_peer *p);                      /* out held; NULL: nothing is asked for */
+int32_t pf_may_release(const pf_peer *p);               /* out held; there is room for something that waits for it */
 pf_held *pf_release_held(pf_peer *p);                   /* out held; those that there is room for now */
 void pf_send_held(pf_peer *p, pf_held *take);           /* no lock */
 void pf_transfers_lost(pf_peer *p);

@@ -171,6 +171,9 @@ static int32_t gather(const pf_out *o, pf_span *spans, int64_t *bytes) {
   return k;
 }
 
+/* Out held.  Only the net's thread lets go what waits for room: it comes for that, too, where another one has posted all. */
+static int32_t wants_out(const pf_peer *p) { return (p->first || pf_may_release(p)) && !p->post_failed; }
+
 static void pump(pf_peer *p, pf_transfer **finished) {         /* out held */
   pf_span spans[SPANS];
   int64_t bytes, taken, left = PUMP_BYTES;
@@ -185,7 +188,7 @@ static void pump(pf_peer *p, pf_transfer **finished) {         /* out held */
     if (taken < bytes) break;
     left -= taken;
   }
-  p->want_out = p->first != NULL && !p->post_failed;
+  p->want_out = wants_out(p);
   rearm(p);
 }
 
@@ -197,6 +200,12 @@ void pf_peer_writable(pf_peer *p) {
   pthread_mutex_unlock(&p->out);
   pf_transfers_finished(finished);
   pf_send_held(p, held);
+  pthread_mutex_lock(&p->out);
+  if (pf_may_release(p)) {                      /* those were posted at once */
+    p->want_out = wants_out(p);
+    rearm(p);
+  }
+  pthread_mutex_unlock(&p->out);
 }
 
 /* What of these bytes was not taken at once; `own`, where there is one, is the memory that they lie in. */
@@ -238,7 +247,7 @@ static void send_held(pf_peer *p, pf_net_out *o, int32_t counted) {    /* out he
     queue_rest(p, o->p + taken, o->n - taken, o->own, counted);
     o->own = NULL;
   }
-  p->want_out = p->first != NULL && !p->post_failed && (p->want_out || corked != p);
+  p->want_out = wants_out(p) && (p->want_out || corked != p || pf_may_release(p));
   rearm(p);
 }
 
