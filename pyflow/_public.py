@@ -686,7 +686,7 @@ PUBLIC = {
         "AggregationMethod UnconnectedGradients gradients",
     "pyflow.gradients.higher_order":
         "custom_gradient hessians",
-    "pyflow.distributed.server":
+    "pyflow.distributed.run.server":
         "train.Server",
     "pyflow.train.optimizer":
         "train.Optimizer",

@@ -21,7 +21,8 @@ import logging
 import time
 
 import pyflow as tf
-from pyflow.distributed import job_end, launch
+from pyflow.distributed import launch
+from pyflow.distributed.launch import job_end
 from pyflow.estimator import cluster_roles as roles
 
 DELAY, LONGEST_DELAY = 5, 60            # seconds a worker waits for each that is before it; at most

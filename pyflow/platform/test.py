@@ -61,7 +61,7 @@ def create_local_cluster(num_workers, num_ps, protocol="grpc", worker_config=Non
     """(workers, parameter servers): lists of tf.train.Server in this process, on free ports.
 
     TF: tf.test.create_local_cluster.  worker_config, ps_config: ConfigProto, or None."""
-    from pyflow.distributed import server
+    from pyflow.distributed.run import server
     return server.create_local_cluster(num_workers, num_ps, protocol, worker_config, ps_config)
 
 

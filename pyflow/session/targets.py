@@ -73,7 +73,7 @@ def plan_options(threads, deterministic, partitions, config, inspect):
             and bool(config.graph_options.enable_recv_scheduling), "inspection": inspect}
 
 
-LATER = {"grpc": "pyflow.distributed.client"}  # scheme: module whose `place_of` serves it
+LATER = {"grpc": "pyflow.distributed.run.client"}  # scheme: module whose `place_of` serves it
 _process = Local()
 _places = {"": _process, "local": _process}
 _schemes = {}                           # scheme: function(target) -> place

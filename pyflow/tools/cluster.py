@@ -43,7 +43,7 @@ def _parser():
 
 
 def _make_certificates(args):
-    from pyflow.distributed import certificates
+    from pyflow.distributed.wire import certificates
     from pyflow.framework import errors
     try:
         made = certificates.make_certificates(args.folder, _hosts(args.hosts), args.days)
@@ -84,7 +84,7 @@ def _scale(args):
 
 
 def _hosts(words):
-    from pyflow.distributed import certificates
+    from pyflow.distributed.wire import certificates
     if not words:
         return certificates.HERE
     named = ["=" in word for word in words]

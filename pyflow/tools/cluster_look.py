@@ -14,7 +14,8 @@ import json
 import sys
 import time
 
-from pyflow.distributed import look
+from pyflow.distributed.look import asking
+from pyflow.distributed.wire import task_names
 from pyflow.tools import cluster_show
 
 SAMPLE = 0.3                            # seconds between the two looks that give steps per second
@@ -28,8 +29,8 @@ def add_to(commands):
         found.add_argument("address", metavar="ADDRESS", help="host:port of any of its servers")
         found.add_argument("--certificates", metavar="DIR", help="the folder of this program's "
                            "certificate; default: PYFLOW_CERTIFICATES")
-        found.add_argument("--patience", type=float, default=look.PATIENCE, metavar="S",
-                           help=f"seconds for a task to answer ({look.PATIENCE:g})")
+        found.add_argument("--patience", type=float, default=asking.PATIENCE, metavar="S",
+                           help=f"seconds for a task to answer ({asking.PATIENCE:g})")
         found.set_defaults(call=lambda args: _run(name, call, args))
         return found
     found = command("status", _status, "what every task is and does")
@@ -57,9 +58,9 @@ def add_to(commands):
 
 def _run(name, call, args):
     try:
-        with look.Cluster(args.address, _credentials(args), args.patience) as cluster:
+        with asking.Cluster(args.address, _credentials(args), args.patience) as cluster:
             return call(cluster, args)
-    except (look.Unreachable, ValueError, OSError, ImportError) as problem:
+    except (asking.Unreachable, ValueError, OSError, ImportError) as problem:
         print(f"python -m pyflow cluster {name}: {problem}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -67,7 +68,7 @@ def _run(name, call, args):
 
 
 def _credentials(args):
-    from pyflow.distributed import security
+    from pyflow.distributed.wire import security
     from pyflow.framework import errors
     try:
         if args.certificates:
@@ -78,7 +79,7 @@ def _credentials(args):
 
 
 def _silent(found):
-    return any(isinstance(reply, look.Silent) for reply in found.values())
+    return any(isinstance(reply, asking.Silent) for reply in found.values())
 
 
 def _status(cluster, args):
@@ -105,7 +106,7 @@ def _top(cluster, args):
 
 
 def _why(cluster, args):
-    from pyflow.distributed import why
+    from pyflow.distributed.look import why
     found = why.of_cluster(cluster, args.least)
     if args.json:
         print(json.dumps({"culprits": [c._asdict() for c in found.culprits],
@@ -117,7 +118,7 @@ def _why(cluster, args):
 
 def _trace(cluster, args):
     from pyflow import timeline
-    from pyflow.distributed import merged_trace
+    from pyflow.distributed.look import merged_trace
     recording, notes = merged_trace.record(cluster, max(1, args.steps), args.seconds, args.switches)
     steps = recording.steps
     with open(args.out, "w", encoding="utf-8") as file:
@@ -131,7 +132,7 @@ def _trace(cluster, args):
 
 
 def _reshard(cluster, args):
-    from pyflow.distributed import resharding
+    from pyflow.distributed.train import resharding
     job, _, count = args.servers.partition("=")
     if not (job and count.isascii() and count.isdigit()):
         raise ValueError(f"{args.servers}: expected ps=N")
@@ -144,9 +145,9 @@ def _reshard(cluster, args):
 def _stop(cluster, args):
     found = cluster.bye("python -m pyflow cluster stop")
     for task, reply in found.items():
-        if isinstance(reply, look.Silent):
-            print(f"{look.short(task)} at {reply.address} does not answer: {reply.reason}",
+        if isinstance(reply, asking.Silent):
+            print(f"{task_names.short(task)} at {reply.address} does not answer: {reply.reason}",
                   file=sys.stderr)
         else:
-            print(f"{look.short(task)} stops")
+            print(f"{task_names.short(task)} stops")
     return int(_silent(found))

@@ -2,7 +2,8 @@
 
 Threads: pure functions.
 """
-from pyflow.distributed import look
+from pyflow.distributed.look import asking
+from pyflow.distributed.wire import task_names
 
 _COLUMNS = (("task", "<"), ("address", "<"), ("pid", ">"), ("epoch", ">"), ("sessions", ">"),
             ("graphs", ">"), ("open", ">"), ("early", ">"), ("waiting", ">"), ("steps/s", ">"),
@@ -15,7 +16,7 @@ def as_json(statuses, before=None):
 
 
 def _row(task, found, before):
-    if isinstance(found, look.Silent):
+    if isinstance(found, asking.Silent):
         return {"task": task, "address": found.address, "answers": False, "reason": found.reason}
     return {
         "task": task, "address": found.address, "answers": True, "pid": found.pid,
@@ -34,7 +35,7 @@ def _row(task, found, before):
 
 def _rate(found, before):
     """Steps done per second since `before`; None without one, or of another incarnation."""
-    if before is None or isinstance(before, look.Silent) \
+    if before is None or isinstance(before, asking.Silent) \
             or before.incarnation != found.incarnation or found.clock_ns <= before.clock_ns:
         return None
     rate = (found.steps_done - before.steps_done) / ((found.clock_ns - before.clock_ns) / 1e9)
@@ -47,14 +48,14 @@ def table(statuses, before=None):
     cells = [[name for name, _ in _COLUMNS]]
     cells += [_cells(row) for row in rows if row["answers"]]
     lines = columns(cells, [side for _, side in _COLUMNS])
-    lines += [f"{look.short(row['task'])} at {row['address']} does not answer: {row['reason']}"
-              for row in rows if not row["answers"]]
+    lines += [f"{task_names.short(row['task'])} at {row['address']} does not answer: "
+              f"{row['reason']}" for row in rows if not row["answers"]]
     return lines
 
 
 def _cells(row):
     rate = row["steps_per_second"]
-    return [look.short(row["task"]), row["address"], str(row["pid"]), str(row["epoch"]),
+    return [task_names.short(row["task"]), row["address"], str(row["pid"]), str(row["epoch"]),
             str(row["sessions"]), str(row["graphs"]), str(row["steps_open"]),
             str(row["steps_early"]), size(row["waiting_bytes"]), "-" if rate is None else
             f"{rate:g}", str(row["steps_done"])]
@@ -64,13 +65,13 @@ def details(statuses):
     """Lines: what does not change, per task; tasks that say the same stand together."""
     lines, said = [], {}
     for task, found in statuses.items():
-        if isinstance(found, look.Silent):
+        if isinstance(found, asking.Silent):
             continue
-        name = look.short(task)
+        name = task_names.short(task)
         lines.append(f"{name}: incarnation {found.incarnation:016x} on {found.host}")
         for route in found.route:
             where = f" at {route.address}" if route.address else ""
-            lines.append(f"  sends to {look.short(route.task)} by {route.kind}{where}")
+            lines.append(f"  sends to {task_names.short(route.task)} by {route.kind}{where}")
         devices = ", ".join(d.name.partition("device:")[2] for d in found.device)
         plugins = ", ".join(f"{p.id} {p.version}" for p in found.plugin)
         text = f"pyflow {found.version}; devices {devices}; plugins {plugins}"

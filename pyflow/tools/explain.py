@@ -199,7 +199,7 @@ def _explain_buffers(path, fetches, batch, tags):
 def _explain_ways(path, fetches, target, tags):
     """How the graph's tensors would go between the tasks of the cluster at `target`."""
     import pyflow as tf
-    from pyflow.distributed import ways
+    from pyflow.distributed.look import ways
     from pyflow.framework import errors, function_inline
     from pyflow.framework.graph_io import import_graph_def
     from pyflow.tools import files

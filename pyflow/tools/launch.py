@@ -17,7 +17,7 @@ def main(argv):
     """Launches. Returns the exit status."""
     parser = _parser()
     args = parser.parse_args(argv)
-    from pyflow.distributed import security
+    from pyflow.distributed.wire import security
     from pyflow.framework import errors
     try:
         if args.module or args.script.endswith(".py"):      # each task would fail by itself

@@ -63,7 +63,7 @@ MODULES = (
     "pyflow.framework.nest",
     "pyflow.gradients.backprop",
     "pyflow.gradients.higher_order",
-    "pyflow.distributed.server",
+    "pyflow.distributed.run.server",
     *(f"pyflow.train.{name}" for name in train.MODULES),
     *modules_in(saved_model),
     *modules_in(feature_column),

@@ -113,6 +113,25 @@ def test_python_layers(path):
     assert not problems, "\n".join(problems)
 
 
+ROOMS = ("wire", "look", "run", "launch", "train")      # each may import those before it
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_of_distributed(room):
+    """Its modules name modules of their own room, and of those below it, in strings too."""
+    home = ROOT / "pyflow" / "distributed"
+    assert {p.name for p in home.iterdir() if p.suffix == ".py" or any(p.rglob("*.py"))} == {
+        *ROOMS, "__init__.py"}
+    allowed, seen = set(ROOMS[:ROOMS.index(room) + 1]), 0
+    for path in sorted((home / room).rglob("*.py")):
+        for module, line in named(path).items():
+            parts = module.split(".")
+            if parts[:2] == ["pyflow", "distributed"] and len(parts) > 2:
+                seen += 1
+                assert parts[2] in allowed, f"{path}:{line}: {room} imports {module}"
+    assert seen > 5
+
+
 def test_the_table_has_no_circle():
     """Layers that import each other are one layer: only plugins and its child process do."""
     def reaches(start):

@@ -38,7 +38,7 @@ _libc.mallinfo2.restype = _Mallinfo2
 
 def end_idle_threads_soon():
     """Of the servers of this process."""
-    from pyflow.distributed import daemon_pool
+    from pyflow.distributed.wire import daemon_pool
     daemon_pool.IDLE = 0.1
 
 

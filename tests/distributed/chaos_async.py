@@ -27,7 +27,8 @@ import time
 import numpy as np
 
 import pyflow as tf
-from pyflow.distributed import launch, training
+from pyflow.distributed import launch
+from pyflow.distributed.train import training
 from pyflow.distributed.launch import local
 
 BAND = 0.03

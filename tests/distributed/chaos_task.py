@@ -30,7 +30,8 @@ import digits  # noqa: E402 - an example
 
 import pyflow as tf  # noqa: E402
 from pyflow import plugins  # noqa: E402
-from pyflow.distributed import launch, worker  # noqa: E402
+from pyflow.distributed import launch  # noqa: E402
+from pyflow.distributed.run import worker  # noqa: E402
 from pyflow.session import runtime  # noqa: E402
 
 FOLDER = os.environ["PYFLOW_CHAOS"]

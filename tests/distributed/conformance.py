@@ -20,7 +20,7 @@ import pytest
 import foreign
 import processes
 import pyflow as tf
-from pyflow.distributed import ways
+from pyflow.distributed.look import ways
 from pyflow.session import runtime
 
 HERE, THERE = "/job:worker/task:0", "/job:peer/task:0"

@@ -20,7 +20,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import pyflow as tf
 import processes
-from pyflow.distributed import messages, remote_worker, rpc, services
+from pyflow.distributed.wire import messages, rpc, services
+from pyflow.distributed.wire.channels import Channels
 
 SECONDS = 2.5
 SPACE, OURS, THEIRS = f"pyflow{os.getpid() % 10000}", "10.213.77.1", "10.213.77.2"
@@ -64,7 +65,7 @@ class Proxied:
     def __init__(self, how):
         self.how = how
         self.cluster = processes.Cluster({"a": 1, "b": 1}, ("a", 0), proxies=True, links=[])
-        self.server, self._channels = self.cluster.server, remote_worker.Channels()
+        self.server, self._channels = self.cluster.server, Channels()
         self._stub = rpc.Stub(self._channels.get(self.cluster.addresses["b", 0]), "WorkerService",
                               services.WORKER)
 

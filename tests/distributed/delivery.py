@@ -22,8 +22,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import numpy as np
 
 import pyflow as tf
-from pyflow.distributed import (messages, remote_worker, rpc, services, tensors, worker,
-                                worker_service)
+from pyflow.distributed.run import remote_worker, worker, worker_service
+from pyflow.distributed.wire import messages, rpc, services, tensors
 from pyflow.framework import errors
 
 FAULTS = ("none", "lost", "reply lost", "given up", "twice", "together", "early", "restarted")

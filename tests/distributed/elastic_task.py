@@ -18,7 +18,9 @@ def since_exec():
 import numpy as np                                              # noqa: E402
 
 import pyflow as tf                                             # noqa: E402
-from pyflow.distributed import launch, training, worker         # noqa: E402
+from pyflow.distributed import launch         # noqa: E402
+from pyflow.distributed.run import worker  # noqa: E402
+from pyflow.distributed.train import training  # noqa: E402
 
 
 def say(*words):

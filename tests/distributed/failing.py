@@ -22,7 +22,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "fuzz")]
 import plugins_of_fuzz
 import pyflow as tf
 import processes
-from pyflow.distributed import remote_worker
+from pyflow.distributed.run import remote_worker
+from pyflow.distributed.wire.channels import Channels
 from pyflow.session import failures
 
 TASKS = 4
@@ -40,7 +41,7 @@ class Servers:
             server = self._cluster.server
             self.targets = [server.target] + [self._cluster.target("worker", k)
                                               for k in range(1, TASKS)]
-            self._channels = remote_worker.Channels()
+            self._channels = Channels()
             self._workers = [server._worker] + [
                 remote_worker.RemoteWorker(self.task(k), self._cluster.addresses["worker", k],
                                            self._channels, ("test", 0)) for k in range(1, TASKS)]

@@ -30,8 +30,9 @@ import numpy as np
 
 import pyflow as tf
 import processes
-from pyflow.distributed import (epochs, messages, remote_worker, rpc, services, tensors, worker,
-                                worker_service)
+from pyflow.distributed.run import epochs, worker, worker_service
+from pyflow.distributed.wire import messages, rpc, services, tensors
+from pyflow.distributed.wire.channels import Channels
 
 LEFT_OUT = {"Bye"}
 SECONDS, PATIENCE, BYTES = 1.0, 5.0, 1 << 30
@@ -204,7 +205,7 @@ class Fuzz:
     """What damaged requests do to a server."""
 
     def __init__(self):
-        self.channels = remote_worker.Channels()
+        self.channels = Channels()
         self.details, self.counts, self.wrong, self.slowest, self.largest = "", {}, [], 0.0, 0
         self.start()
         self.begin()

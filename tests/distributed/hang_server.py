@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import lossy
 import pyflow as tf
-from pyflow.distributed import grpc_link
+from pyflow.distributed.wire import grpc_link
 
 FAULTS = {"lose-put": ["TENSOR"], "lose-answer": ["DONE"], "grpc": []}
 

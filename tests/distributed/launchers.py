@@ -17,7 +17,7 @@ import yaml
 
 import ports
 import ray_nodes
-from pyflow.distributed import certificates
+from pyflow.distributed.wire import certificates
 from pyflow.distributed.launch import contract
 
 HERE = pathlib.Path(__file__).resolve().parent

@@ -14,7 +14,7 @@ import threading
 import time
 
 import pyflow as tf
-from pyflow.distributed import client
+from pyflow.distributed.run import client
 
 BLOCKED = "/job:ps/task:0"
 

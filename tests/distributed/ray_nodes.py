@@ -18,13 +18,14 @@ import sys
 import threading
 import time
 
-from pyflow.distributed import commits
+from pyflow.distributed.train import commits
 from pyflow.distributed.launch import ray as on_ray
 
 ALONE = ["unshare", "-n", "-p", "-f", "--mount-proc", "--kill-child"]
 TRAIN = """
 import json, os, sys, time
-from pyflow.distributed import commits, launch
+from pyflow.distributed import launch
+from pyflow.distributed.train import commits
 task = launch.task()
 print("begins", task.label, task.epoch, task.address, flush=True)
 if task.is_chief:
@@ -46,7 +47,8 @@ SERVERS = """
 import sys, time
 import numpy as np
 import pyflow as tf
-from pyflow.distributed import commits, launch, training
+from pyflow.distributed import launch
+from pyflow.distributed.train import commits, training
 task, last = launch.task(), int(sys.argv[2])
 server = task.server()
 print("begins", task.label, task.epoch, task.address, flush=True)

@@ -13,7 +13,8 @@ import time
 import numpy as np
 
 import pyflow as tf
-from pyflow.distributed import launch, training
+from pyflow.distributed import launch
+from pyflow.distributed.train import training
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import standby_task  # noqa: E402 - beside this file

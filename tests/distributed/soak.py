@@ -30,7 +30,8 @@ import alive
 import growth
 import processes
 import soaking
-from pyflow.distributed import remote_worker
+from pyflow.distributed.run import remote_worker
+from pyflow.distributed.wire.channels import Channels
 from soaking import expect
 
 ROWS = 1000
@@ -177,7 +178,7 @@ class Soak(soaking.Soak):
         self.program = Program(self.cluster.server.target, others)
         super().__init__([(name, getattr(self.program, name), weight)
                           for name, weight in Program.steps], seed)
-        self.channels = remote_worker.Channels()
+        self.channels = Channels()
         self.remote = {t: remote_worker.RemoteWorker(
             f"/job:{t[0]}/replica:0/task:{t[1]}", a, self.channels, ("soak", 0, 0))
             for t, a in self.cluster.addresses.items() if t != ("worker", 0)}

@@ -13,7 +13,8 @@ import time
 import numpy as np
 
 import pyflow as tf
-from pyflow.distributed import launch, training
+from pyflow.distributed import launch
+from pyflow.distributed.train import training
 
 WORKERS = 2
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pyflow as tf
-from pyflow.distributed import collectives
+from pyflow.distributed.train import collectives
 from pyflow.lib.queue import accumulators
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))

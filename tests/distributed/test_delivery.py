@@ -13,7 +13,7 @@ import pytest
 import delivery
 import fuzz_messages
 import pyflow as tf
-from pyflow.distributed import messages, once, rpc, tensors
+from pyflow.distributed.wire import messages, once, rpc, tensors
 
 
 def test_badly_delivered_calls_have_one_effect():

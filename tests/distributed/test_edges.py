@@ -1,5 +1,5 @@
 """The table of edges beside a plan: what a key stands for is known without reading names."""
-from pyflow.distributed import edges
+from pyflow.distributed.look import edges
 from pyflow.framework import dtypes
 from pyflow.passes import partition_split
 from pyflow.passes.node import Graph, Node

@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 import pyflow as tf
-from pyflow.distributed import commits, epochs, launch, training
+from pyflow.distributed import launch
+from pyflow.distributed.run import epochs
+from pyflow.distributed.train import commits, training
 from pyflow.distributed.launch import members
 from pyflow.framework import errors
 

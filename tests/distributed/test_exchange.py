@@ -9,7 +9,8 @@ import pytest
 
 import processes
 import pyflow as tf
-from pyflow.distributed import client, exchange, messages, remote_worker, rpc
+from pyflow.distributed.run import client, remote_worker
+from pyflow.distributed.wire import exchange, messages, rpc
 from pyflow.session import runtime
 
 HERE, THERE = "/job:worker/task:0", "/job:worker/task:1"

@@ -21,7 +21,8 @@ from chrome_flows import check_flows
 
 import pyflow as tf
 from pyflow import timeline
-from pyflow.distributed import grpc_link, look, probe, why
+from pyflow.distributed.look import asking, probe, why
+from pyflow.distributed.wire import grpc_link
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DEADLINE = 900                          # milliseconds
@@ -169,7 +170,7 @@ class Play:
         return text
 
     def ask(self):
-        with look.Cluster(self.cluster.server.address, patience=0.5) as seen:
+        with asking.Cluster(self.cluster.server.address, patience=0.5) as seen:
             return why.of_cluster(seen)
 
 
@@ -496,7 +497,7 @@ def test_a_killed_task(cluster):
         threading.Timer(0.3, cluster.processes["ps", 1].kill).start()
         with pytest.raises(tf.errors.UnavailableError, match="/job:ps/replica:0/task:1"):
             sess.run(blocked)
-    with look.Cluster(cluster.server.address, patience=0.5) as seen:
+    with asking.Cluster(cluster.server.address, patience=0.5) as seen:
         found = why.of_cluster(seen)
     assert re.match("/job:ps/replica:0/task:1 at .* no process listens", found.culprits[0].text)
     cluster.begin("ps", 1)

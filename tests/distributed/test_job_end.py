@@ -6,7 +6,10 @@ import pytest
 
 import pyflow as tf
 import processes
-from pyflow.distributed import epochs, job_end, launch, remote_worker
+from pyflow.distributed import launch
+from pyflow.distributed.launch import job_end
+from pyflow.distributed.run import epochs, remote_worker
+from pyflow.distributed.wire.channels import Channels
 
 
 @pytest.fixture
@@ -94,7 +97,7 @@ def test_a_chief_that_was_replaced_ends_nothing():
     with processes.Cluster({"ps": 1, "worker": 1}) as cluster:
         spec = tf.train.ClusterSpec({**cluster.spec(), "worker": ["localhost:0"]})
         successor = remote_worker.RemoteWorker(
-            "/job:ps/replica:0/task:0", cluster.addresses["ps", 0], remote_worker.Channels(),
+            "/job:ps/replica:0/task:0", cluster.addresses["ps", 0], Channels(),
             ("/job:worker/replica:0/task:0", 0xa7, 2))
         successor.open_session(7)
         task = launch.Task(spec, "worker", 0, epoch=1)

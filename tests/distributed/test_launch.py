@@ -21,7 +21,8 @@ import yaml
 
 import launchers
 import pyflow as tf
-from pyflow.distributed import launch, security
+from pyflow.distributed import launch
+from pyflow.distributed.wire import security
 from pyflow.distributed.launch import (contract, control, hosted, kubernetes, local, members,
                                        processes, slurm, supervision, tracebacks)
 from pyflow.framework import errors
@@ -120,7 +121,7 @@ def test_any_json_is_a_contract_or_an_error_that_names_a_field():
 
 
 def test_credentials_of_a_task(tmp_path, monkeypatch):
-    from pyflow.distributed import certificates
+    from pyflow.distributed.wire import certificates
     certificates.make_certificates(tmp_path, {"worker-1": ["a"], "ps-0": ["b"]})
     task = launch.task(config(certificates=str(tmp_path)))
     assert task.credentials().folder == str(tmp_path / "worker-1")

@@ -12,7 +12,8 @@ from chrome_flows import check_flows
 
 import pyflow as tf
 from pyflow import timeline
-from pyflow.distributed import clocks, look, merged_trace, messages, probe, switches
+from pyflow.distributed.look import asking, clocks, merged_trace, probe, switches
+from pyflow.distributed.wire import messages
 from pyflow.framework import protos
 from pyflow.tools import command
 
@@ -306,5 +307,5 @@ def test_times_of_another_clock_are_moved():
 
 
 def test_look_says_what_is_wrong(free_ports):
-    with pytest.raises(look.Unreachable, match="no process listens"):
-        look.Cluster(f"localhost:{free_ports(1)[0]}", patience=0.3)
+    with pytest.raises(asking.Unreachable, match="no process listens"):
+        asking.Cluster(f"localhost:{free_ports(1)[0]}", patience=0.3)

@@ -16,7 +16,8 @@ import lost
 import processes
 import pyflow as tf
 from pyflow import _executor
-from pyflow.distributed import remote_worker
+from pyflow.distributed.run import remote_worker
+from pyflow.distributed.wire.channels import Channels
 
 LOST = pathlib.Path(lost.__file__)
 LONG = pytest.mark.long         # the other way of the two
@@ -382,7 +383,7 @@ def test_a_frozen_worker_is_noticed_and_writes_nothing_when_thawed(links):
 @pytest.mark.parametrize("links", [[], ["unix"]], ids=["grpc", "link"])
 def test_steps_that_are_over_are_cleaned_up_elsewhere(links):
     pair = Pair(proxied=False, links=links)
-    channels = remote_worker.Channels()
+    channels = Channels()
     try:
         for _ in range(20):
             pair.session.run(pair.alive)
@@ -397,7 +398,7 @@ def test_steps_that_are_over_are_cleaned_up_elsewhere(links):
 def test_a_master_hears_that_two_of_its_tasks_lost_each_other():
     """A step that waits for what was lost between them would wait for ever."""
     pair = Pair(proxied=False)
-    channels = remote_worker.Channels()
+    channels = Channels()
     try:
         server = pair.cluster.server
         teller = remote_worker.RemoteWorker("/job:a/replica:0/task:0", server.address, channels,
@@ -419,7 +420,7 @@ def test_a_master_hears_that_two_of_its_tasks_lost_each_other():
 def test_a_successor_closes_its_forerunners_sessions(ps):
     """And what the forerunner still says is refused, with both epochs."""
     _, server = ps(None)
-    name, channels = "/job:worker/replica:0/task:0", remote_worker.Channels()
+    name, channels = "/job:worker/replica:0/task:0", Channels()
     try:
         old = remote_worker.RemoteWorker("/job:ps/replica:0/task:0", server.address, channels,
                                          (name, 11, 1))

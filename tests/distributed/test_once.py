@@ -4,7 +4,7 @@ import weakref
 import pytest
 
 import pyflow as tf
-from pyflow.distributed import messages, once, rpc
+from pyflow.distributed.wire import messages, once, rpc
 
 
 def reply(size):

@@ -15,7 +15,7 @@ import processes
 import pytest
 
 import pyflow as tf
-from pyflow.distributed import links as links_lib
+from pyflow.distributed.wire import links as links_lib
 
 LINKS = ("unix", "tcp", "grpc")
 TASKS = {"own": "/job:worker/task:0", "other": "/job:ps/task:0"}
@@ -30,7 +30,7 @@ def opened(link, lease, monkeypatch=None):
     setup = ""
     if lease is not None:
         monkeypatch.setattr(links_lib, "LEASE", lease)
-        setup = f"from pyflow.distributed import links; links.LEASE = {lease}"
+        setup = f"from pyflow.distributed.wire import links; links.LEASE = {lease}"
     kinds = [] if link == "grpc" else [link]
     return processes.Cluster({"ps": 1, "worker": 1}, here=("worker", 0), links=kinds, setup=setup)
 

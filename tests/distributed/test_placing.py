@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import pyflow as tf
-from pyflow.distributed import rpc
+from pyflow.distributed.wire import rpc
 from pyflow.framework import protos
 from pyflow.session import targets
 

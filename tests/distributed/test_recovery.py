@@ -9,7 +9,7 @@ import time
 import pytest
 
 import pyflow as tf
-from pyflow.distributed import training
+from pyflow.distributed.train import training
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -103,7 +103,7 @@ def trained(folder, steps, first=True, draws=None):
                     draws.append(value.tolist())
     for server in workers + ps:
         server.stop()
-    from pyflow.distributed import commits
+    from pyflow.distributed.train import commits
     newest = commits.CheckpointFolder(str(folder)).newest()
     assert newest.step == steps
     return training.digest(newest.prefix)

@@ -8,7 +8,7 @@ import plugins_of_fuzz
 import processes
 import pyflow as tf
 from pyflow import plugins
-from pyflow.distributed import cluster_compiler
+from pyflow.distributed.run import cluster_compiler
 from pyflow.passes import node as nodes
 
 A, B = "/job:a/replica:0/task:0", "/job:b/replica:0/task:0"

@@ -16,7 +16,7 @@ import pytest
 import processes
 import replicas
 import pyflow as tf
-from pyflow.distributed import look, why
+from pyflow.distributed.look import asking, why
 
 HERE = pathlib.Path(__file__).parent
 SECONDS = 20.0                          # in which the others are where they wait
@@ -30,7 +30,7 @@ SAYS = {"absent": "it has put nothing yet; no step of", "idle": "no step of .* i
 def first_culprit(address, waiting):
     """The Why once so many steps wait for the first culprit, twice the same, or it is too late."""
     until, last = time.monotonic() + SECONDS, None
-    with look.Cluster(address, patience=0.5) as seen:
+    with asking.Cluster(address, patience=0.5) as seen:
         while True:
             found = why.of_cluster(seen, least=0.2)
             first = found.culprits[0] if found.culprits else None

@@ -8,7 +8,7 @@ import time
 import pytest
 
 import pyflow as tf
-from pyflow.distributed import commits, resharding, training
+from pyflow.distributed.train import commits, resharding, training
 from pyflow.distributed.launch import local
 from pyflow.tools import cluster as command
 

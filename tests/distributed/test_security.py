@@ -15,7 +15,9 @@ import pytest
 
 import pyflow as tf
 from pyflow import _executor, config
-from pyflow.distributed import certificates, links, remote_worker, security
+from pyflow.distributed.run import remote_worker
+from pyflow.distributed.wire import certificates, links, security
+from pyflow.distributed.wire.channels import Channels
 from pyflow.framework import errors
 
 WEIGHTS = np.random.RandomState(7).bytes(40_000)
@@ -342,7 +344,7 @@ def test_a_client_that_is_refused_hears_why_at_once(folder, said, made, monkeypa
             monkeypatch.setenv("PYFLOW_CERTIFICATES", made[folder])
         with pytest.raises(errors.UnauthenticatedError, match=said):
             tf.Session(server.target.replace("localhost", "127.0.0.1"))
-        asking = remote_worker.Channels(security.Credentials.of_environment())
+        asking = Channels(security.Credentials.of_environment())
         task = remote_worker.RemoteWorker("/job:a/replica:0/task:0", server.address, asking,
                                           ("/job:b/replica:0/task:0", 1, 0))
         with pytest.raises(_executor.StepError, match=said):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pyflow as tf
-from pyflow.distributed import training
+from pyflow.distributed.train import training
 from pyflow.lib.queue import step_gate
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))

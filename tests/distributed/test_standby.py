@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 import pyflow as tf
-from pyflow.distributed import epochs, layouts, messages, training
+from pyflow.distributed.run import epochs
+from pyflow.distributed.train import layouts, training
+from pyflow.distributed.wire import messages
 from pyflow.distributed.launch import local
 
 HERE = pathlib.Path(__file__).parent
@@ -172,7 +174,7 @@ class Cluster:
 
 
 def digest(folder):
-    from pyflow.distributed import commits
+    from pyflow.distributed.train import commits
     return training.digest(commits.newest_committed(str(folder)).prefix)
 
 

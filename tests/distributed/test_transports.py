@@ -14,7 +14,8 @@ import foreign
 import processes
 import pyflow as tf
 from pyflow import _executor, plugins
-from pyflow.distributed import links, pairs, ways
+from pyflow.distributed.look import ways
+from pyflow.distributed.wire import links, pairs
 from pyflow.passes.place_devices import Device, Devices
 from pyflow.passes.place_kernels import KernelTable
 
@@ -232,7 +233,7 @@ def test_what_a_pair_cannot_carry_goes_by_net_and_a_task_without_it_is_named(pai
 
 
 def test_a_session_of_another_process_is_explained_by_its_server(pair_plugin, two):
-    from pyflow.distributed import client
+    from pyflow.distributed.run import client
     x, y = exchange()
     place = client.place_of(two[0].target)
     for config, text in ((None, "_net.Send and _Recv over process"), (config_of("acme"), "by acme.Send and acme.Recv")):

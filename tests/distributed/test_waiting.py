@@ -6,7 +6,7 @@ import time
 import pytest
 
 import pyflow as tf
-from pyflow.distributed import remote_worker
+from pyflow.distributed.run import remote_worker
 
 
 @pytest.fixture

@@ -1,15 +1,16 @@
 """Chains of waits, from answers that are written here: where do they end?"""
 import pytest
 
-from pyflow.distributed import look, messages, why
-from pyflow.distributed.wait_reports import PUTS, TAKES
+from pyflow.distributed.look import asking, why
+from pyflow.distributed.wire import messages
+from pyflow.distributed.look.wait_reports import PUTS, TAKES
 
 A, B, C = (f"/job:{t}/replica:0/task:0" for t in ("a", "b", "c"))
 KEY = "{0}/device:CPU:0;00000000000000ff;{1}/device:CPU:0;part_edge_3_{2}:0;:0"
 
 
 class Asker:
-    """A look.Asker whose tasks answer what they are told to."""
+    """An asking.Asker whose tasks answer what they are told to."""
 
     def __init__(self, replies, partners=(), places=(), unknown=()):
         self.replies, self.partners, self.places = replies, partners, places
@@ -86,7 +87,7 @@ WAITS = {A: (True, False), B: (True, False)}
 
 
 def test_a_silent_task_ends_every_chain():
-    silent = look.Silent(C, "host:3", "its process 12 is stopped")
+    silent = asking.Silent(C, "host:3", "its process 12 is stopped")
     chain = {A: task(*recv(B, A, "y"), steps=[(1, {**WAITS, C: (True, False)})]),
              B: task(*recv(C, B, "x"), ("block", dict(node="y/_part_send_3", op="_net.Send",
                                                       number=1, missing=1)),
@@ -209,8 +210,8 @@ def test_a_replica_that_never_came():
 
 def test_a_replica_whose_process_is_gone():
     """Not a task that nobody needs."""
-    replies = {A: sums(10, 11), W[0]: master(0, at=A), W[1]: look.Silent(W[1], "h:1", "no process"),
-               C: look.Silent(C, "h:2", "no process")}
+    replies = {A: sums(10, 11), W[0]: master(0, at=A),
+               W[1]: asking.Silent(W[1], "h:1", "no process"), C: asking.Silent(C, "h:2", "no process")}
     culprit, text = whom(replies)
     assert culprit.task == W[1] and "does not answer: no process" in text.split("\n")[0]
 

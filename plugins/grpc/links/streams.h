@@ -3,7 +3,7 @@
  *   the net --post--> [block that the pump gave] --take--> the pump --> gRPC ... gRPC --> the pump --put--> [queue] --receive--> the net
  *
  * A pump is whoever has the stream: it takes what is to be sent, and puts what came.  In pyflow it is Python (_executor/api/streams.pyx,
- * pyflow/distributed/grpc_link.py), which sees bytes and never what they mean.
+ * pyflow/distributed/wire/grpc_link.py), which sees bytes and never what they mean.
  *
  * Invariants
  *   1. What is posted is copied once, into a block that is sent as it is; what was put is copied once, to where it belongs.

@@ -10,8 +10,9 @@
     kubernetes    pods of a JobSet                     ... --on kubernetes
     ray           actors that host processes           ... --on ray
 
-`processes`, with `child` and `guard`, keeps a process and its descendants from outliving its
-launcher.  docs/launch.md tells how to use it all; templates/ has a script for sbatch and a JobSet.
+`job_end` is how a program ends its job by itself.  `processes`, with `child` and `guard`, keeps a
+process and its descendants from outliving its launcher.  docs/launch.md tells how to use it all;
+templates/ has a script for sbatch and a JobSet.
 """
 from pyflow.distributed.launch.contract import Task, task
 

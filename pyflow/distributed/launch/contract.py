@@ -21,7 +21,7 @@ import json
 import os
 import re
 
-from pyflow.distributed import epochs
+from pyflow.distributed.run import epochs
 from pyflow.framework import errors
 from pyflow.train.cluster_spec import ClusterSpec
 
@@ -83,7 +83,7 @@ class Task:
 
     def credentials(self):
         """Its security.Credentials, from `certificates` or else PYFLOW_CERTIFICATES; None."""
-        from pyflow.distributed.security import Credentials
+        from pyflow.distributed.wire.security import Credentials
         if self.certificates is not None:
             return Credentials.load(self.certificates, self.label)
         return Credentials.of_environment(self.label)
@@ -93,7 +93,7 @@ class Task:
         security as the contract says; it hears of tasks that come, leave or move from the file of
         members. config: a ConfigProto; options: of tf.train.Server."""
         from pyflow.distributed.launch import members
-        from pyflow.distributed.server import Server
+        from pyflow.distributed.run.server import Server
         told = {"epoch": self.epoch, "lease": self.lease, "insecure": self.insecure,
                 "credentials": self.credentials()}
         server = Server(self.cluster, self.job, self.index, config=config, **{**told, **options})

@@ -17,7 +17,7 @@ templates/jobset.yaml.
 import os
 import re
 
-from pyflow.distributed.epochs import restart_epoch
+from pyflow.distributed.run.epochs import restart_epoch
 from pyflow.distributed.launch.contract import Task
 from pyflow.framework import errors
 from pyflow.train.cluster_spec import ClusterSpec

@@ -15,7 +15,7 @@ templates/pyflow.sbatch is the script around it.
 import os
 import re
 
-from pyflow.distributed.epochs import restart_epoch
+from pyflow.distributed.run.epochs import restart_epoch
 from pyflow.distributed.launch.contract import Task
 from pyflow.framework import errors
 from pyflow.train.cluster_spec import ClusterSpec

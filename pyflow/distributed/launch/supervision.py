@@ -22,7 +22,7 @@ import sys
 import threading
 import time
 
-from pyflow.distributed import epochs
+from pyflow.distributed.run import epochs
 from pyflow.distributed.launch import members, processes, tracebacks
 from pyflow.distributed.launch.calls import Calls
 from pyflow.distributed.launch.contract import LEASE, SERVING, Task, chief_of

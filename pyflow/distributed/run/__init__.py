@@ -1,0 +1,4 @@
+"""What runs graphs over tasks: servers with their masters and workers, and clients.
+
+Stands on wire/ and look/.
+"""
