@@ -50,12 +50,13 @@ _NEWER = {      # attributes -> the ops of 1.15 that got them later
     "is_files replicate_on_split metadata":
         "TensorSliceDataset",
     "log_warning":
-        "IgnoreErrorsDataset",
+        "ExperimentalIgnoreErrorsDataset IgnoreErrorsDataset",
     "metadata":
         "BatchDataset BatchDatasetV2 CacheDataset ConcatenateDataset DatasetToSingleElement "
         "FilterDataset FixedLengthRecordDataset FixedLengthRecordDatasetV2 FlatMapDataset "
-        "GeneratorDataset GroupByWindowDataset InterleaveDataset PaddedBatchDatasetV2 "
-        "ParallelInterleaveDatasetV2 ParallelMapDataset ReduceDataset RepeatDataset "
+        "GeneratorDataset GroupByWindowDataset InterleaveDataset MapAndBatchDataset "
+        "PaddedBatchDataset PaddedBatchDatasetV2 ParallelInterleaveDataset "
+        "ParallelInterleaveDatasetV2 ParallelMapDataset RandomDataset ReduceDataset RepeatDataset "
         "ShardDataset ShuffleDataset SkipDataset TFRecordDataset TakeDataset TakeWhileDataset "
         "TensorDataset TextLineDataset UnbatchDataset WindowDataset ZipDataset",
     "multiply_linear_by_lr":
@@ -65,8 +66,12 @@ _NEWER = {      # attributes -> the ops of 1.15 that got them later
         "InitializeTableFromTextFileV2",
     "perturb_singular":
         "TridiagonalSolve",
+    "ram_budget":
+        "ModelDataset",
     "replicate_on_split metadata":
         "RangeDataset",
+    "reshuffle_each_iteration metadata":
+        "ShuffleAndRepeatDataset",
     "resize_if_index_out_of_bounds":
         "TensorListSetItem",
     "shape_type":

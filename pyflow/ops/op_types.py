@@ -56,8 +56,17 @@ OP_TYPES = {
         "TextLineDataset UnbatchDataset WindowDataset ZipDataset",
     "dataset.iterator_ops":
         "DatasetToSingleElement Iterator IteratorFromStringHandleV2 IteratorGetNext "
-        "IteratorGetNextSync IteratorToStringHandle IteratorV2 MakeIterator OneShotIterator "
-        "ReduceDataset _RestoreIterator _SaveIterator",
+        "IteratorGetNextAsOptional IteratorGetNextSync IteratorToStringHandle IteratorV2 "
+        "MakeIterator OneShotIterator ReduceDataset _RestoreIterator _SaveIterator",
+    "dataset.tensorflow_ops":
+        "ExperimentalDirectedInterleaveDataset ExperimentalIgnoreErrorsDataset "
+        "ExperimentalMapAndBatchDataset ExperimentalParallelInterleaveDataset "
+        "ExperimentalRandomDataset ExperimentalScanDataset ExperimentalTakeWhileDataset "
+        "ExperimentalUnbatchDataset FinalizeDataset LegacyParallelInterleaveDatasetV2 "
+        "MapAndBatchDataset MaxIntraOpParallelismDataset ModelDataset OptimizeDataset "
+        "OptimizeDatasetV2 OptionsDataset PaddedBatchDataset ParallelInterleaveDataset "
+        "ParallelInterleaveDatasetV3 ParallelInterleaveDatasetV4 ParallelMapDatasetV2 "
+        "PrivateThreadPoolDataset RandomDataset RewriteDataset ShuffleAndRepeatDataset",
     "elementwise.activation_ops":
         "Elu EluGrad LeakyRelu LeakyReluGrad Relu Relu6 Relu6Grad ReluGrad Selu SeluGrad Sigmoid "
         "SigmoidGrad Softplus SoftplusGrad Softsign SoftsignGrad Tanh TanhGrad",

@@ -44,8 +44,8 @@ def described(op):
 @pytest.mark.parametrize("name", sorted(set(registered_ops()) & set(RECORD)))
 def test_opdef_is_tensorflow_s(name):
     op, expected = registered_ops()[name], RECORD[name]
-    if op.module == "pyflow.ops.dataset.dataset_ops":   # stateful, all of them: dataset_ops.py
-        assert op.stateful
+    if op.module in ("pyflow.ops.dataset.dataset_ops", "pyflow.ops.dataset.tensorflow_ops"):
+        assert op.stateful                              # all of them: dataset_ops.py
         expected = {**expected, "stateful": True}
     assert described(op) == expected
 

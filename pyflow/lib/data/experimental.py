@@ -12,12 +12,12 @@ from pyflow.framework import dtypes, graph as ops
 from pyflow.framework.op_attrs import FunctionName
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.lib.data import structure
-from pyflow.lib.data.dataset import AUTOTUNE, Dataset, _in_common, _shape_of, _type_of
+from pyflow.lib.data.dataset import AUTOTUNE, Dataset, _in_common, _seeds, _shape_of, _type_of
 from pyflow.lib.data.functions import ElementFunction
 from pyflow.lib.math import reductions
 from pyflow.lib.random import random_functions
 from pyflow.ops.base import tensors
-from pyflow.ops.dataset import dataset_ops, iterator_ops
+from pyflow.ops.dataset import dataset_ops, iterator_ops, tensorflow_ops
 from pyflow.ops.elementwise import logic_ops, unary_ops
 
 ENDLESS = 2 ** 63 - 1
@@ -280,9 +280,12 @@ def Counter(start=0, step=1, dtype=dtypes.int64):
 
 def RandomDataset(seed=None):
     """A Dataset of random scalar int64 from 0 to 2^32 - 1 without end.
-    seed: an int, else TypeError. TF: tf.data.experimental.RandomDataset."""
-    return Dataset.range(ENDLESS).map(lambda _: random_functions.random_uniform(
-        [], 0, 2 ** 32, dtypes.int64, seed=seed))
+    The same numbers as TensorFlow's of the same seeds. seed: an int, else TypeError.
+    TF: tf.data.experimental.RandomDataset."""
+    first, second = (ops.convert_to_tensor(part, dtypes.int64) for part in _seeds(seed))
+    return Dataset(tensorflow_ops.RandomDataset(
+        first, second, output_types=[dtypes.int64], output_shapes=[TensorShape([])]),
+        dtypes.int64, TensorShape([]))
 
 
 def get_single_element(dataset):

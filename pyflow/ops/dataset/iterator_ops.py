@@ -54,6 +54,9 @@ IteratorGetNext = _block(
 IteratorGetNextSync = _block(
     "IteratorGetNextSync", "The next element. OutOfRangeError at the end.", _components,
     inputs="iterator: resource", outputs="components: output_types", attrs=COMPONENTS)
+IteratorGetNextAsOptional = _block(
+    "IteratorGetNextAsOptional", "The next element as an optional, which has no value at the end.",
+    _scalar, inputs="iterator: resource", outputs="optional: variant", attrs=COMPONENTS)
 IteratorToStringHandle = _block(
     "IteratorToStringHandle", "A string that names the iterator.", _scalar,
     inputs="resource_handle: resource", outputs="string_handle: string")

@@ -182,29 +182,42 @@ static void padded_free(dataset *d) {
 }
 static const ds_kind PADDED = {"PaddedBatch", batch_open, padded_free, batch_size};
 
+pf_status ds_can_batch(pf_ctx *c, int64_t size, const dataset *d) {
+  if (size < 1 || size > INT32_MAX)
+    return PF_INVALID(c, "Batch size must be greater than zero, and at most 2^31 - 1.");
+  for (int32_t i = 0; i < d->n_types; i++)
+    if (!pf_type_size(d->types[i]) && d->types[i] != PF_STRING)
+      return PF_INVALID(c, "component %d is %s, of which there are no batches", i,
+                        pf_type_name(d->types[i]));
+  return PF_OK;
+}
+dataset *ds_batched(dataset *in, int64_t size, int32_t drop) {
+  batch *d = ds_over(sizeof *d, &BATCH, in);
+  if (!d) return NULL;
+  d->size = size;
+  d->drop = drop;
+  return &d->d;
+}
 static pf_status sizes_in(pf_ctx *c, batch *d, int32_t drop) {
   PF_TRY(ds_same_types(c, &d->d));
   PF_TRY(ds_scalar_in(c, 1, "batch_size", &d->size));
   if (drop) PF_TRY(ds_bool_in(c, drop, "drop_remainder", &d->drop));
-  if (d->size < 1 || d->size > INT32_MAX)
-    return PF_INVALID(c, "Batch size must be greater than zero, and at most 2^31 - 1.");
-  for (int32_t i = 0; i < d->d.n_types; i++)
-    if (!pf_type_size(d->d.types[i]) && d->d.types[i] != PF_STRING)
-      return PF_INVALID(c, "component %d is %s, of which there are no batches", i,
-                        pf_type_name(d->d.types[i]));
-  return PF_OK;
+  return ds_can_batch(c, d->size, &d->d);
 }
 static pf_status batch_compute(pf_ctx *c, const void *state) {
   batch *d = ds_new(c, sizeof *d, &BATCH, NULL, 1, &((const batch_state *)state)->output_types);
   if (!d) return PF_INVALID_ARGUMENT;
   return ds_out(c, d, sizes_in(c, d, c->n_in > 2 ? 2 : 0));
 }
-static pf_status padded_compute(pf_ctx *c, const void *state) {
+/* drop: where drop_remainder comes in; 0: nowhere */
+static pf_status padded(pf_ctx *c, const void *state, int32_t drop) {
   batch *d = ds_new(c, sizeof *d, &PADDED, NULL, 1, &((const batch_state *)state)->output_types);
   if (!d) return PF_INVALID_ARGUMENT;
-  pf_status st = sizes_in(c, d, c->n_in - 1);
+  pf_status st = sizes_in(c, d, drop);
   return ds_out(c, d, st ? st : ds_padding_in(c, &d->d, 2, &d->pad));
 }
+static pf_status padded_compute(pf_ctx *c, const void *s) { return padded(c, s, 0); }
+static pf_status padded_v2_compute(pf_ctx *c, const void *s) { return padded(c, s, c->n_in - 1); }
 #define BATCHES(op_, compute_, types_) \
   PF_CPU(op_, NULL, .compute = compute_, .state_size = sizeof(batch_state), \
          .attrs = PF_ATTRS(PF_REF(pf_attr, types_, PF_ATTR_TYPE | PF_ATTR_LIST, \
@@ -213,4 +226,5 @@ extern const pf_kernel *const batch_kernels[];
 const pf_kernel *const batch_kernels[] = {
     BATCHES("BatchDataset", batch_compute, "output_types"),
     BATCHES("BatchDatasetV2", batch_compute, "output_types"),
-    BATCHES("PaddedBatchDatasetV2", padded_compute, "Toutput_types"), NULL};
+    BATCHES("PaddedBatchDataset", padded_compute, "Toutput_types"),
+    BATCHES("PaddedBatchDatasetV2", padded_v2_compute, "Toutput_types"), NULL};

@@ -72,14 +72,14 @@ static int take_types(dataset *d, const pf_list *types, const dataset *like) {
     d->types[i] = types ? ((const int32_t *)types->items)[i] : like->types[i];
   return 1;
 }
+static const ds_kind BARE = {.name = "bare"};
 void *ds_new(pf_ctx *c, size_t size, const ds_kind *kind, const int32_t *in, int32_t n_in,
              const pf_list *types) {
   dataset *d = calloc(1, size);
   if (!d) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a dataset"), NULL;
-  static const ds_kind bare = {.name = "bare"};
   pf_str label = c->host->node_name(c);
   atomic_store(&d->refs, 1);
-  d->kind = &bare;                      /* until the caller's fields are set, ds_out says which */
+  d->kind = &BARE;                      /* until the caller's fields are set, ds_out says which */
   d->host = c->host;
   d->label = strndup(label.data, (size_t)PF_MIN(label.len, 400));
   d->in = calloc((size_t)PF_MAX(n_in, 1), sizeof *d->in);
@@ -100,14 +100,22 @@ void *ds_bare(size_t size, const ds_kind *kind, const dataset *like, const int32
   dataset *d = calloc(1, size);
   if (!d) return NULL;
   const pf_list given = {.items = (void *)types, .n = n_types};
-  static const ds_kind bare = {.name = "bare"};
   atomic_store(&d->refs, 1);
-  d->kind = &bare;
+  d->kind = &BARE;
   d->host = like->host;
   d->label = strdup(like->label);
   if (!d->label || !take_types(d, types ? &given : NULL, like)) return ds_unref(d), NULL;
   d->kind = kind;
   return d;
+}
+void *ds_over(size_t size, const ds_kind *kind, dataset *in) {
+  dataset *d = ds_bare(size, kind, in, NULL, 0);
+  if (d) d->in = malloc(sizeof *d->in);
+  if (d && d->in) return d->in[d->n_in++] = in, d;
+  if (d) d->kind = &BARE;               /* its own fields are not set */
+  ds_unref(d);
+  ds_unref(in);
+  return NULL;
 }
 int ds_types_equal(const dataset *d, const int32_t *types, int32_t n) {
   return d->n_types == n && !memcmp(d->types, types, sizeof *types * (size_t)n);

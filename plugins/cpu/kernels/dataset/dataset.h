@@ -89,8 +89,11 @@ void *ds_new(pf_ctx *c, size_t size, const ds_kind *kind, const int32_t *in, int
  * inputs yet.  NULL: no memory */
 void *ds_bare(size_t size, const ds_kind *kind, const dataset *like, const int32_t *types,
               int32_t n_types);
+/* The same over `in`, whose reference it takes; its types and label. */
+void *ds_over(size_t size, const ds_kind *kind, dataset *in);
 pf_status ds_out(pf_ctx *c, void *dataset, pf_status st);   /* output 0, or frees it if st */
 pf_status ds_input(pf_ctx *c, int32_t i, dataset **lent);
+dataset *ds_repeated(dataset *in, int64_t count);       /* takes `in`; NULL: no memory */
 int ds_types_equal(const dataset *d, const int32_t *types, int32_t n);
 pf_status ds_same_types(pf_ctx *c, const dataset *d);   /* as its first input's */
 void ds_ref(dataset *d);

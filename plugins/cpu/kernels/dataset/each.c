@@ -203,11 +203,14 @@ static pf_status directed_compute(pf_ctx *c, const void *state) {
 #define EACH(op_, compute_) \
   PF_CPU(op_, NULL, .compute = compute_, .state_size = sizeof(each_state), \
          .attrs = PF_ATTRS(PF_ATTR(each_state, PF_ATTR_TYPE | PF_ATTR_LIST, output_types)))
+#define DIRECTED(op_, ...) \
+  PF_CPU(op_, NULL, .compute = directed_compute, .state_size = sizeof(each_state), \
+         .attrs = PF_ATTRS(PF_ATTR(each_state, PF_ATTR_TYPE | PF_ATTR_LIST, output_types), \
+                           ##__VA_ARGS__))
 extern const pf_kernel *const each_kernels[];
 const pf_kernel *const each_kernels[] = {
     EACH("IgnoreErrorsDataset", ignore_compute), EACH("UnbatchDataset", unbatch_compute),
-    PF_CPU("DirectedInterleaveDataset", NULL, .compute = directed_compute,
-           .state_size = sizeof(each_state),
-           .attrs = PF_ATTRS(PF_ATTR(each_state, PF_ATTR_TYPE | PF_ATTR_LIST, output_types),
-                             PF_ATTR(each_state, PF_ATTR_BOOL, stop_on_empty_dataset))),
-    NULL};
+    EACH("ExperimentalIgnoreErrorsDataset", ignore_compute),
+    EACH("ExperimentalUnbatchDataset", unbatch_compute),
+    DIRECTED("DirectedInterleaveDataset", PF_ATTR(each_state, PF_ATTR_BOOL, stop_on_empty_dataset)),
+    DIRECTED("ExperimentalDirectedInterleaveDataset"), NULL};

@@ -103,4 +103,4 @@ static pf_status take_while_compute(pf_ctx *c, const void *state) { return made(
 extern const pf_kernel *const filter_kernels[];
 const pf_kernel *const filter_kernels[] = {
     FILTERS("FilterDataset", filter_compute), FILTERS("TakeWhileDataset", take_while_compute),
-    NULL};
+    FILTERS("ExperimentalTakeWhileDataset", take_while_compute), NULL};

@@ -1,5 +1,5 @@
-/* interleave.c - FlatMapDataset, InterleaveDataset, ParallelInterleaveDatasetV2: the elements of
- * datasets that a function makes of elements.
+/* interleave.c - FlatMapDataset, InterleaveDataset, the parallel ones of all versions: the elements
+ * of datasets that a function makes of elements.
  *
  * Up to cycle_length such datasets are OPEN; block_length elements are taken of each in turn. One
  * that has ended gives its place to the next element's. FlatMap is a cycle of one. The parallel one
@@ -186,14 +186,14 @@ static pf_status interleave_open(const dataset *d, ds_place at, ds_row *error, d
 static void interleave_free(dataset *d) { ds_function_clear(&((interleave *)d)->f); }
 static const ds_kind INTERLEAVE = {"Interleave", interleave_open, interleave_free, NULL};
 
-/* n_numbers: cycle_length, block_length and perhaps num_parallel_calls end the inputs */
+/* n_numbers: cycle_length, block_length and what parallel ones have beside them end the inputs */
 static pf_status made(pf_ctx *c, const void *state, int32_t n_numbers) {
   const interleave_state *st = state;
   int32_t first = c->n_in - n_numbers;
   interleave *d = ds_new(c, sizeof *d, &INTERLEAVE, NULL, 1, &st->output_types);
   if (!d) return PF_INVALID_ARGUMENT;
   d->cycle = d->block = 1;
-  d->ahead = n_numbers == 3;
+  d->ahead = n_numbers > 2;
   pf_status r = PF_OK;
   if (n_numbers) r = ds_scalar_in(c, first, "cycle_length", &d->cycle);
   if (!r && n_numbers) r = ds_scalar_in(c, first + 1, "block_length", &d->block);
@@ -207,6 +207,8 @@ static pf_status made(pf_ctx *c, const void *state, int32_t n_numbers) {
 static pf_status flat_map_compute(pf_ctx *c, const void *s) { return made(c, s, 0); }
 static pf_status interleave_compute(pf_ctx *c, const void *s) { return made(c, s, 2); }
 static pf_status parallel_compute(pf_ctx *c, const void *s) { return made(c, s, 3); }
+static pf_status buffered_compute(pf_ctx *c, const void *s) { return made(c, s, 4); }
+static pf_status five_compute(pf_ctx *c, const void *s) { return made(c, s, 5); }
 #define INTERLEAVES(op_, compute_) \
   PF_CPU(op_, NULL, .compute = compute_, .state_size = sizeof(interleave_state), \
          .attrs = PF_ATTRS(PF_ATTR(interleave_state, PF_ATTR_TYPE | PF_ATTR_LIST, output_types), \
@@ -215,4 +217,9 @@ extern const pf_kernel *const interleave_kernels[];
 const pf_kernel *const interleave_kernels[] = {
     INTERLEAVES("FlatMapDataset", flat_map_compute),
     INTERLEAVES("InterleaveDataset", interleave_compute),
-    INTERLEAVES("ParallelInterleaveDatasetV2", parallel_compute), NULL};
+    INTERLEAVES("ParallelInterleaveDatasetV2", parallel_compute),
+    INTERLEAVES("ParallelInterleaveDatasetV3", parallel_compute),
+    INTERLEAVES("ParallelInterleaveDatasetV4", five_compute),
+    INTERLEAVES("LegacyParallelInterleaveDatasetV2", buffered_compute),
+    INTERLEAVES("ParallelInterleaveDataset", five_compute),
+    INTERLEAVES("ExperimentalParallelInterleaveDataset", five_compute), NULL};

@@ -1,8 +1,9 @@
-/* iterator.c - IteratorV2, OneShotIterator, MakeIterator, IteratorGetNext, string handles, and an
- * iterator's state: iterator.h.
+/* iterator.c - IteratorV2, OneShotIterator, MakeIterator, IteratorGetNext, elements as optionals,
+ * string handles, and an iterator's state: iterator.h.
  *
  * Threads: as told there.
  */
+#include "data/tensor_list.h"
 #include "dataset/iterator.h"
 #include <time.h>
 
@@ -46,7 +47,7 @@ typedef struct iterator iterator;
 typedef struct waiting {                /* references: the list's and the cancel callback's */
   struct waiting *next;
   atomic_int refs;
-  int listed;
+  int listed, optional;
   iterator *it;
   pf_ctx *c;
   uint64_t ticket;
@@ -100,8 +101,24 @@ static _Thread_local pf_ctx *asking;    /* the call on whose stack a request run
 int ds_asker_gone(const ds_root *r) {
   return asking && r->host->cancelled(asking);
 }
+/* The element, or at the end none, as one optional.  Takes the row. */
+static pf_status give_optional(pf_ctx *c, pf_status st, ds_row *row) {
+  tensor_list *l = list_new(c, LIST_OPTIONAL, row->n);
+  if (!l) return ds_row_clear(row), PF_RESOURCE_EXHAUSTED;
+  l->max = st == DS_OK;
+  for (int32_t i = 0; i < row->n; i++) {
+    l->items[i] = (list_item){value_of(row->v[i]), -1};
+    row->v[i] = NULL;
+    if (!l->items[i].v)
+      return ds_row_clear(row), list_unref(l),
+             pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for an optional");
+  }
+  ds_row_clear(row);
+  return list_out(c, 0, l);
+}
 /* Outputs of the call, or its failure.  Takes the row. */
-static pf_status give(pf_ctx *c, pf_status st, ds_row *row) {
+static pf_status give(pf_ctx *c, pf_status st, ds_row *row, int optional) {
+  if (optional && (st == DS_OK || st == DS_END)) return give_optional(c, st, row);
   if (st == DS_END) return pf_fail(c, PF_OUT_OF_RANGE, "End of sequence");
   if (st) {
     if (row->error) pf_failf(c, st, "%s", row->error);
@@ -124,7 +141,7 @@ static pf_status give(pf_ctx *c, pf_status st, ds_row *row) {
 }
 static void end_call(waiting *w, pf_status st, ds_row *row) {
   int never = w->it->host->off_cancel(w->ticket);
-  st = give(w->c, st, row);
+  st = give(w->c, st, row, w->optional);
   w->it->host->done(w->ticket, st);
   waiting_unref(w, never ? 2 : 1);
 }
@@ -320,7 +337,7 @@ static void ask_later(void *arg) {
   if (st != PF_PENDING) settle(it, st);
 }
 /* With the lock, which it gives back: the call joins those that wait. */
-static pf_status join(pf_ctx *c, iterator *it) {
+static pf_status join(pf_ctx *c, iterator *it, int optional) {
   waiting *w = calloc(1, sizeof *w);
   if (!w) {
     pthread_mutex_unlock(&it->lock);
@@ -328,6 +345,7 @@ static pf_status join(pf_ctx *c, iterator *it) {
   }
   atomic_store(&w->refs, 2);
   w->it = it;
+  w->optional = optional;
   atomic_fetch_add(&it->refs, 1);
   w->c = c = c->host->defer(c, &w->ticket);
   pf_status st = c->host->on_cancel(c, w->ticket, called_off, w);
@@ -349,22 +367,21 @@ static pf_status join(pf_ctx *c, iterator *it) {
   return PF_PENDING;
 }
 /* With the lock, which it gives back: the answer that is there. */
-static pf_status take_kept(pf_ctx *c, iterator *it) {
+static pf_status take_kept(pf_ctx *c, iterator *it, int optional) {
   ds_row row = it->answer_row;
   pf_status st = it->answer;
   it->answer_row = (ds_row){0};
   it->kept = 0;
   pthread_mutex_unlock(&it->lock);
-  return give(c, st, &row);
+  return give(c, st, &row, optional);
 }
-static pf_status get_next(pf_ctx *c, const void *state) {
+static pf_status next_of(pf_ctx *c, int optional) {
   void *obj;
-  (void)state;
   PF_TRY(c->host->resource_get(c, 0, &ITERATOR, &obj));
   iterator *it = obj;
   pthread_mutex_lock(&it->lock);
-  if (it->kept && !it->first) return take_kept(c, it);
-  if (it->busy) return join(c, it);
+  if (it->kept && !it->first) return take_kept(c, it, optional);
+  if (it->busy) return join(c, it, optional);
   begin(it);
   atomic_fetch_add(&it->refs, 1);       /* the request's */
   pthread_mutex_unlock(&it->lock);
@@ -374,7 +391,7 @@ static pf_status get_next(pf_ctx *c, const void *state) {
   asking = outer;
   if (st == PF_PENDING) {
     pthread_mutex_lock(&it->lock);
-    return it->kept && !it->first ? take_kept(c, it) : join(c, it);
+    return it->kept && !it->first ? take_kept(c, it, optional) : join(c, it, optional);
   }
   ds_row row = it->row;                 /* this call's, before those who came meanwhile */
   pthread_mutex_lock(&it->lock);
@@ -382,10 +399,18 @@ static pf_status get_next(pf_ctx *c, const void *state) {
   int more = go_on(it);
   pthread_mutex_unlock(&it->lock);
   ds_reading_unref(over);
-  st = give(c, st, &row);
+  st = give(c, st, &row, optional);
   if (!more) iterator_free(it);
   else if (it->host->post(it->host, PF_LANE_CPU, ask_later, it)) ask_later(it);
   return st;
+}
+static pf_status get_next(pf_ctx *c, const void *state) {
+  (void)state;
+  return next_of(c, 0);
+}
+static pf_status get_next_as_optional(pf_ctx *c, const void *state) {
+  (void)state;
+  return next_of(c, 1);
 }
 
 /* ---------------------------------------------------------------- making them */
@@ -720,15 +745,16 @@ static pf_status restore_state(pf_ctx *c, const void *state) {
 #define MAKES(op_, ...) \
   PF_CPU(op_, NULL, .compute = iterator_compute, .state_size = sizeof(iterator_state), \
          .attrs = PF_ATTRS(ITERATOR_ATTRS, NAMED, ##__VA_ARGS__))
-#define NEXT(op_) \
-  PF_CPU_FLAGS(op_, NULL, PF_KERNEL_ASYNC | PF_KERNEL_EXPENSIVE, .compute = get_next)
+#define NEXT(op_, compute_) \
+  PF_CPU_FLAGS(op_, NULL, PF_KERNEL_ASYNC | PF_KERNEL_EXPENSIVE, .compute = compute_)
 extern const pf_kernel *const iterator_kernels[];
 const pf_kernel *const iterator_kernels[] = {
     MAKES("Iterator"), MAKES("IteratorV2"),
     MAKES("OneShotIterator", PF_ATTR(iterator_state, PF_ATTR_FUNC, dataset_factory)),
     PF_CPU_FLAGS("MakeIterator", NULL, PF_KERNEL_BLOCKING, .compute = make_iterator),
-    NEXT("IteratorGetNext"),
-    NEXT("IteratorGetNextSync"),
+    NEXT("IteratorGetNext", get_next),
+    NEXT("IteratorGetNextSync", get_next),
+    NEXT("IteratorGetNextAsOptional", get_next_as_optional),
     PF_CPU("IteratorToStringHandle", NULL, .compute = to_string_handle),
     PF_CPU("IteratorFromStringHandleV2", NULL, .compute = from_string_handle,
            .state_size = sizeof(iterator_state), .attrs = PF_ATTRS(ITERATOR_ATTRS)),

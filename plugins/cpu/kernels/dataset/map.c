@@ -1,4 +1,5 @@
-/* map.c - MapDataset, ParallelMapDataset: a function of each element, in order.
+/* map.c - MapDataset, ParallelMapDataset(V2), MapAndBatchDataset: a function of each element, in
+ * order.
  *
  * A RING of places, as many as calls may be under way. An element goes into the first free place,
  * its call begins at once, and results leave in the order in which elements came. A place keeps its
@@ -15,7 +16,7 @@
  *      it.
  * Threads: any; `lock` guards the ring.
  */
-#include "dataset/dataset.h"
+#include "dataset/batch.h"
 #include "dataset/iterator.h"
 
 typedef struct {
@@ -271,9 +272,10 @@ static void map_free(dataset *d) { ds_function_clear(&((map_dataset *)d)->f); }
 static int64_t map_size(const dataset *d) { return ds_size(d->in[0]); }
 static const ds_kind MAP = {"Map", map_open, map_free, map_size};
 
-static pf_status map_made(pf_ctx *c, const void *state, int64_t parallel, int32_t n_captured) {
-  const map_state *st = state;
+static pf_status map_new(pf_ctx *c, const map_state *st, int64_t parallel, int32_t n_captured,
+                         dataset **out) {
   map_dataset *d = ds_new(c, sizeof *d, &MAP, NULL, 1, &st->output_types);
+  *out = (dataset *)d;
   if (!d) return PF_INVALID_ARGUMENT;
   d->parallel = parallel == -1 ? c->host->workers(c) : parallel;
   d->keeps = st->preserve_cardinality;
@@ -281,7 +283,12 @@ static pf_status map_made(pf_ctx *c, const void *state, int64_t parallel, int32_
   if (!r) r = ds_function_gives(c, &d->f, d->d.types, d->d.n_types);
   if (!r && (d->parallel < 1 || d->parallel > 1 << 16))
     r = PF_INVALID(c, "num_parallel_calls must be greater than zero.");
-  return ds_out(c, d, r);
+  return r;
+}
+static pf_status map_made(pf_ctx *c, const void *state, int64_t parallel, int32_t n_captured) {
+  dataset *d;
+  pf_status st = map_new(c, state, parallel, n_captured, &d);
+  return ds_out(c, d, st);
 }
 static pf_status map_compute(pf_ctx *c, const void *state) {
   return map_made(c, state, 1, c->n_in - 1);
@@ -291,6 +298,20 @@ static pf_status parallel_map_compute(pf_ctx *c, const void *state) {
   PF_TRY(ds_scalar_in(c, c->n_in - 1, "num_parallel_calls", &parallel));
   return map_made(c, state, parallel, c->n_in - 2);
 }
+/* MapAndBatchDataset: batches of what the map gives. */
+static pf_status map_and_batch_compute(pf_ctx *c, const void *state) {
+  int32_t first = c->n_in - 3, drop;
+  int64_t size, parallel;
+  dataset *d;
+  PF_TRY(ds_scalar_in(c, first, "batch_size", &size));
+  PF_TRY(ds_scalar_in(c, first + 1, "num_parallel_calls", &parallel));
+  PF_TRY(ds_bool_in(c, first + 2, "drop_remainder", &drop));
+  pf_status st = map_new(c, state, parallel, first - 1, &d);
+  if (!st) st = ds_can_batch(c, size, d);
+  if (!st && !(d = ds_batched(d, size, drop)))
+    st = pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a dataset");
+  return ds_out(c, d, st);
+}
 #define MAPS(op_, compute_) \
   PF_CPU(op_, NULL, .compute = compute_, .state_size = sizeof(map_state), \
          .attrs = PF_ATTRS(PF_ATTR(map_state, PF_ATTR_TYPE | PF_ATTR_LIST, output_types), \
@@ -298,4 +319,8 @@ static pf_status parallel_map_compute(pf_ctx *c, const void *state) {
                            PF_ATTR(map_state, PF_ATTR_BOOL, preserve_cardinality)))
 extern const pf_kernel *const map_kernels[];
 const pf_kernel *const map_kernels[] = {MAPS("MapDataset", map_compute),
-                                        MAPS("ParallelMapDataset", parallel_map_compute), NULL};
+                                        MAPS("ParallelMapDataset", parallel_map_compute),
+                                        MAPS("ParallelMapDatasetV2", parallel_map_compute),
+                                        MAPS("MapAndBatchDataset", map_and_batch_compute),
+                                        MAPS("ExperimentalMapAndBatchDataset",
+                                             map_and_batch_compute), NULL};

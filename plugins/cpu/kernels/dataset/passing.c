@@ -221,6 +221,12 @@ static int64_t repeat_size(const dataset *d) {
 }
 static const ds_kind REPEAT = {"Repeat", repeat_open, NULL, repeat_size};
 
+dataset *ds_repeated(dataset *in, int64_t count) {
+  passing *d = ds_over(sizeof *d, &REPEAT, in);
+  if (d) d->count = count;
+  return d ? &d->d : NULL;
+}
+
 /* ---------------------------------------------------------------- the ops */
 static pf_status counted(pf_ctx *c, const void *state, const ds_kind *kind) {
   passing *d = ds_new(c, sizeof *d, kind, NULL, 1, &((const passing_state *)state)->output_types);

@@ -178,12 +178,9 @@ static pf_status prefetch_open(const dataset *d, ds_place at, ds_row *error, ds_
 static int64_t prefetch_size(const dataset *d) { return ds_size(d->in[0]); }
 static const ds_kind PREFETCH = {"Prefetch", prefetch_open, NULL, prefetch_size};
 dataset *ds_prefetched(dataset *of, int64_t room) {
-  prefetch *p = ds_bare(sizeof *p, &PREFETCH, of, NULL, 0);
-  if (p) p->d.in = malloc(sizeof *p->d.in);
-  if (!p || !p->d.in) return ds_unref(p), ds_unref(of), NULL;
-  p->room = PF_MAX(room, 1);
-  p->d.in[p->d.n_in++] = of;
-  return &p->d;
+  prefetch *p = ds_over(sizeof *p, &PREFETCH, of);
+  if (p) p->room = PF_MAX(room, 1);
+  return p ? &p->d : NULL;
 }
 static pf_status prefetch_compute(pf_ctx *c, const void *state) {
   prefetch *d = ds_new(c, sizeof *d, &PREFETCH, NULL, 1,

@@ -139,11 +139,12 @@ static pf_status scan_compute(pf_ctx *c, const void *state) {
   if (!r) r = ds_function_get(c, st->f, 1 + n, c->n_in - 1 - n, &d->f);
   return ds_out(c, d, r ? r : types_of_state(c, d, st));
 }
+#define SCANS(op_) \
+  PF_CPU(op_, NULL, .compute = scan_compute, .state_size = sizeof(scan_state), \
+         .attrs = PF_ATTRS(PF_ATTR(scan_state, PF_ATTR_TYPE | PF_ATTR_LIST, output_types), \
+                           PF_ATTR(scan_state, PF_ATTR_TYPE | PF_ATTR_LIST, Tstate), \
+                           PF_ATTR(scan_state, PF_ATTR_FUNC, f), \
+                           PF_ATTR(scan_state, PF_ATTR_BOOL, preserve_cardinality)))
 extern const pf_kernel *const scanning_kernels[];
 const pf_kernel *const scanning_kernels[] = {
-    PF_CPU("ScanDataset", NULL, .compute = scan_compute, .state_size = sizeof(scan_state),
-           .attrs = PF_ATTRS(PF_ATTR(scan_state, PF_ATTR_TYPE | PF_ATTR_LIST, output_types),
-                             PF_ATTR(scan_state, PF_ATTR_TYPE | PF_ATTR_LIST, Tstate),
-                             PF_ATTR(scan_state, PF_ATTR_FUNC, f),
-                             PF_ATTR(scan_state, PF_ATTR_BOOL, preserve_cardinality))),
-    NULL};
+    SCANS("ScanDataset"), SCANS("ExperimentalScanDataset"), NULL};

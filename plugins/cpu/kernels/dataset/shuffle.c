@@ -1,4 +1,5 @@
-/* shuffle.c - ShuffleDataset: a buffer of elements, each answer drawn from it at random.
+/* shuffle.c - ShuffleDataset, ShuffleAndRepeatDataset: a buffer of elements, each answer drawn from
+ * it at random.
  *
  * Invariants
  *   1. The buffer is filled first; then each answer's place is taken by the next element, and by
@@ -143,10 +144,10 @@ static pf_status shuffle_open(const dataset *d, ds_place at, ds_row *error, ds_s
 static int64_t shuffle_size(const dataset *d) { return ds_size(d->in[0]); }
 static const ds_kind SHUFFLE = {"Shuffle", shuffle_open, NULL, shuffle_size};
 
-static pf_status shuffle_compute(pf_ctx *c, const void *state) {
-  const shuffle_state *st = state;
+static pf_status shuffle_new(pf_ctx *c, const shuffle_state *st, dataset **out) {
   int64_t seed, seed2;
   shuffle *d = ds_new(c, sizeof *d, &SHUFFLE, NULL, 1, &st->output_types);
+  *out = (dataset *)d;
   if (!d) return PF_INVALID_ARGUMENT;
   d->again = st->reshuffle_each_iteration;
   pf_status r = ds_same_types(c, &d->d);
@@ -161,11 +162,28 @@ static pf_status shuffle_compute(pf_ctx *c, const void *state) {
   } else if (!r) {
     d->seed = ds_mix((uint64_t)seed, (uint64_t)seed2);
   }
-  return ds_out(c, d, r);
+  return r;
 }
+static pf_status shuffle_compute(pf_ctx *c, const void *state) {
+  dataset *d;
+  pf_status st = shuffle_new(c, state, &d);
+  return ds_out(c, d, st);
+}
+/* ShuffleAndRepeatDataset: rounds of the shuffled elements. */
+static pf_status shuffle_and_repeat_compute(pf_ctx *c, const void *state) {
+  dataset *d;
+  int64_t count;
+  pf_status st = shuffle_new(c, state, &d);
+  if (!st) st = ds_scalar_in(c, 4, "count", &count);
+  if (!st && !(d = ds_repeated(d, count)))
+    st = pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a dataset");
+  return ds_out(c, d, st);
+}
+#define SHUFFLES(op_, compute_) \
+  PF_CPU(op_, NULL, .compute = compute_, .state_size = sizeof(shuffle_state), \
+         .attrs = PF_ATTRS(PF_ATTR(shuffle_state, PF_ATTR_TYPE | PF_ATTR_LIST, output_types), \
+                           PF_ATTR(shuffle_state, PF_ATTR_BOOL, reshuffle_each_iteration)))
 extern const pf_kernel *const shuffle_kernels[];
 const pf_kernel *const shuffle_kernels[] = {
-    PF_CPU("ShuffleDataset", NULL, .compute = shuffle_compute, .state_size = sizeof(shuffle_state),
-           .attrs = PF_ATTRS(PF_ATTR(shuffle_state, PF_ATTR_TYPE | PF_ATTR_LIST, output_types),
-                             PF_ATTR(shuffle_state, PF_ATTR_BOOL, reshuffle_each_iteration))),
-    NULL};
+    SHUFFLES("ShuffleDataset", shuffle_compute),
+    SHUFFLES("ShuffleAndRepeatDataset", shuffle_and_repeat_compute), NULL};
