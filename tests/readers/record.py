@@ -1,6 +1,9 @@
 """Records what TensorFlow says to the programs of input_programs.py, into answers.json.
 
     .venv-tf/bin/python tests/readers/record.py [NAME ...]
+
+TensorFlow 1.15's own words are in dense_features 0 and 4, unfit_messages 14 and unfit_sequences 1: what
+parses there is the first version of the ops, which pyflow writes, too.
 """
 import json
 import pathlib

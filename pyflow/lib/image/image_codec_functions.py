@@ -1,12 +1,13 @@
 """Image files read and written: tf.image.decode_*, encode_*."""
 from pyflow.framework import dtypes, graph
+from pyflow.lib.control_flow import logging_functions
+from pyflow.lib.control_flow.cond import cond
 from pyflow.lib.image.image_functions import convert_image_dtype
 from pyflow.lib.random import random_functions
 from pyflow.ops.elementwise import logic_ops
-from pyflow.ops.image.image_codec_ops import (DecodeAndCropJpeg, DecodeBmp, DecodeGif, DecodeImage,
-                                              DecodeJpeg, DecodePng, EncodeJpeg,
-                                              EncodeJpegVariableQuality, EncodePng,
-                                              ExtractJpegShape)
+from pyflow.ops.image.image_codec_ops import (DecodeAndCropJpeg, DecodeBmp, DecodeGif, DecodeJpeg,
+                                              DecodePng, EncodeJpeg, EncodeJpegVariableQuality,
+                                              EncodePng, ExtractJpegShape)
 from pyflow.ops.strings import string_text_ops
 
 
@@ -71,15 +72,48 @@ def decode_bmp(contents, channels=0, name=None):
 
 def decode_image(contents, channels=None, dtype=dtypes.uint8, name=None, expand_animations=True):
     """A JPEG, PNG, GIF or BMP file as [height, width, channels], a GIF with all its frames unless
-    expand_animations is false; uint8, uint16 or float32 in [0, 1]. TF: tf.image.decode_image.
-    Dtypes, shapes, errors: as op DecodeImage."""
+    expand_animations is false; dtype as convert_image_dtype's. TF: tf.image.decode_image.
+    ValueError for other channels than 0, 1, 3, 4; InvalidArgumentError for what is no such file, or
+    has not that many. As in TensorFlow 1.15 conditionals choose among the ops that it knows."""
+    if channels not in (None, 0, 1, 3, 4):
+        raise ValueError(f"channels must be in (None, 0, 1, 3, 4), got {channels!r}")
+    wanted, channels = dtypes.as_dtype(dtype), channels or 0
     with graph.name_scope(name, "decode_image"):
-        wanted = dtypes.as_dtype(dtype)
-        direct = wanted in (dtypes.uint8, dtypes.uint16, dtypes.float32)
-        read = wanted if direct else dtypes.uint16
-        image = DecodeImage(contents, channels=channels or 0, dtype=read,
-                            expand_animations=expand_animations)
-        return image if direct else convert_image_dtype(image, wanted)
+        contents = graph.convert_to_tensor(contents, name="contents")
+        start = string_text_ops.Substr(contents, 0, 3)
+
+        def jpeg():
+            with _allowed(channels != 4, "JPEG", "0, 1 or 3", channels):
+                return convert_image_dtype(DecodeJpeg(contents, channels=channels), wanted)
+
+        def png():
+            read = dtypes.uint8 if wanted == dtypes.uint8 else dtypes.uint16
+            return convert_image_dtype(DecodePng(contents, channels=channels, dtype=read), wanted)
+
+        def gif():
+            with _allowed(channels in (0, 3), "GIF", "0 or 3", channels):
+                frames = convert_image_dtype(DecodeGif(contents), wanted)
+                return frames if expand_animations else frames[0]
+
+        def bmp():
+            known = logic_ops.Equal(string_text_ops.Substr(contents, 0, 2), b"BM", name="is_bmp")
+            message = "Unable to decode bytes as JPEG, PNG, GIF, or BMP"
+            with graph.control_dependencies([logging_functions.Assert(known, [message])]):
+                return convert_image_dtype(DecodeBmp(contents, channels=channels), wanted)
+
+        def is_kind(first, kind):
+            return logic_ops.Equal(start, first, name=f"is_{kind}")
+        return cond(is_kind(b"\xff\xd8\xff", "jpeg"), jpeg, lambda: cond(
+            is_kind(b"\x89PN", "png"), png, lambda: cond(
+                is_kind(b"GIF", "gif"), gif, bmp, name="cond_gif"), name="cond_png"),
+            name="cond_jpeg")
+
+
+def _allowed(fits, kind, those, channels):
+    """What is within waits for a check of the channels, which no file of that kind can have."""
+    checks = [] if fits else [logging_functions.Assert(
+        False, [f"channels must be {those} for a {kind}, got {channels}"])]
+    return graph.control_dependencies(checks)
 
 
 def extract_jpeg_shape(contents, output_type=dtypes.int32, name=None):

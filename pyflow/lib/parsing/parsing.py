@@ -4,6 +4,9 @@ Invariants
   1. Features are told by dicts of FixedLenFeature and its kin; results are dicts of the same keys.
   2. Messages are untrusted: what does not fit is an InvalidArgumentError that names the example and
      the feature.
+  3. Nodes are those that TensorFlow 1.15 knows, which has the second versions of the ops not yet:
+     ParseExample, ParseSequenceExample for vectors, ParseSingleExample,
+     ParseSingleSequenceExample for a scalar.
 
 Who calls it: users, lib/data.  Thread: the one building the graph.
 Source: TF 1.15 parsing_ops; messages as TF 2.21.
@@ -12,11 +15,12 @@ Example:
     features = {"x": tf.FixedLenFeature([3], tf.float32), "words": tf.VarLenFeature(tf.string)}
     parsed = tf.parse_single_example(record, features)
 """
-from pyflow.framework import graph
+from pyflow.framework import dtypes, graph
 from pyflow.framework.graph import SparseTensor
 from pyflow.framework.tensor_shape import as_shape
 from pyflow.lib.parsing.features import (Asked, FixedLenFeature, FixedLenSequenceFeature,
                                          SparseFeature, VarLenFeature, put_together)
+from pyflow.ops.base import tensors
 from pyflow.ops.parsing import parsing_ops
 
 
@@ -34,12 +38,8 @@ def parse_example(serialized, features, name=None, example_names=None):
                                            FixedLenSequenceFeature])
     with graph.name_scope(name, "ParseExample", [serialized, example_names]):
         serialized = graph.convert_to_tensor(serialized, name="serialized")
-        outputs = parsing_ops.ParseExampleV2(
-            serialized, [] if example_names is None else example_names, asked.sparse_keys,
-            asked.dense_keys, [], asked.defaults(), num_sparse=len(asked.sparse_keys),
-            sparse_types=asked.sparse_types, ragged_value_types=[], ragged_split_types=[],
-            dense_shapes=asked.dense_shapes, name=name)
-    return put_together(features, _by_key(asked, *outputs[:4]))
+        outputs = _examples(serialized, example_names, asked, name)
+    return put_together(features, _by_key(asked, *outputs))
 
 
 def parse_single_example(serialized, features, name=None, example_names=None):
@@ -105,6 +105,24 @@ def decode_json_example(json_examples, name=None):
 
 
 # -------------------------------------------------------------------------------------- particulars
+def _examples(serialized, names, asked, name):
+    """(indices, values, shapes of sparse features, dense ones)."""
+    types = dict(sparse_types=asked.sparse_types, dense_shapes=asked.dense_shapes, name=name)
+    if serialized.shape.ndims != 0:
+        return parsing_ops.ParseExample(
+            serialized, [] if names is None else names, asked.sparse_keys, asked.dense_keys,
+            asked.defaults(), **types)
+    if names is None:
+        return parsing_ops.ParseSingleExample(
+            serialized, asked.defaults(), num_sparse=len(asked.sparse_keys),
+            sparse_keys=asked.sparse_keys, dense_keys=asked.dense_keys, **types)
+    names = tensors.expand_dims(graph.convert_to_tensor(names, name="names"), 0)
+    indices, values, shapes, dense = _examples(
+        tensors.expand_dims(serialized, 0), names, asked, name)
+    return ([i[:, 1:] for i in _list(indices)], values, [s[1:] for s in _list(shapes)],
+            [tensors.squeeze(d, [0]) for d in _list(dense)])
+
+
 def _with_blocks(features):
     """FixedLenSequenceFeatures with the dimension of blocks in their shapes."""
     made = dict(features)
@@ -150,20 +168,29 @@ def _asked_of_sequences(context_features, sequence_features, message):
 def _sequences(serialized, names, context, lists, name):
     with graph.name_scope(name, "ParseSequenceExample", [serialized]):
         serialized = graph.convert_to_tensor(serialized, name="serialized")
-        outputs = parsing_ops.ParseSequenceExampleV2(
-            serialized, [] if names is None else names, context.sparse_keys, context.dense_keys, [],
-            lists.sparse_keys, lists.dense_keys, [],
-            [key in lists.dense_defaults for key in lists.dense_keys], context.defaults(),
-            Ncontext_sparse=len(context.sparse_keys), Nfeature_list_sparse=len(lists.sparse_keys),
-            Nfeature_list_dense=len(lists.dense_keys), context_sparse_types=context.sparse_types,
-            context_ragged_value_types=[], context_ragged_split_types=[],
-            feature_list_dense_types=lists.dense_types,
-            feature_list_sparse_types=lists.sparse_types,
-            feature_list_ragged_value_types=[], feature_list_ragged_split_types=[],
-            context_dense_shapes=context.dense_shapes, feature_list_dense_shapes=lists.dense_shapes,
-            name=name)
-    lengths = dict(zip(lists.dense_keys, _list(outputs[10])))
-    return _by_key(context, *outputs[:4]), _by_key(lists, *outputs[6:10]), lengths
+        empty = [key for key in lists.dense_keys if key in lists.dense_defaults]
+        types = dict(context_sparse_types=context.sparse_types,
+                     feature_list_dense_types=lists.dense_types,
+                     feature_list_sparse_types=lists.sparse_types,
+                     context_dense_shapes=context.dense_shapes,
+                     feature_list_dense_shapes=lists.dense_shapes, name=name)
+        if serialized.shape.ndims == 0:
+            outputs = parsing_ops.ParseSingleSequenceExample(
+                serialized, graph.convert_to_tensor(empty, dtypes.string), context.sparse_keys,
+                context.dense_keys, lists.sparse_keys, lists.dense_keys, context.defaults(),
+                "" if names is None else names, **types)
+        else:
+            outputs = parsing_ops.ParseSequenceExample(
+                serialized, [] if names is None else names, context.defaults(),
+                feature_list_dense_missing_assumed_empty=empty,
+                context_sparse_keys=context.sparse_keys, context_dense_keys=context.dense_keys,
+                feature_list_sparse_keys=lists.sparse_keys,
+                feature_list_dense_keys=lists.dense_keys,
+                Ncontext_sparse=len(context.sparse_keys), Ncontext_dense=len(context.dense_keys),
+                Nfeature_list_sparse=len(lists.sparse_keys),
+                Nfeature_list_dense=len(lists.dense_keys), **types)
+    lengths = dict(zip(lists.dense_keys, _list(outputs[8]))) if len(outputs) > 8 else {}
+    return _by_key(context, *outputs[:4]), _by_key(lists, *outputs[4:8]), lengths
 
 
 PUBLIC = {"io.parse_sequence_example": parse_sequence_example}

@@ -27,19 +27,25 @@ def sparse_cross(inputs, name=None, separator=None):
     SparseTensor [batch, crosses] of texts joined by `separator`, "_X_" by default. TF:
     sparse.cross. TypeError for other inputs, InvalidArgumentError for batches of different
     sizes."""
-    between = "_X_" if separator is None else separator
-    return graph.SparseTensor(*SparseCrossV2(*_columns(inputs), between, name=name))
+    columns = _columns(inputs)
+    if separator is not None:
+        return graph.SparseTensor(*SparseCrossV2(*columns, separator, name=name))
+    return _crossed(columns, False, 0, None, name)      # which TensorFlow 1.15 knows, too
 
 
 def sparse_cross_hashed(inputs, num_buckets=0, hash_key=None, name=None):
     """The crosses of columns [batch, n] of strings or integers as a SparseTensor [batch, crosses]
     of int64 hashes, modulo num_buckets if that is not 0. TF: sparse.cross_hashed. TypeError and
     InvalidArgumentError as of sparse.cross."""
-    indices, values, shapes, dense = _columns(inputs)
+    return _crossed(_columns(inputs), True, num_buckets, hash_key, name)
+
+
+def _crossed(columns, hashed, num_buckets, hash_key, name):
+    indices, values, shapes, dense = columns
     numbers = any(x.dtype == dtypes.int64 for x in values + dense)
     return graph.SparseTensor(*SparseCross(
-        indices, values, shapes, dense, hashed_output=True, num_buckets=num_buckets,
-        hash_key=hash_key or DEFAULT_KEY, out_type=dtypes.int64,
+        indices, values, shapes, dense, hashed_output=hashed, num_buckets=num_buckets,
+        hash_key=hash_key or DEFAULT_KEY, out_type=dtypes.int64 if hashed else dtypes.string,
         internal_type=dtypes.int64 if numbers else dtypes.string, name=name))
 
 
