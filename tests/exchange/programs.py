@@ -6,7 +6,9 @@ default graph and runs it; the same code for pyflow and for TensorFlow 1.15 and 
     script:NAME    its programs: control flow, variables, optimisers
     value:NAME     loops and branches (tests/control_flow), with gradients
     defun:NAME     functions (tests/functions)
-    loop:NAME      loops and branches whose gradients are made after the import
+    loop:NAME      loops and branches whose gradients are made after the import (loop_graphs.py)
+    data:, failing:, input:, queue:, reader:    input_graphs.py
+    era:NAME       models as they were written for TensorFlow 1.x (era_graphs.py)
     layer:NAME     layers and recurrent cells with variables (tests/layers): also as SavedModels
                    and frozen
 
@@ -19,6 +21,10 @@ import pickle
 import sys
 
 import numpy as np
+
+import era_graphs
+import input_graphs
+import loop_graphs
 
 HERE = pathlib.Path(__file__).resolve().parent
 TESTS = HERE.parent
@@ -44,6 +50,8 @@ def load(folder, module):
 def packed(value):
     """An array as plain data: NumPy's own pickles do not go from version 2 to 1."""
     array = np.asarray(value)
+    if array.dtype.kind in "SU" and not isinstance(value, np.ndarray):
+        array = np.asarray(value, dtype=object)         # S drops zero bytes at the end
     if array.dtype.kind in "OSU":
         flat = [x.encode() if isinstance(x, str) else x for x in array.ravel().tolist()]
         if not all(isinstance(x, bytes) for x in flat):
@@ -164,58 +172,6 @@ def layer_programs():
     return {"layer:" + name: of(name) for name in module.CASES}
 
 
-# ---------------------------------------------------------------------- loops to be differentiated
-X = np.arange(12, dtype=np.float32).reshape(2, 3, 2) / 10
-
-
-def rnn(tf):
-    x = tf.placeholder(tf.float32, [2, 3, 2], name="x")
-    cell = tf.nn.rnn_cell.LSTMCell(3, initializer=tf.constant_initializer(0.3))
-    outputs, state = tf.nn.dynamic_rnn(cell, x, sequence_length=[3, 2], dtype=tf.float32)
-    return [outputs, state[1]], {x: X}
-
-
-def mapped(tf):
-    x = tf.placeholder(tf.float32, [2, 3, 2], name="x")
-    return [tf.map_fn(lambda row: tf.cumsum(row) * row, x)], {x: X}
-
-
-def scanned(tf):
-    x = tf.placeholder(tf.float32, [2, 3, 2], name="x")
-    return [tf.scan(lambda a, row: a * 0.5 + tf.sin(row), x)], {x: X}
-
-
-def nested_loops(tf):
-    x = tf.placeholder(tf.float32, [2], name="x")
-
-    def inner(y):
-        return tf.while_loop(lambda j, z: j < 2, lambda j, z: (j + 1, z * x + 1.0), (0, y))[1]
-
-    return [tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, inner(y)), (0, x))[1]], {
-        x: [0.5, -1.5]}
-
-
-def branch_in_loop(tf):
-    x = tf.placeholder(tf.float32, [], name="x")
-
-    def body(i, y):
-        return i + 1, tf.cond(tf.equal(i % 2, 0), lambda: y * x, lambda: tf.square(y) + x)
-
-    return [tf.while_loop(lambda i, y: i < 4, body, (0, x), maximum_iterations=10)[1]], {x: 1.25}
-
-
-def loop_in_branch(tf):
-    x = tf.placeholder(tf.float32, [], name="x")
-
-    def looped():
-        return tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * x), (0, x))[1]
-
-    return [tf.cond(x > 0.0, looped, lambda: -x), tf.cond(x < 0.0, looped, lambda: -x)], {x: 1.5}
-
-
-LOOPS = (rnn, mapped, scanned, nested_loops, branch_in_loop, loop_in_branch)
-
-
 def loop_programs():
     def of(make):
         def program(tf, tools):
@@ -223,8 +179,11 @@ def loop_programs():
             with tf.Session() as session:
                 session.run(tf.global_variables_initializer())
                 session.run(fetches, feeds)
+                if make.__name__ not in loop_graphs.UPDATING:
+                    tools.save(session, fetches, feeds)
+                    session.run(fetches, feeds)
         return program
-    return {"loop:" + make.__name__: of(make) for make in LOOPS}
+    return {"loop:" + make.__name__: of(make) for make in loop_graphs.LOOPS}
 
 
 def is_chosen(name, patterns):
@@ -236,7 +195,7 @@ def all_programs(tf, folder):
     """{name: function of (tf, tools)}."""
     found = sample_programs(tf, folder) if folder else {}
     for programs in (oracle_programs, value_programs, defun_programs, layer_programs,
-                     loop_programs):
+                     loop_programs, lambda: input_graphs.input_programs(load), lambda: era_graphs.ERA):
         found.update(programs())
     return {name: program for name, program in found.items()
             if name not in LEFT_OUT and name.partition(":")[2] not in LEFT_OUT}

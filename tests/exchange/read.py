@@ -2,9 +2,10 @@
 
     PYTHON tests/exchange/read.py LIBRARY WRITTEN.pickle RESULT.pickle [PATTERN]
 
-Every graph is imported as a MetaGraphDef and its runs are done again: the values are the
-writer's, an error is of the same type; what the reader infers of the bare GraphDef contradicts no
-shape of the writer's.  RESULT: {name: {"result": "ok", "refused", "values", "shapes", ...}}.
+Every graph is imported as a MetaGraphDef and as a GraphDef, and its runs are done again: the values
+are the writer's, an error is of the same type; collections have as many elements; what the reader
+infers of the bare GraphDef contradicts no shape of the writer's.  RESULT: {name: {"result": "ok",
+"refused", "values", "shapes", ..., "forms": {form: how many}}}.
 """
 import pathlib
 import pickle
@@ -69,36 +70,57 @@ def read(tf, known, kept):
             tf.train.import_meta_graph(meta)
         except Exception as error:  # noqa: BLE001  the answer
             return {"result": "refused", "why": "%s: %s" % (type(error).__name__, str(error)[:500])}
-        why = replayed(tf, graph, kept["runs"])
+        why = replayed(tf, graph, kept["runs"]) or collections_differ(graph, kept)
         why = why or gradients_differ(tf, meta, kept)
     if why:
         return {"result": "values", "why": why}
+    return read_bare(tf, meta.graph_def, kept)
+
+
+def read_bare(tf, graph_def, kept):
+    """The same of the GraphDef alone."""
     try:
-        shapes = recording.inferred(tf, meta.graph_def)
+        shapes = recording.inferred(tf, graph_def)
     except ValueError as error:
         return {"result": "shapes", "why": "%s" % error}
     wrong = contradictions(shapes, kept["shapes"])
     if wrong:
         return {"result": "shapes", "why": "; ".join(wrong[:5])}
-    return {"result": "ok", "why": ""}
+    why = None
+    if not any(run[1] == recording.START for run in kept["runs"]):
+        with tf.Graph().as_default() as graph:
+            tf.import_graph_def(graph_def, name="")
+            why = replayed(tf, graph, kept["runs"])
+    return {"result": "values", "why": "GraphDef: " + why} if why else {"result": "ok", "why": ""}
+
+
+def collections_differ(graph, kept):
+    """What differs in what was imported into collections, or None."""
+    found = {key: len(graph.get_collection(key)) for key in kept["collections"]}
+    wrong = ["%s has %d, not %d" % (key, found[key], n) for key, n in kept["collections"].items()
+             if found[key] != n]
+    return "collections: " + "; ".join(wrong) if wrong else None
 
 
 def replayed(tf, graph, runs):
     """What differs, or None."""
-    sessions = {}
+    sessions, coordinator = {}, tf.train.Coordinator()
     try:
         for run in (recording.Run(*r) for r in runs):
             if run.session not in sessions:
                 sessions[run.session] = tf.Session(graph=graph)
+            if run.fetches == recording.START:
+                tf.train.start_queue_runners(sessions[run.session], coordinator)
+                continue
             feeds = recording.unpacked_feeds(tf, run)
             try:
                 found = sessions[run.session].run(run.fetches, feeds)
             except tf.errors.OpError as error:
                 if type(error).__name__ == run.values:
                     continue
-                return "%s: %s" % (type(error).__name__, str(error)[:400])
+                return told(error)
             except (ValueError, TypeError, KeyError) as error:
-                return "%s: %s" % (type(error).__name__, str(error)[:400])
+                return told(error)
             if isinstance(run.values, str):
                 return "no %s" % run.values
             for name, value, wanted in zip(run.fetches, found, run.values):
@@ -106,9 +128,16 @@ def replayed(tf, graph, runs):
                 if why:
                     return "%s (%s): %s" % (name, type_of(graph, name), why)
     finally:
+        coordinator.request_stop()
         for session in sessions.values():
             session.close()
     return None
+
+
+def told(error):
+    """An error's type, and what failed, without where."""
+    text = str(error)
+    return "%s: %s" % (type(error).__name__, text[max(text.find(") failed: "), 0):][:400])
 
 
 def gradients_differ(tf, meta, kept):
@@ -151,14 +180,14 @@ def contradict(a, b):
 
 def saved(tf, models):
     """What differs in SavedModels and frozen graphs, or None."""
-    for path, frozen, names, values in models:
-        for how in ("SavedModel", "frozen"):
+    for path, frozen, names, feeds, values in models:
+        for how in ("SavedModel", "frozen") if frozen else ("SavedModel",):
             with tf.Graph().as_default(), tf.Session() as session:
                 if how == "frozen":
                     tf.import_graph_def(tf.GraphDef.FromString(frozen), name="")
                 else:
                     tf.saved_model.loader.load(session, ["serve"], path)
-                found = session.run(names)
+                found = session.run(names, {n: programs.unpacked(tf, a) for n, a in feeds.items()})
             for name, wanted in values.items():
                 why = difference(tf, found[name], wanted)
                 if why:
@@ -175,7 +204,10 @@ def answer(tf, known, kept):
             why = "%s: %s" % (type(error).__name__, str(error)[:500])
         if why:
             return {"result": "saved", "why": why}
-    return found
+    forms = {"GraphDef": 1, "MetaGraphDef": 1, "SavedModel": len(kept["saved"]),
+             "frozen": sum(model[1] is not None for model in kept["saved"]),
+             "gradients after the import": int(isinstance(kept["gradients"], dict))}
+    return dict(found, forms=forms)
 
 
 def known_ops(library, tf):

@@ -8,6 +8,7 @@ import gzip
 import json
 import pathlib
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
@@ -16,8 +17,13 @@ import recording  # noqa: E402
 import write  # noqa: E402
 
 RECORDED = programs.HERE / "recorded.json.gz"
-CASES = ("fractional_max_plain", "flow_while", "loop", "call_in_a_loop",
-         "no_arguments_no_results")
+CASES = set(
+    "fractional_max_plain flow_while loop call_in_a_loop no_arguments_no_results "
+    "rnn mapped scanned nested_loops branch_in_loop loop_in_branch three_loops_deep "
+    "arrays_of_unknown_size loop_in_branch_in_loop loop_of_lookups one_of_many "
+    "parallel_map older_parallel_interleave map_and_batch_in_parallel shuffled_and_repeated "
+    "random_numbers optionals reinitializable with_variables_and_tables batches producers "
+    "words_in_tables examples_parsed".split())
 
 
 def own(tf, tools):
@@ -64,13 +70,14 @@ def back(value):
 
 def main():
     tf = recording.library("tensorflow")
-    tools = write.Tools(tf, "tensorflow", "")
-    found = {"own": write.written(tf, tools, own)}
-    for name, program in programs.all_programs(tf, None).items():
-        if name.startswith("loop:") or name.partition(":")[2] in CASES:
-            found[name] = write.written(tf, tools, program)
-            gradients = found[name]["gradients"]
-            if isinstance(gradients, str):
+    chosen = {name: program for name, program in programs.all_programs(tf, None).items()
+              if name.partition(":")[2] in CASES and not name.startswith(("reader:", "failing:"))}
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        tools = write.Tools(tf, "tensorflow", folder)
+        for name, program in {"own": own, **chosen}.items():
+            found[name] = dict(write.written(tf, tools, program), saved=[])
+            if isinstance(found[name]["gradients"], str):
                 found[name]["gradients"] = None
     text = json.dumps(plain({"version": tf.__version__, "programs": found}), sort_keys=True)
     RECORDED.write_bytes(gzip.compress(text.encode()))

@@ -1,7 +1,8 @@
 """What both ends of an exchange have in common: a library by its name, runs as plain data.
 
 A run is (session, [fetched name], {fed name: packed array}, [packed array or None] or the type of
-the error).  Needs Python 3.7 or later.
+the error); START in place of the names: the graph's queue runners are started.  Needs Python 3.7 or
+later.
 """
 import collections
 import os
@@ -9,10 +10,13 @@ import pickle
 import select
 import signal
 import struct
+import threading
+import types
 
 import programs
 
 Run = collections.namedtuple("Run", "session fetches feeds values")
+START = "queue runners"
 
 
 def library(name):
@@ -22,10 +26,25 @@ def library(name):
         return tf
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import tensorflow
-    tf = tensorflow.compat.v1
-    tf.disable_v2_behavior()
+    if tensorflow.__version__.startswith("1."):
+        tf = tensorflow                     # has contrib, which its compat.v1 lacks
+    else:
+        tf = tensorflow.compat.v1
+        tf.disable_v2_behavior()
+        add_first_layers(tf)
     tf.logging.set_verbosity(tf.logging.FATAL)
     return tf
+
+
+def add_first_layers(tf):
+    """TensorFlow 2.21 keeps the first versions' layers and cells, but shows them no more."""
+    from tensorflow.python.keras.layers.legacy_rnn import rnn_cell_impl
+    from tensorflow.python.keras.legacy_tf_layers import base, convolutional, core, pooling
+    layers = types.ModuleType("layers")
+    for module in (pooling, convolutional, core):
+        vars(layers).update((k, v) for k, v in vars(module).items() if not k.startswith("_"))
+    layers.Layer = base.Layer
+    tf.layers, tf.nn.rnn_cell = layers, rnn_cell_impl
 
 
 def function_module(name):
@@ -55,32 +74,45 @@ def leaves(graph, fetches, values):
 
 
 class Recorder:
-    """Within it, sessions tell what they run."""
+    """Within it, sessions tell what they run on the thread that began it (others are queue
+    runners'), unless it is paused."""
+
+    paused = False
 
     def __init__(self, tf):
         self.tf, self.runs, self.sessions, self.kept = tf, [], {}, []
 
     def __enter__(self):
-        self.real = self.tf.Session.run
-        inner = []
+        self.real, self.real_start = self.tf.Session.run, self.tf.train.start_queue_runners
+        inner, thread = [], threading.get_ident()
 
         def run(session, fetches, feed_dict=None, options=None, run_metadata=None):
-            if inner:
+            if inner or self.paused or threading.get_ident() != thread:
                 return self.real(session, fetches, feed_dict, options, run_metadata)
             inner.append(True)
             try:
                 return self.run(session, fetches, feed_dict, options, run_metadata)
             finally:
                 inner.pop()
+
+        def start(sess=None, *given, **named):
+            session = sess or self.tf.get_default_session()
+            self.runs.append((session.graph, Run(self.number_of(session), START, {}, [])))
+            return self.real_start(sess, *given, **named)
         self.tf.Session.run = run
+        self.tf.train.start_queue_runners = start
         return self
 
     def __exit__(self, *error):
         self.tf.Session.run = self.real
+        self.tf.train.start_queue_runners = self.real_start
+
+    def number_of(self, session):
+        self.kept.append(session)           # or its id may come again
+        return self.sessions.setdefault(id(session), len(self.sessions))
 
     def run(self, session, fetches, feed_dict, options, run_metadata):
-        number = self.sessions.setdefault(id(session), len(self.sessions))
-        self.kept.append(session)           # or its id may come again
+        number = self.number_of(session)
         feeds = {}
         for key, value in (feed_dict or {}).items():
             for name, part in leaves(session.graph, key, value):
@@ -127,11 +159,21 @@ def inferred(tf, graph_def):
                 for op in graph.get_operations() if op.outputs}
 
 
+def collections_after_import(tf, meta):
+    """{collection: how many it has} of a MetaGraphDef that has been imported."""
+    if not meta.collection_def:
+        return {}
+    with tf.Graph().as_default() as graph:
+        tf.train.import_meta_graph(meta)
+        return {key: len(graph.get_collection(key)) for key in meta.collection_def}
+
+
 def gradients_after_import(tf, meta, runs):
     """Gradients of what the last run fetched by what it fed, made after the import of a graph with
     loops or branches: {fed name: packed array}; None where there is nothing to ask, a text where
     the library itself refuses."""
-    if not runs or isinstance(runs[-1].values, str) or not (
+    if not runs or any(run.fetches == START for run in runs) or isinstance(
+            runs[-1].values, str) or not (
             {"while_context", "cond_context"} & set(meta.collection_def)):
         return None
     with tf.Graph().as_default() as graph, tf.Session() as session:

@@ -43,14 +43,17 @@ def read(python, library, source, out, only):
 
 def report(writer, reader, found):
     """Prints a direction; returns how many differences known.py does not explain."""
-    counts, told = collections.Counter(), []
+    counts, forms, told = collections.Counter(), collections.Counter(), []
     for name, result in found["results"].items():
         kind = known.kind_of(name, result, writer, reader)
         counts[kind] += 1
+        if kind in ("ok", "known"):
+            forms.update(result.get("forms", {}))
         if kind == "differs":
             told.append(f"  {name}: {result['result']}: {result['why']}")
     text = ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
     print(f"{writer} -> {reader}: {sum(counts.values())} graphs: {text}", flush=True)
+    print("  as " + ", ".join(f"{form} {count}" for form, count in forms.items()), flush=True)
     print("\n".join(told), end="\n" if told else "", flush=True)
     return len(told)
 

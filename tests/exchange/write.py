@@ -8,6 +8,7 @@ beside it for SavedModels.  PATTERN: of the programs' names, or several with com
 import os
 import pathlib
 import pickle
+import shutil
 import sys
 import traceback
 
@@ -21,19 +22,47 @@ class Tools:
     """What programs may ask for beside `tf`."""
 
     def __init__(self, tf, library, folder):
-        self.tf, self.folder, self.saved = tf, folder, []
+        self.tf, self.folder, self.saved, self.recorder = tf, folder, [], None
         self.function = recording.function_module(library)
 
-    def save(self, session, outputs):
-        """A SavedModel and a frozen graph of the session."""
-        tf, path = self.tf, os.path.join(self.folder, "model%d" % self.count)
+    def files(self, name):
+        """A folder for a program's files, which are there when it is read, too."""
+        path = os.path.join(self.folder, "files-" + name)
+        os.makedirs(path, exist_ok=True)
+        return path
+
+    def save(self, session, outputs, feeds=None, main_op=None, frozen=True):
+        """A SavedModel of the session and, unless it cannot be, a frozen graph."""
+        tf, feeds = self.tf, feeds or {}
+        self.recorder.paused = True
+        path = os.path.join(self.folder, "model%d-%d" % (self.count, len(self.saved)))
         outputs = {"y%d" % i: y for i, y in enumerate(outputs)}
-        values = {n: programs.packed(v) for n, v in session.run(outputs).items()}
-        tf.saved_model.simple_save(session, path, {"x": tf.placeholder(tf.float32, [])}, outputs)
+        values = {n: programs.packed(v) for n, v in session.run(outputs, feeds).items()}
+        info = {n: tf.saved_model.build_tensor_info(y) for n, y in outputs.items()}
+        signature = tf.saved_model.build_signature_def({}, info, "tensorflow/serving/predict")
+        builder = tf.saved_model.Builder(path)
+        builder.add_meta_graph_and_variables(session, ["serve"], {"serving_default": signature},
+                                             main_op=main_op)
+        builder.save()
         frozen = tf.graph_util.convert_variables_to_constants(
-            session, session.graph.as_graph_def(), [y.op.name for y in outputs.values()])
-        self.saved.append((path, frozen.SerializeToString(),
-                           {n: y.name for n, y in outputs.items()}, values))
+            session, session.graph.as_graph_def(),
+            [y.op.name for y in outputs.values()]).SerializeToString() if frozen else None
+        self.saved.append((path, frozen, {n: y.name for n, y in outputs.items()},
+                           {x.name: programs.packed(v) for x, v in feeds.items()}, values))
+        self.recorder.paused = False
+
+    def keep(self, path, feeds):
+        """A SavedModel that is there: its default signature, of `feeds` by names of arguments."""
+        tf, path = self.tf, os.fsdecode(path)
+        with tf.Graph().as_default(), tf.Session() as session:
+            meta = tf.saved_model.loader.load(session, ["serve"], path)
+            signature = meta.signature_def["serving_default"]
+            given = {signature.inputs[n].name: v for n, v in feeds.items()}
+            names = {n: info.name for n, info in signature.outputs.items()}
+            found = session.run(names, given)
+        packed = programs.packed
+        self.saved.append((path, None, names, {n: packed(v) for n, v in given.items()},
+                           {n: packed(v) for n, v in found.items()}))
 
     count = 0
 
@@ -43,12 +72,14 @@ def written(tf, tools, program):
     with tf.Graph().as_default() as graph:
         tf.set_random_seed(1)
         with recording.Recorder(tf) as recorder:
+            tools.recorder = recorder
             program(tf, tools)
         meta = tf.train.export_meta_graph(graph=graph)
         runs = [run for where, run in recorder.runs if where is graph]
         for session in recorder.kept:
             session.close()
     return {"meta": meta.SerializeToString(), "runs": [tuple(r) for r in runs],
+            "collections": recording.collections_after_import(tf, meta),
             "gradients": recording.gradients_after_import(tf, meta, runs),
             "shapes": recording.inferred(tf, meta.graph_def)}
 
@@ -57,7 +88,8 @@ def main(library, folder, out, pattern="*"):
     tf = recording.library(library)
     found, failed = {}, {}
     models = out + ".models"
-    os.makedirs(models, exist_ok=True)
+    shutil.rmtree(models, ignore_errors=True)
+    os.makedirs(models)
     tools = Tools(tf, library, models)
     chosen = {name: program for name, program in programs.all_programs(tf, folder).items()
               if programs.is_chosen(name, pattern)}
@@ -79,7 +111,10 @@ def main(library, folder, out, pattern="*"):
             failed[name] = kept or ended
     with open(out, "wb") as file:
         pickle.dump({"version": tf.__version__, "programs": found, "failed": failed}, file, 4)
-    print("%s %s: %d graphs written, %d not" % (library, tf.__version__, len(found), len(failed)))
+    refused = ["%s: %s" % (name, kept["gradients"]) for name, kept in found.items()
+               if isinstance(kept["gradients"], str)]
+    print("%s %s: %d graphs written, %d not, %d without the gradients that were asked for" % (
+        library, tf.__version__, len(found), len(failed), len(refused)))
 
 
 if __name__ == "__main__":

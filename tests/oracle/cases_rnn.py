@@ -15,7 +15,7 @@ LENGTHS = [3, 6]
 
 
 def cells(tf):
-    if tf.__name__.startswith("tensorflow"):
+    if tf.__version__.startswith("2."):
         return importlib.import_module(
             "tensorflow.python.keras.layers.legacy_rnn.rnn_cell_impl"
         )
