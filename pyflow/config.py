@@ -58,7 +58,7 @@ VARIABLES = {v.name: v for v in (
              "How much PYFLOW_TRACE records, in MB of 64-byte records, before it stops."),
     Variable("PYFLOW_PROGRESS", "auto|bar|lines|off", "auto", 0, 0,
              "How long work shows its progress: a bar on standard error, lines in a log, or not at "
-             "all. auto: a bar on a terminal, lines where INFO messages are shown, else nothing."),
+             "all. auto: a bar on a terminal or in a notebook, lines where INFO messages are shown, else nothing."),
     Variable("PYFLOW_SCHEDULE", "int", None, 0, 2**63 - 1,
              "A number that the order of execution is drawn from: each session runs its steps on the "
              "caller's thread alone, one node at a time, and replays the same order."),

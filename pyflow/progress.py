@@ -1,4 +1,5 @@
-"""What long work says of itself: a bar on a terminal, lines in a log, nothing when piped.
+"""What long work says of itself: a bar on a terminal or in a notebook, lines in a log, nothing when
+piped.
 
     from pyflow import progress
 
@@ -10,8 +11,8 @@
             file.write(block)
             shown.add(len(block))
 
-Where it goes: PYFLOW_PROGRESS is `auto` (default), `bar`, `lines` or `off`.  auto: a bar, if
-standard error is a terminal; else lines, where a program shows INFO messages
+Where it goes: PYFLOW_PROGRESS is `auto` (default), `bar`, `lines` or `off`.  auto: a bar, in a
+Jupyter notebook or if standard error is a terminal; else lines, where a program shows INFO messages
 (tf.logging.set_verbosity(tf.logging.INFO), or a handler and level of the standard loggers
 "tensorflow" or "pyflow"); else nothing.
 
@@ -20,17 +21,21 @@ Invariants
        second, a line is logged at most every 10 s, or every tenth of the whole if a second has
        passed.
     2. No thread, no escape sequence but carriage return; a stream that fails is left alone.
-    3. One bar at a time: what begins while another's is shown is silent. A line that is logged takes
-       the bar away first.
-    4. A loop pays 40 ns a turn: the clock is read every so many turns, so that it is about every
+    3. One bar at a time: what begins while another's is shown is silent.  Whoever logs a line to a
+       terminal, on any thread, takes the bar away, writes, and draws it again, holding _pen.
+    4. A notebook's bar is one display that changes.  IPython is asked only where it is loaded.
+    5. A loop pays 40 ns a turn: the clock is read every so many turns, so that it is about every
        20 ms.
 
-Threads: one Progress belongs to one thread.  Callers: train.Saver, interop.onnx, framework's
-import of GraphDefs, examples.
+Threads: one Progress belongs to one thread; _pen guards what stands on the terminal.  Callers:
+train.Saver, interop.onnx, framework's import of GraphDefs, examples.
 """
+import functools
+import html
 import logging
 import os
 import sys
+import threading
 import time
 import weakref
 
@@ -40,6 +45,7 @@ DELAY_S = 0.5
 _DRAW_S, _LINE_S, _LOOK_S = 0.1, 10.0, 0.02
 _MOST_TURNS = 1 << 12
 _shown = None                   # refers weakly to the Progress whose bar stands on the terminal
+_pen = threading.RLock()        # held by who writes where a bar may stand
 
 
 def steps(iterable, what, total=None):
@@ -70,32 +76,50 @@ def of(what, total=None, unit=""):
 
 def line(text):
     """Prints a line on standard output, above the bar that stands on the terminal, if one does."""
-    shown = _standing()
-    if shown is not None:
-        shown.clear()
-    print(text, flush=True)
+    _above_the_bar(functools.partial(print, text, flush=True))
 
 
-class _AboveTheBar(logging.Filter):
-    """Takes the bar away before a handler writes a line, which would begin behind it."""
-
-    def filter(self, record):
-        """True: nothing is left out."""
+def _above_the_bar(write, *args):
+    """write(*args), where no bar stands meanwhile."""
+    with _pen:
         shown = _standing()
         if shown is not None:
             shown.clear()
-        return True
+        write(*args)
+        if shown is not None:
+            shown.draw_again()
 
 
-_above = _AboveTheBar()
+@functools.cache
+def _watch_records():
+    """From now on, what a handler that came since the bar was drawn writes is above it, too: the
+    factory of records is asked before any handler is."""
+    make = logging.getLogRecordFactory()
+
+    def made(*args, **kwargs):
+        if _standing() is not None:
+            _keep_lines_whole()
+        return make(*args, **kwargs)
+    logging.setLogRecordFactory(made)
 
 
 def _keep_lines_whole():
-    """Lets what handlers write to streams clear the bar first."""
-    for name in (None, "tensorflow", "pyflow"):
-        for handler in logging.getLogger(name).handlers:
-            if isinstance(handler, logging.StreamHandler) and _above not in handler.filters:
-                handler.addFilter(_above)
+    """Has the handlers of all loggers that write to a terminal write above the bar."""
+    loggers = [logging.root, *logging.root.manager.loggerDict.values()]
+    handlers = [h for logger in loggers for h in getattr(logger, "handlers", ())]
+    for handler in (*handlers, logging.lastResort):
+        if isinstance(handler, logging.StreamHandler) and "emit" not in vars(handler) \
+                and _is_terminal(handler.stream):
+            handler.emit = functools.partial(_above_the_bar, handler.emit)
+
+
+def _new_pen():
+    """A child's, whose parent's other threads may have held theirs."""
+    global _pen
+    _pen = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_new_pen)
 
 
 def _standing():
@@ -107,7 +131,8 @@ class Progress:
     """count: how far it is.  is_silent: nothing will be shown, whatever comes."""
 
     __slots__ = ("what", "total", "unit", "count", "turns", "values", "is_silent", "_begin",
-                 "_seen", "_drawn", "_line", "_logged", "_logger", "_stream", "_bar", "__weakref__")
+                 "_seen", "_drawn", "_line", "_logged", "_logger", "_stream", "_bar", "_display",
+                 "__weakref__")
 
     def __init__(self, what, total=None, unit=""):
         self.what, self.total, self.unit = what, total, unit
@@ -118,6 +143,7 @@ class Progress:
         self._stream = sys.stderr
         way = _way(self._stream)
         self._bar, self._logger = way == "bar", _logger() if way == "lines" else None
+        self._display = _Display() if self._bar and _notebook() else None
         self.is_silent = way == "off"
         if self.is_silent:
             self.turns = _MOST_TURNS
@@ -158,8 +184,9 @@ class Progress:
         global _shown
         now = time.perf_counter()
         if self._bar and self._drawn is not None:
-            self._draw(now)
-            self._write("\n")
+            with _pen:
+                self._draw(now)
+                self._write("\n")
         elif self._logger is not None and self._line is not None and self._logged != self.count:
             self._log(now)
         if _standing() is self:
@@ -170,7 +197,11 @@ class Progress:
         """Takes the bar away until it is drawn again."""
         if self._drawn is not None:
             self._write("\r" + " " * self._columns() + "\r")
-            self._drawn -= _DRAW_S
+
+    def draw_again(self):
+        """The bar that stood there, as it is now."""
+        if self._drawn is not None and not self.is_silent:
+            self._draw(time.perf_counter())
 
     def _pace(self, now):
         """How many turns until the clock is read again."""
@@ -183,12 +214,17 @@ class Progress:
     # a bar
     def _draw(self, now):
         global _shown
-        if _standing() not in (None, self):
-            return
-        _shown, self._drawn = weakref.ref(self), now
-        _keep_lines_whole()
-        wide = self._columns()
-        self._write("\r" + self.text(now, wide, _is_unicode(self._stream)).ljust(wide))
+        with _pen:
+            if _standing() not in (None, self):
+                return
+            _shown, self._drawn = weakref.ref(self), now
+            if self._display is not None:
+                self.is_silent = not self._display.shows(self, now)
+                return
+            _watch_records()
+            _keep_lines_whole()
+            wide = self._columns()
+            self._write("\r" + self.text(now, wide, _is_unicode(self._stream)).ljust(wide))
 
     def _columns(self):
         """How wide a bar may be; of a terminal that does not say, of 80 columns."""
@@ -200,6 +236,8 @@ class Progress:
         return max(20, (wide or 80) - 1)
 
     def _write(self, text):
+        if self._display is not None:
+            return
         try:
             self._stream.write(text)
             self._stream.flush()
@@ -251,6 +289,44 @@ class Progress:
         return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
 
 
+class _Display:
+    """A bar in a notebook: one output of its cell, changed in place."""
+
+    def __init__(self):
+        self._handle = self._html = self._text = None
+
+    def shows(self, progress, now):
+        """Whether the front end took it."""
+        text = progress.text(now)
+        share = min(1.0, progress.count / progress.total) if progress.total else None
+        at = f' value="{share:.4f}"' if share is not None else ""      # without: it goes to and fro
+        self._text = text
+        self._html = (f'<progress max="1"{at} style="width: 20em; vertical-align: middle">'
+                      f"</progress> <code>{html.escape(text)}</code>")
+        try:
+            if self._handle is None:
+                from IPython.display import display
+                self._handle = display(self, display_id=True)
+            else:
+                self._handle.update(self)
+        except Exception:       # whatever a front end raises: the work goes on
+            return False
+        return self._handle is not None
+
+    def _repr_html_(self):
+        return self._html
+
+    def __repr__(self):
+        return self._text or ""
+
+
+def _notebook():
+    """Whether this program is a notebook's kernel, which shows HTML."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if hasattr(ipython, "get_ipython") else None
+    return getattr(shell, "kernel", None) is not None
+
+
 def _clock(seconds):
     seconds = int(round(seconds))
     hours, rest = divmod(seconds, 3600)
@@ -264,12 +340,16 @@ def _way(stream):
         return "lines" if _logger() is not None else "off"
     if asked != "auto":
         return asked if stream is not None else "off"
-    try:
-        if stream is not None and stream.isatty():
-            return "bar"
-    except (OSError, ValueError):
-        return "off"
+    if _notebook() or _is_terminal(stream):
+        return "bar"
     return "lines" if _logger() is not None else "off"
+
+
+def _is_terminal(stream):
+    try:
+        return stream is not None and stream.isatty()
+    except (OSError, ValueError, AttributeError):       # closed, or not much of a stream
+        return False
 
 
 def _logger():

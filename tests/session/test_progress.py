@@ -70,7 +70,111 @@ def test_a_line_that_is_logged_is_whole(arranged):
     told = program(arranged.replace("'INFO'", "20") + "; import logging")
     told[-1] = told[-1].replace('progress.line("hello")', "logging.getLogger('tensorflow').info('told')")
     text = on_terminal(told, PYTHONIOENCODING="utf-8")
-    assert "\r" + " " * 69 + "\rINFO:tensorflow:told\r\n" in text
+    assert "\r" + " " * 69 + "\rINFO:tensorflow:told\r\n\rtraining: " in text
+
+
+LOGGING_THREADS = """
+    import logging, sys, threading, time
+    from pyflow import progress
+    progress.DELAY_S, progress._DRAW_S = 0, 0.001
+
+    def log(name):
+        handler = logging.StreamHandler()
+        logger = logging.getLogger(name)
+        logger.addHandler(handler)          # when a bar stands already
+        for i in range(100):
+            logger.warning("%s %d of a hundred", name, i)
+            time.sleep(0.001)
+
+    with progress.of("working", 1000) as shown:
+        shown.add(300)
+        threads = [threading.Thread(target=log, args=(name,)) for name in ("mine", "yours.too")]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            shown.add(1)
+        logging.getLogger("mine").warning("quiet now")
+        logging.warning("with nobody's handler")
+        sys.stderr.write("END")             # nothing was looked at since, and the bar stands
+"""
+
+
+def lines_seen(text):
+    """What stands in each line of a terminal that got `text`; carriage returns write over."""
+    for line in text.replace("\r\n", "\n").split("\n"):
+        seen = ""
+        for part in line.split("\r"):
+            seen = part + seen[len(part):]
+        yield seen.rstrip()
+
+
+def test_lines_of_other_threads_and_handlers_are_whole():
+    """Also of a handler that came when the bar stood already; the bar stands again at once."""
+    text = on_terminal([sys.executable, "-P", "-c", textwrap.dedent(LOGGING_THREADS)],
+                       PYTHONIOENCODING="utf-8")
+    lines = [line for line in lines_seen(text) if line]
+    told = [f"{name} {i} of a hundred" for name in ("mine", "yours.too") for i in range(100)]
+    rest = [line for line in lines if line not in set(told)]
+    assert set(told) <= set(lines), rest
+    assert [line for line in rest if not line.startswith("working: ")] == [
+        "quiet now", "WARNING:root:with nobody's handler"]
+    assert re.search(r"handler\r\n\rworking: [^\r]* *END", text)
+
+
+class FakeNotebook:
+    """IPython, as far as a bar asks: what a kernel's `display` is given and changed to."""
+
+    def __init__(self, kernel=True):
+        self.shown, self.updates = [], []
+        shell = types.SimpleNamespace(kernel=object()) if kernel else types.SimpleNamespace()
+        self.display = types.SimpleNamespace(display=self._display)
+        self.get_ipython = lambda: shell
+
+    def _display(self, what, display_id):
+        self.shown.append(what._repr_html_())
+        return types.SimpleNamespace(update=lambda w: self.updates.append((w._repr_html_(), repr(w))))
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    made = FakeNotebook()
+    monkeypatch.setitem(sys.modules, "IPython", made)
+    monkeypatch.setitem(sys.modules, "IPython.display", made.display)
+    monkeypatch.setattr(progress, "DELAY_S", 0)
+    monkeypatch.setattr(progress, "_DRAW_S", 0)
+    return made
+
+
+def test_a_notebook_s_bar_is_one_display_that_changes(notebook, capsys):
+    with progress.of("<b>reading</b>", 4) as shown:
+        for loss in (0.5, 0.25, 0.125, 0.0625):
+            shown.add(1, loss=loss)
+    assert len(notebook.shown) == 1 and len(notebook.updates) == 4
+    page, text = notebook.updates[-1]
+    assert 'value="1.0000"' in page and "&lt;b&gt;reading" in page and "<b>" not in page
+    assert text.startswith("<b>reading</b>: 100% 4/4") and "loss 0.0625" in text
+    with progress.of("unknown") as shown:
+        shown.add(3)
+    assert "value=" not in notebook.updates[-1][0] and "3" in notebook.updates[-1][1]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_notebook_whose_front_end_fails_and_a_shell_that_is_none(notebook, monkeypatch, capsys):
+    def broken(what, display_id):
+        raise OSError("no front end")
+    notebook.display.display = broken
+    assert list(progress.steps(range(3), "unseen")) == [0, 1, 2]
+    monkeypatch.setitem(sys.modules, "IPython", FakeNotebook(kernel=False))
+    assert list(progress.steps(range(3), "in a shell, piped")) == [0, 1, 2]
+    assert capsys.readouterr().err == ""
+
+
+def test_ipython_is_not_imported():
+    code = "import sys; from pyflow import progress; list(progress.steps(range(9), 'x')); " \
+           "print('IPython' in sys.modules)"
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True,
+                          env={**os.environ, "PYFLOW_PROGRESS": "bar"})
+    assert done.stdout == "False\n"
 
 
 def test_without_unicode_and_without_a_width():
@@ -106,7 +210,7 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def terminal(monkeypatch):
     made = Terminal()
-    monkeypatch.setattr(progress, "sys", types.SimpleNamespace(stderr=made))
+    monkeypatch.setattr(progress, "sys", types.SimpleNamespace(stderr=made, modules={}))
     monkeypatch.setattr(progress, "DELAY_S", 0)
     monkeypatch.setattr(progress, "_DRAW_S", 0)
     return made
@@ -153,7 +257,7 @@ def test_an_error_in_the_loop_passes_and_a_broken_stream_is_left_alone(terminal,
     assert terminal.getvalue().endswith("\n")
     terminal.close()
     assert list(progress.steps(range(3), "closed")) == [0, 1, 2]
-    monkeypatch.setattr(progress, "sys", types.SimpleNamespace(stderr=None))
+    monkeypatch.setattr(progress, "sys", types.SimpleNamespace(stderr=None, modules={}))
     assert list(progress.steps(range(3), "none")) == [0, 1, 2]
 
 
