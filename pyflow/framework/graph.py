@@ -417,6 +417,10 @@ class Graph(GraphScopes, GraphCollections):
         from pyflow.framework import graph_io
         return graph_io.as_graph_def(self, from_version, add_shapes)
 
+    def _repr_html_(self):
+        from pyflow.framework import notebook
+        return notebook.graph_html(self)
+
     def __repr__(self):
         return f"<tf.Graph {id(self):#x} with {len(self._nodes_by_id)} operations>"
 

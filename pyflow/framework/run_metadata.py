@@ -50,6 +50,10 @@ class RunMetadata(Message):
         """StepStats: what ran when, device by device."""
         return self._message().step_stats
 
+    def _repr_html_(self):
+        from pyflow.framework import notebook
+        return notebook.step_html(self.step_stats) or None
+
     @property
     def cost_graph(self):
         """CostGraphDef: empty, for what kernels cost is in step_stats."""

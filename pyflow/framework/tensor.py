@@ -127,6 +127,10 @@ class Tensor:
     def __reduce__(self):
         raise TypeError(f"Tensor {self.name!r} cannot be pickled; send its name and the GraphDef")
 
+    def _repr_html_(self):
+        from pyflow.framework import notebook
+        return notebook.tensor_html(self)
+
     def __repr__(self):
         return f"<tf.Tensor {self.name!r} shape={self._shape} dtype={self.dtype.name}>"
 

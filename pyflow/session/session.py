@@ -28,6 +28,7 @@ import numpy as np
 from pyflow import config as env
 from pyflow.framework import errors, origin
 from pyflow.framework import graph as graph_lib
+from pyflow.framework.run_metadata import RunMetadata
 from pyflow.session import callable_options as callable_options_lib
 from pyflow.session import devices as devices_lib
 from pyflow.session import feeds as feeds_lib
@@ -124,6 +125,7 @@ class BaseSession:
         self._lock = threading.RLock()
         self._steps, self._partial_graphs = {}, {}
         self._partial_runs, self._handle_numbers = {}, itertools.count()
+        self._traced = None     # (Step, weak reference to its RunMetadata), the last, for a notebook
         self._callables = weakref.WeakSet()
         self._default_session = None
         self._open(deterministic, _check_partitions(partitions),
@@ -145,6 +147,10 @@ class BaseSession:
     def __repr__(self):
         state = "closed" if self._closed else f"{self._threads} threads"
         return f"<tf.{type(self).__name__} of {getattr(self, '_graph', None)!r}, {state}>"
+
+    def _repr_html_(self):
+        from pyflow.session import notebook
+        return notebook.session_html(self)
 
     # ------------------------------------------------------------ properties
 
@@ -225,6 +231,8 @@ class BaseSession:
         values = feed_dict.values() if feed_dict else ()
         if step is None or pool:
             step, values = self._step_for(fetches, feed_dict, pool)
+        if type(run_metadata) is RunMetadata:
+            self._traced = step, weakref.ref(run_metadata)
         return self._run_step(step, values, options, run_metadata)
 
     def _run_step(self, step, values, options, run_metadata):
