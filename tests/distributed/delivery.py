@@ -74,6 +74,8 @@ class Wire:
 
     def deliver(self, call, requests, context=None):
         """The reply, or [replies] of a stream of them; Refused."""
+        if call in ON_STREAMS:
+            return self._on_stream(call, requests[0], context)
         request_type, reply_type, kind = self.calls[call]
         context = context or Context()
         made = [getattr(messages, request_type).FromString(r) for r in requests]
@@ -93,12 +95,26 @@ class Wire:
         finally:
             context.end()
 
+    def _on_stream(self, what, request, context):
+        """The answer to a run, or Empty to a clean, on a stream of its own; []: given up."""
+        stream = Stream(self, context)
+        stream.say(messages.ConnectMessage(number=1, **{what: ON_STREAMS[what].FromString(request)}))
+        if what == "clean":
+            stream.end_requests()
+        answer = stream.hear()
+        stream.end()
+        return answer.ran if answer is not None else [] if what == "run" else messages.Empty()
+
+
+ON_STREAMS = {"run": messages.RunGraphRequest, "clean": messages.CleanupGraphRequest}
+
 
 class Stream:
     """A Connect stream: say(message), answers come to `heard`."""
 
-    def __init__(self, wire):
-        self._requests, self.heard, self.context = queue.SimpleQueue(), queue.Queue(), Context()
+    def __init__(self, wire, context=None):
+        self._requests, self.heard = queue.SimpleQueue(), queue.Queue()
+        self.context = context or Context()
         self._answers = wire.service.Connect(iter(self._requests.get, None), self.context)
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
@@ -114,8 +130,11 @@ class Stream:
     def hear(self, timeout=5.0):
         return self.heard.get(timeout=timeout)
 
-    def end(self):
+    def end_requests(self):
         self._requests.put(None)
+
+    def end(self):
+        self.end_requests()
         self.context.end()
         self._thread.join(5)
         assert not self._thread.is_alive()
@@ -314,7 +333,7 @@ class Case:
         right(self.send("DeleteWorkerSession", messages.SessionRequest(session=session), fault),
               lambda a: True, ())
         assert (session in self.bed.worker.sessions()) == (fault in ("lost", "restarted"))
-        answer = attempt(self.bed.wire, "RunGraph", [self.bed.running(
+        answer = attempt(self.bed.wire, "run", [self.bed.running(
             session, graph, 1).SerializeToString()])
         self.count(answer)
 
@@ -354,27 +373,29 @@ class Case:
             if not isinstance(answer, Refused) and answer.HasField("error"):
                 assert answer.error.code in REFUSED, answer.error
 
-    def RunGraph(self, fault):
+    def Run(self, fault):
+        """A run on a stream of its own."""
         session, graph = self.bed.open(self.rng)
         message = self.bed.running(session, graph, self.rng.randrange(1, 1 << 40))
         if fault == "early":
             early = self.bed.running(session, graph + 1000, message.step)
-            answer = attempt(self.bed.wire, "RunGraph", [early.SerializeToString()])
+            answer = attempt(self.bed.wire, "run", [early.SerializeToString()])
             assert answer.error.code == errors.ABORTED
-        answers = self.send("RunGraph", message, fault)
+        answers = self.send("run", message, fault)
         self.count(*answers, unheard=fault == "given up")
         if self.rng.random() < 0.5:                 # late, after all was cleaned up
-            self.bed.wire.deliver("CleanupGraph", [messages.CleanupGraphRequest(
+            self.bed.wire.deliver("clean", [messages.CleanupGraphRequest(
                 session=session, step=[message.step]).SerializeToString()])
         ran = bool(answers) and fault != "restarted"
-        late = attempt(self.bed.wire, "RunGraph", [message.SerializeToString()])
+        late = attempt(self.bed.wire, "run", [message.SerializeToString()])
         if ran and not isinstance(late, Refused) and not late.HasField("error"):
             assert float(tensors.decode(late.ret[0])) == self.bed.value
         if ran:
             assert self.bed.now() == self.bed.value, "it ran twice"
         self.bed.value = self.bed.now()
 
-    def CleanupGraph(self, fault):
+    def Clean(self, fault):
+        """Of a step, or word that it failed, on a stream of its own."""
         session, graph = self.bed.open(self.rng)
         step = self.rng.randrange(1, 1 << 40)
         clean = messages.CleanupGraphRequest(session=session, step=[step])
@@ -382,40 +403,12 @@ class Case:
             clean.error.code, clean.error.message = errors.DATA_LOSS, "elsewhere"
         run = self.bed.running(session, graph, step).SerializeToString()
         if fault != "early":
-            self.count(self.bed.wire.deliver("RunGraph", [run]))
-        right(self.send("CleanupGraph", clean, fault), lambda a: True, ())
+            self.count(self.bed.wire.deliver("run", [run]))
+        right(self.send("clean", clean, fault), lambda a: True, ())
         if fault == "early":
-            answer = attempt(self.bed.wire, "RunGraph", [run])
+            answer = attempt(self.bed.wire, "run", [run])
             assert answer.error.code in (errors.NOT_FOUND, errors.DATA_LOSS), answer
             self.count()
-
-    def RecvTensor(self, fault):
-        session, _ = self.bed.open(self.rng)
-        step, value = self.rng.randrange(1, 1 << 40), np.float32(self.rng.random())
-        message = messages.RecvTensorRequest(session=session, step=step, key=b"k",
-                                             incarnation=self.bed.worker.incarnation)
-
-        def put():
-            self.bed.worker.task.put(session, step, b"k", value, 1, False)
-
-        def clean():
-            self.bed.worker.clean(session, [step])
-        must = fault in ("none", "reply lost")      # nothing that the machine does is too slow then
-        cleaner = threading.Timer(5.0 if must else 0.01, clean)
-        if fault == "early":
-            timer = threading.Timer(0.001, put)
-            timer.start()
-        else:
-            put()
-        cleaner.start()
-        answers = right(self.send("RecvTensor", message, fault), lambda a: np.float32(
-            np.frombuffer(a[0].chunk, np.float32)[0]) == value)
-        if must:
-            cleaner.cancel()
-            clean()
-        cleaner.join()
-        assert len(answers) <= 1
-        assert answers or not must
 
     def WorkerState(self, fault):
         session, _ = self.bed.open(self.rng)
@@ -523,13 +516,6 @@ class Case:
                            [wrong.SerializeToString()]).code == errors.ABORTED
         self.counted("RunCallable", request, fault)
 
-    def RunStep(self, fault):
-        handle, _ = self.bed.long()
-        request = messages.RunStepRequest(
-            session=handle, feed=["x:0"], value=[tensors.encode(np.float32(1), 1)],
-            fetch=["add:0"], call=remote_worker.new_call())
-        self.counted("RunStep", request, fault)
-
     def counted(self, call, request, fault):
         answers = self.tell(call, request, fault)
         heard = {float(tensors.decode(a.fetch[0])) for a in right(answers, lambda a: a.fetch)}
@@ -606,9 +592,9 @@ class Case:
             session=handle).SerializeToString()])
 
 
-WEIGHTS = {"RunGraph": 8, "Connect": 6, "RunCallable": 4, "RegisterGraph": 3, "CleanupGraph": 3,
-           "RecvTensor": 1, "RunStep": 1, "MakeCallable": 0.3, "PartialRun": 1, "CreateSession": 1,
-           "ExtendSession": 0.3, "PartialRunSetup": 0.3}
+WEIGHTS = {"Run": 8, "Connect": 6, "RunCallable": 4, "RegisterGraph": 3, "Clean": 3,
+           "MakeCallable": 0.3, "PartialRun": 1, "CreateSession": 1, "ExtendSession": 0.3,
+           "PartialRunSetup": 0.3}
 CALLS = sorted(n for n in vars(Case) if n[0].isupper())
 
 

@@ -2,7 +2,7 @@
 
     python tests/distributed/fuzz_messages.py --count 100000   # of each call; long.py fuzz-messages
     python tests/distributed/fuzz_messages.py --over-grpc --count 1000
-    python tests/distributed/fuzz_messages.py --call RunGraph --count 1000 --seed 7
+    python tests/distributed/fuzz_messages.py --call RunCallable --count 1000 --seed 7
 
 Bytes go to the services' handlers of a server of this process, as grpc would give them (what grpc
 itself does with bytes is not ours); with --over-grpc through sockets to a server of a process of
@@ -36,8 +36,7 @@ from pyflow.distributed.wire.channels import Channels
 
 LEFT_OUT = {"Bye"}
 SECONDS, PATIENCE, BYTES = 1.0, 5.0, 1 << 30
-WAITS = {"RecvTensor": 0.002, "Connect": 0.002, "Link": 0.002, "Life": 0.002,
-         "Follow": 0.002}               # seconds: these may wait for what nobody sends
+WAITS = {"Connect": 0.002, "Link": 0.002, "Life": 0.002, "Follow": 0.002}   # seconds: these may wait for what nobody sends
 CALLS = {**services.MASTER, **services.WORKER}
 CODES = {code.value[0]: code.name for code in rpc.grpc().StatusCode}
 
@@ -63,6 +62,8 @@ class Valid:
         handle = made.session
         number = self._master.MakeCallable(messages.MakeCallableRequest(
             session=handle, feed=["x:0"], fetch=["y:0"])).callable
+        said = self._master.MakeCallable(messages.MakeCallableRequest(
+            session=handle, feed=["s:0"], fetch=["t:0"])).callable
         inner = int(handle, 16)
         array = tensors.encode(np.float32([1, 2, 3]), 1)
         n = status.incarnation
@@ -76,7 +77,6 @@ class Valid:
                                        incarnation=n)
         clean = messages.CleanupGraphRequest(session=9, step=[1])
         M = messages
-        feed = tensors.encode(np.array(b"text", object), 7)
         self.of = {
             "Link": [Frames(hello(status)), Frames(frame(10, b"\0" * 16))],
             "GetStatus": [M.GetStatusRequest(kernels=False)], "Clock": [M.Empty()],
@@ -84,9 +84,6 @@ class Valid:
             "DeleteWorkerSession": [M.SessionRequest(session=10)],
             "RegisterGraph": [first, constant],
             "DeregisterGraph": [M.DeregisterGraphRequest(session=9, graph=[registered + 5])],
-            "RunGraph": [run], "CleanupGraph": [clean],
-            "RecvTensor": [M.RecvTensorRequest(session=9, step=3, key=b"a;b;c;d;0:0",
-                                               incarnation=n)],
             "WorkerState": [M.StateRequest(session=9)],
             "CleanupAll": [M.ResetRequest(container=["c"]), M.ResetRequest(
                 sessions=True, master="/job:o/replica:0/task:0", epoch=1, master_incarnation=n)],
@@ -101,10 +98,10 @@ class Valid:
             "CreateSession": [M.CreateSessionRequest(graph_def=definition, lease=0.1)],
             "ExtendSession": [M.ExtendSessionRequest(session=handle, graph_def=definition)],
             "MakeCallable": [M.MakeCallableRequest(session=handle, feed=["x:0"], fetch=["y:0"])],
-            "RunCallable": [M.RunCallableRequest(session=handle, callable=number, feed=[array])],
+            "RunCallable": [M.RunCallableRequest(session=handle, callable=number, feed=[array]),
+                            M.RunCallableRequest(session=handle, callable=said, feed=[
+                                tensors.encode(np.array(b"text", object), 7)])],
             "ReleaseCallable": [M.ReleaseCallableRequest(session=handle, callable=[number + 7])],
-            "RunStep": [M.RunStepRequest(session=handle, feed=["s:0"], fetch=["t:0"],
-                                         value=[feed])],
             "PartialRunSetup": [M.PartialRunSetupRequest(session=handle, feed=["x:0"],
                                                          fetch=["y:0"])],
             "PartialRun": [M.PartialRunRequest(session=handle, handle="partial_run_1",

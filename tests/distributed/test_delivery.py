@@ -1,7 +1,6 @@
 """A few of the badly delivered calls of `long.py fuzz-calls`, and of the damaged ones of `long.py
 fuzz-messages`."""
 import queue
-import random
 import re
 import subprocess
 import sys
@@ -34,10 +33,7 @@ def test_damaged_messages_are_typed_errors():
 def test_who_is_gone_before_its_call_begins_is_not_waited_for():
     """grpc then calls no callback, ever: a thread of the server's would wait until it ends."""
     bed, over = delivery.Bed(), []
-    session, _ = bed.open(random.Random(1))
-    receive = messages.RecvTensorRequest(session=session, step=1, key=b"never",
-                                         incarnation=bed.worker.incarnation)
-    calls = [(bed.wire.service.RecvTensor, receive),
+    calls = [(bed.wire.service.Follow, messages.Empty()),
              (bed.wire.service.Connect, iter(queue.SimpleQueue().get, None))]
 
     def call(method, given):
@@ -58,14 +54,10 @@ def test_as_many_values_as_fed_tensors(values):
     bed = delivery.Bed()
     handle, number = bed.long()
     given = [tensors.encode(np.float32(1), 1)] * values
-    for call, request in (
-            ("RunStep", messages.RunStepRequest(session=handle, feed=["x:0"], value=given,
-                                                fetch=["add:0"])),
-            ("RunCallable", messages.RunCallableRequest(session=handle, callable=number,
-                                                        feed=given))):
-        refused = delivery.attempt(bed.master, call, [request.SerializeToString()])
-        assert refused.code == tf.errors.INVALID_ARGUMENT
-        assert f"{values} values came for 1 fed" in str(refused)
+    refused = delivery.attempt(bed.master, "RunCallable", [messages.RunCallableRequest(
+        session=handle, callable=number, feed=given).SerializeToString()])
+    assert refused.code == tf.errors.INVALID_ARGUMENT
+    assert f"{values} values came for 1 fed" in str(refused)
     refused = delivery.attempt(bed.master, "RunCallable", [messages.RunCallableRequest(
         session=handle, callable=number, feed=[tensors.encode(np.float32(1), 1)],
         timeout_ms=-20).SerializeToString()])

@@ -8,7 +8,7 @@ from pyflow.distributed.wire import messages, once, rpc
 
 
 def reply(size):
-    return messages.RunStepResponse(fetch=[messages.TensorMessage(content=b"a" * size)])
+    return messages.PartialRunResponse(fetch=[messages.TensorMessage(content=b"a" * size)])
 
 
 def again(calls, key):

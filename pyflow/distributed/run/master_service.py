@@ -2,7 +2,6 @@
 
     CreateSession, ExtendSession   the client's whole graph, which becomes one of this process
     MakeCallable                   a signature of feeds and fetches, compiled once; RunCallable runs it
-    RunStep                        the same in one call, for clients that keep no callables
     PartialRunSetup, PartialRun    a step in stages, its values kept here
 
 Invariants
@@ -186,17 +185,6 @@ class MasterService:
         return self._exchanges.asked_for(request.step, session.client_task, self._worker.links,
                                          session.link.number)
 
-    def RunStep(self, request, context):
-        session = self._session(request)
-        return session.once.run(_key(request), lambda: self._step(session, request, context))
-
-    def _step(self, session, request, context):
-        _, compiled = session.make(messages.MakeCallableRequest(
-            feed=request.feed, fetch=request.fetch, target=request.target), keep=False)
-        values, _ = self._run(session, compiled, request.value, request.timeout_ms, 0, context,
-                              None)
-        return messages.RunStepResponse(fetch=values)
-
     def _run(self, session, compiled, feed, timeout_ms, level, context, way):
         """([TensorMessage] of the fetches, bytes of a RunMetadata).  way: an Exchange, or None."""
         _check_timeout(timeout_ms)
@@ -248,7 +236,7 @@ class MasterService:
                 session.partial.pop(request.handle, None)
             found = [exchange.sent(way, f"fetch {k}", v, t.dtype.base_dtype.as_datatype_enum)
                      for k, (v, t) in enumerate(zip(values, mapper.tensors))]
-        return messages.RunStepResponse(fetch=found)
+        return messages.PartialRunResponse(fetch=found)
 
 
 def _received(way, feed, context):
@@ -373,7 +361,7 @@ class _Session:
             self.graph = graph
             self.compiler = self.compiler.of_graph(graph)
 
-    def make(self, request, keep=True):
+    def make(self, request):
         """(number, _Callable) of a signature."""
         with self.lock:
             fetched = [self.tensor(name) for name in request.fetch]
@@ -385,8 +373,7 @@ class _Session:
                               [t.dtype.base_dtype.as_datatype_enum for t in fetched], len(fed))
             number = next(self._numbers)
             self.client_task = request.client or self.client_task
-            if keep:
-                self.callables[number] = found
+            self.callables[number] = found
         return number, found
 
     def mapper(self, fetch, target):

@@ -4,7 +4,7 @@
     Connect    one stream per master, kept open: what is seldom said; steps that are traced are
                begun on it, and answers come on it as they end.  A stream that breaks cancels what
                was begun on it.
-    the others one call each: the complete, slow way, and what is rare
+    the others one call each: what is rare
 
 Invariants
 1. Every request that names an incarnation is refused (ABORTED) unless it is this worker's.
@@ -140,50 +140,16 @@ class WorkerService:
         self._worker.on_bye(request.why)
         return messages.Empty()
 
-    # ------------------------------------------------------------ the slow way
+    # ------------------------------------------------------------ steps
 
-    def RunGraph(self, request, context):
-        self._check(request.incarnation)
-        over, replies = threading.Event(), []
-
-        def ran(reply):
-            replies.append(reply)
-            over.set()
-        started = self._start(request, ran)
-        if not context.add_callback(lambda: started is not None and started.cancel()) \
-                and started is not None:
-            started.cancel()            # its caller is gone already
-        over.wait()
-        return replies[0]
-
-    def CleanupGraph(self, request, context):
+    def _clean(self, request):
+        """Steps are over, or failed elsewhere."""
         if request.HasField("error"):
+            failure = rpc.of_message(request.error, runtime.executor().StepError)
             for step in request.step:
-                self._worker.fail(request.session, step, self._failure(request.error))
+                self._worker.fail(request.session, step, failure)
         else:
             self._worker.clean(request.session, request.step)
-        return messages.Empty()
-
-    def RecvTensor(self, request, context):
-        """What is sent under a key, in chunks."""
-        self._check(request.incarnation)
-        found = queue.SimpleQueue()
-        self._worker.task.take(request.session, request.step, bytes(request.key),
-                               lambda code, value: found.put((code, value)))
-        if not context.add_callback(lambda: found.put((errors.CANCELLED, None))):
-            return                      # its caller is gone already
-        code, value = found.get()
-        if code == errors.INVALID_ARGUMENT and value is None:
-            yield messages.RecvTensorResponse(dead=True)
-            return
-        if code:
-            raise runtime.executor().StepError(code, "the step failed or is over here",
-                                               task=self._worker.name)
-        whole = tensors.encode_array(value)
-        yield messages.RecvTensorResponse(dtype=whole.dtype, shape=whole.shape,
-                                          strings=whole.strings, chunk=whole.content[:CHUNK])
-        for at in range(CHUNK, len(whole.content), CHUNK):
-            yield messages.RecvTensorResponse(chunk=whole.content[at:at + CHUNK])
 
     def _start(self, request, ran):
         """Begins a partition; ran(RunGraphResponse) when it is over, also where it cannot begin.
@@ -276,7 +242,7 @@ class WorkerService:
         if kind == "run":
             self._begin(message.run, number, answers, running)
         elif kind == "clean":
-            self.CleanupGraph(message.clean, None)
+            self._clean(message.clean)
         elif kind == "cancel":
             started = running.get(number)
             if started is not None:
@@ -319,9 +285,6 @@ class WorkerService:
     def _check(self, incarnation):
         if incarnation != self._worker.incarnation:
             raise rpc.of_message(self._another(incarnation), runtime.executor().StepError)
-
-    def _failure(self, message):
-        return rpc.of_message(message, runtime.executor().StepError)
 
 
 def _reply_of(started, trace, worker):

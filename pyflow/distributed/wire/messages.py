@@ -22,7 +22,6 @@ Empty: 1 unused bool
 DeviceMessage: 1 name string; 2 priority int32; 3 memory_limit int64; 4 core_name string
 KernelMessage: 1 op string; 2 device string; 3 where string
 PluginMessage: 1 id string; 2 version string
-ClusterMessage: 1 cluster_def bytes; 2 job string; 3 task int32
 GetStatusRequest: 1 kernels bool
 GetStatusResponse: 1 task string; 2 incarnation uint64; 3 device *DeviceMessage; 4 kernels_digest
     bytes; 5 kernel *KernelMessage; 6 plugin *PluginMessage; 7 process bytes; 8 epoch uint64; 9
@@ -39,14 +38,12 @@ RouteMessage: 1 task string; 2 incarnation uint64; 3 address string; 4 link *str
 RegisterGraphRequest: 1 session uint64; 2 graph bytes; 3 options bytes; 4 const_name string; 5
     const_dtype int32; 6 const_shape *int64; 7 const_bytes bytes; 8 incarnation uint64; 9 deterministic bool; 10 op *string; 11
     route *RouteMessage; 12 call uint64
-RegisterGraphResponse: 1 graph uint64; 2 arg_type *int32; 3 ret_type *int32
+RegisterGraphResponse: 1 graph uint64
 DeregisterGraphRequest: 1 session uint64; 2 graph *uint64
 RunGraphRequest: 1 session uint64; 2 graph uint64; 3 step uint64; 4 arg *TensorMessage; 5
     timeout_ms int64; 6 trace int32; 7 clean *uint64; 8 incarnation uint64
 RunGraphResponse: 1 ret *TensorMessage; 2 error ErrorMessage; 3 step_stats bytes
 CleanupGraphRequest: 1 session uint64; 2 step *uint64; 3 error ErrorMessage
-RecvTensorRequest: 1 session uint64; 2 step uint64; 3 key bytes; 4 incarnation uint64
-RecvTensorResponse: 1 dtype int32; 2 shape *int64; 3 dead bool; 4 chunk bytes; 5 strings *bytes
 ConnectMessage: 1 number uint64; 2 run RunGraphRequest @what; 3 clean CleanupGraphRequest @what; 5
     cancel bool @what; 6 ran RunGraphResponse @what; 7 error ErrorMessage @what; 8 hello
     HelloMessage @what; 9 touch TouchMessage @what
@@ -107,14 +104,12 @@ RunCallableRequest: 1 session string; 2 callable uint64; 3 feed *TensorMessage; 
     5 trace int32; 6 call uint64; 7 step uint64
 RunCallableResponse: 1 fetch *TensorMessage; 2 step_stats bytes
 ReleaseCallableRequest: 1 session string; 2 callable *uint64
-RunStepRequest: 1 session string; 2 feed *string; 3 value *TensorMessage; 4 fetch *string; 5 target
-    *string; 6 timeout_ms int64; 7 call uint64
-RunStepResponse: 1 fetch *TensorMessage
 PartialRunSetupRequest: 1 session string; 2 feed *string; 3 fetch *string; 4 target *string; 5
     version uint64; 6 call uint64; 7 client string
 PartialRunSetupResponse: 1 handle string; 2 here RouteMessage; 3 number uint64
 PartialRunRequest: 1 session string; 2 handle string; 3 feed *string; 4 value *TensorMessage; 5
     fetch *string; 6 target *string; 7 timeout_ms int64; 8 call uint64; 9 step uint64
+PartialRunResponse: 1 fetch *TensorMessage
 CloseSessionRequest: 1 session string
 ListDevicesRequest: 1 session string
 ListDevicesResponse: 1 device *DeviceMessage; 2 incarnation *uint64
