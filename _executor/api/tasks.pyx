@@ -44,25 +44,44 @@ cdef void drop_python(void* arg) noexcept nogil:
         if not pf_host_ended():
             Py_DECREF(<object>arg)
 
-cdef tuple GLANCES = ("", "step", "key", "run", "call", "block", "node", "resource", "use", "source")
+# What a row of a kind has: its name, those of session, step, seconds, id, a and b, and those of its texts; "": nothing.
+cdef tuple GLANCES = (
+    (), ("step", ("session", "step", "seconds", "", "state", "early_bytes"), ("failure",)),
+    ("key", ("session", "step", "seconds", "", "state", "bytes"), ("key",)),
+    ("run", ("session", "step", "seconds", "id", "nodes", "depth"), ()),
+    ("call", ("session", "step", "seconds", "id", "role", ""), ("node", "op", "resource")),
+    ("block", ("session", "step", "", "id", "number", "missing"), ("node", "op")),
+    ("node", ("session", "step", "", "id", "block", ""), ("node", "op")),
+    ("resource", ("", "", "", "flags", "there", "needed"), ("name", "takes", "puts")),
+    ("use", ("session", "step", "seconds", "", "role", "times"), ("resource", "node", "op")),
+    ("source", ("", "", "", "", "number", ""), ("resource",)))
+
+cdef dict fields_of(const pf_glance_row* row, tuple numbers, tuple texts):
+    cdef const char* at = <const char*>row + sizeof(pf_glance_row)
+    cdef dict found = {}
+    cdef int k
+    for name, value in zip(numbers, (row.session, row.step, row.age_ns / 1e9, row.id, row.a, row.b)):
+        if name:
+            found[name] = value
+    if row.n_numbers:
+        found["successor"] = [(<const uint32_t*>at)[k] for k in range(row.n_numbers)]
+        at += 4 * row.n_numbers
+    for k in range(len(texts)):
+        found[texts[k]] = at[:row.text[k]].decode("utf-8", "replace")
+        at += row.text[k]
+    return found
 
 cdef list rows_of(pf_glance* g):
     cdef list found = []
     cdef const pf_glance_row* row
-    cdef const char* text
     cdef int64_t at = 0
-    cdef int k
     while at < g.n:
         row = <const pf_glance_row*>(g.data + at)
-        text = g.data + at + sizeof(pf_glance_row)
-        texts = []
-        for k in range(3):
-            texts.append(text[:row.text[k]].decode("utf-8", "replace"))
-            text += row.text[k]
-        found.append((GLANCES[row.kind], row.session, row.step, row.id, row.age_ns / 1e9, row.a, row.b, *texts))
+        name, numbers, texts = GLANCES[row.kind]
+        found.append((name, fields_of(row, numbers, texts)))
         at += row.size
     if g.cut:
-        found.append(("cut", 0, 0, 0, 0.0, 0, 0, "", "", ""))
+        found.append(("cut", {}))
     return found
 
 cdef extern from *:
@@ -314,8 +333,8 @@ cdef class Task:
         return found
 
     def glance(self):
-        """What the task's steps wait for now: [(kind, session, step, id, seconds, a, b, text, text, text)], kinds and numbers as in
-        core/host/host.h, core/host/uses.pyx and core/step/waiting.pyx; ("cut", ...) last if there was more than fits."""
+        """What the task's steps wait for now: [(kind, {field: value})], kinds and numbers as in core/host/host.h, core/host/uses.pyx
+        and core/step/waiting.pyx; ("cut", {}) last if there was more than fits."""
         cdef pf_glance g
         cdef list found
         memset(&g, 0, sizeof(g))

@@ -233,7 +233,8 @@ typedef struct {                        /* since 1.4: what a resource says of it
   int64_t there, needed;                /* how many puts have come of those that the first that takes waits for; 0: not known */
   int64_t n_sources, sources[64];       /* the numbers of those who put what is there, if they have such */
 } pf_wait_state;
-enum { PF_WAIT_HELD = 1 };              /* pf_wait_state.flags: nobody puts; whoever took it gives it back, as a lock */
+enum { PF_WAIT_HELD = 1,                /* pf_wait_state.flags: nobody puts; whoever took it gives it back, as a lock */
+       PF_WAIT_WORKS = 2 };             /* nobody puts: what is taken is computed when it is asked for, as by an iterator */
 typedef struct {
   uint32_t size, flags;
   const char *id;                       /* "pyflow.FIFOQueue": a lookup with another id fails */

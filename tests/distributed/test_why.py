@@ -2,8 +2,8 @@
 import pytest
 
 from pyflow.distributed.look import asking, why
+from pyflow.distributed.look.wait_reports import CALLS, PUTS, RECEIVES, SENDS, TAKES
 from pyflow.distributed.wire import messages
-from pyflow.distributed.look.wait_reports import PUTS, TAKES
 
 A, B, C = (f"/job:{t}/replica:0/task:0" for t in ("a", "b", "c"))
 KEY = "{0}/device:CPU:0;00000000000000ff;{1}/device:CPU:0;part_edge_3_{2}:0;:0"
@@ -12,8 +12,8 @@ KEY = "{0}/device:CPU:0;00000000000000ff;{1}/device:CPU:0;part_edge_3_{2}:0;:0"
 class Asker:
     """An asking.Asker whose tasks answer what they are told to."""
 
-    def __init__(self, replies, partners=(), places=(), unknown=()):
-        self.replies, self.partners, self.places = replies, partners, places
+    def __init__(self, replies, partners=(), places=(), unknown=(), ends=()):
+        self.replies, self.partners, self.places, self.ends = replies, partners, places, ends
         self.unknown, self.addresses = unknown, dict.fromkeys(replies, "host:1")
 
     def ask_all(self, call, request, tasks=None):
@@ -27,6 +27,9 @@ class Asker:
             node = tensor.removesuffix(":0")
             reply.edge.add(key=key, task=source.partition("/device")[0], tensor=tensor,
                            send=f"{node}/_part_send_3", recv=f"{node}/_part_recv_3")
+        for edge in self.ends:
+            if {edge["send"], edge["recv"]}.intersection(request.end):
+                reply.edge.add(**edge)
         reply.known.extend(name not in self.unknown for name in request.sender)
         for node, op, line in self.places:
             if node in request.node:
@@ -75,7 +78,7 @@ def under_way(node, op, before=None, resource="", role=0, **of):
 def recv(source, to, tensor, step=1, before=None):
     """Rows of a task that waits for a tensor."""
     return (begun(step), ("key", dict(key=KEY.format(source, to, tensor), awaited=True, step=step)),
-            *under_way(f"{tensor}/_part_recv_3", "_Recv", before, step=step))
+            *under_way(f"{tensor}/_part_recv_3", "_Recv", before, role=RECEIVES, step=step))
 
 
 def first(replies, **how):
@@ -190,7 +193,7 @@ def master(k, *rows, at=None):
 
 
 def whom(replies):
-    found = why._Join(Asker(replies), replies, None, 0.0).why()
+    found = why._why(Asker(replies), replies, None, 0.0)
     return found.culprits[0], found.text()
 
 
@@ -279,6 +282,46 @@ def test_a_lock_is_given_back_by_who_has_it():
                        steps=[(1, {A: (True, False)}), (2, {A: (True, False)})])}
     text, whole = first(replies)
     assert text.startswith(f"{A} has been at PyFunc 'slow' for"), whole
+
+
+# ---------------------------------------------------------------- what is at no resource
+EDGE = dict(task=B, to=A, send="x/_send", recv="x/_recv", tensor="x:0")
+
+
+def test_a_pair_whose_kernels_wait_by_themselves():
+    """Its Recv waits under no key; what comes before its Send is the culprit."""
+    replies = {A: task(begun(), *under_way("x/_recv", "acme.Get"), steps=[(1, WAITS)]),
+               B: task(begun(), *under_way("slow", "PyFunc", before=("x/_send", "acme.Give")))}
+    text, whole = first(replies, ends=[EDGE], places=[("x/_send", "x", "user.py:5")])
+    assert text == f"{B} has been at PyFunc 'slow' for 2.0 s", whole
+    assert "tensor x:0" in whole and "b/0 'x' made at user.py:5" in whole
+
+
+def test_a_tensor_for_which_there_is_no_room():
+    replies = {A: task(steps=[(1, {B: (True, False)})]),
+               B: task(begun(), *under_way("x/_send", "_net.Send", role=SENDS))}
+    text, whole = first(replies, ends=[EDGE])
+    assert text.startswith(f"{A} does not take in tensor x:0 of {B}"), whole
+    assert "room for tensor x:0" in whole
+
+
+def test_a_function_is_waited_for_by_what_it_waits_for():
+    within = [("run", dict(id=2, depth=1)), ("call", dict(id=2, node="inner", op="PyFunc"))]
+    replies = {A: task(begun(), *under_way("f", "PartitionedCall", role=CALLS), *within,
+                       steps=[(1, {A: (True, False)})])}
+    text, whole = first(replies)
+    assert text == f"{A} has been at PyFunc 'inner' for 2.0 s" and "also" not in whole, whole
+
+
+@pytest.mark.parametrize("functions", [True, False])
+def test_an_iterator_works_itself(functions):
+    """Functions that its pipeline calls are of no step."""
+    calls = [("run", dict(step=0)), ("call", dict(step=0, node="map", op="PyFunc"))] * functions
+    replies = {A: task(*queue("Next", "/it", takes="next element of iterator", works=True), *calls,
+                       steps=[(1, {A: (True, False)})])}
+    text, whole = first(replies)
+    assert text == (f"{A} has been at PyFunc 'map' for 2.0 s" if functions else
+                    f"{A} has been at Next 'my/Next', next element of iterator 'it', for 2.0 s")
 
 
 def test_nobody_waits():

@@ -184,9 +184,15 @@ enum {
   PF_GLANCE_RUN, PF_GLANCE_CALL, PF_GLANCE_BLOCK, PF_GLANCE_NODE,       /* waiting.pyx */
   PF_GLANCE_RESOURCE, PF_GLANCE_USE, PF_GLANCE_SOURCE                     /* uses.pyx */
 };
-enum { PF_ROLE_PUTS = 1, PF_ROLE_TAKES };   /* of a kernel, at a resource */
+enum {                        /* what a call that waits does, and so who ends it */
+  PF_ROLE_PUTS = 1, PF_ROLE_TAKES,          /* a kernel's, at a resource */
+  PF_ROLE_RECEIVES,             /* a tensor, under a key of its step: who sends it */
+  PF_ROLE_CALLS,                /* a function: what runs within this step */
+  PF_ROLE_SENDS                 /* a tensor for which there is no room yet: who takes others */
+};
 typedef struct pf_glance_row {
-  int32_t kind, size, text[3], pad; /* size: of the row with its texts; text: their lengths */
+  int32_t kind, size, text[3];      /* size: of the row with all that follows; text: the lengths of its texts */
+  int32_t n_numbers;                /* uint32_t before the texts */
   uint64_t session, step;
   int64_t id, age_ns, a, b;
 } pf_glance_row;
@@ -197,6 +203,7 @@ typedef struct pf_glance {          /* zero: empty */
   pf_resource *met[64];             /* at which calls wait; they are asked when no lock is held */
 } pf_glance;
 void pf_glance_add(pf_glance *g, pf_glance_row row, pf_str a, pf_str b, pf_str c);   /* fills in size and text */
+void pf_glance_add_with(pf_glance *g, pf_glance_row row, const uint32_t *numbers, pf_str a, pf_str b);   /* row.n_numbers of them */
 void pf_glance_free(pf_glance *g);
 void pf_glance_meet(pf_glance *g, pf_resource *r);  /* once for each; takes a reference of its own */
 void pf_glance_resources(pf_glance *g);             /* the rows of those that were met; no lock is held */

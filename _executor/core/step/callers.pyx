@@ -98,7 +98,7 @@ cdef Flight* take_off(pf_ctx* ctx, pf_status* st) noexcept nogil:
         free(f)
         st[0] = PF_RESOURCE_EXHAUSTED
         return NULL
-    (<pf_call*>f.ctx).receives = 1      # its end is another step's: a seeded schedule does not wait for it by the clock
+    (<pf_call*>f.ctx).ended_by = PF_ROLE_CALLS  # its end is another step's: a seeded schedule does not wait for it by the clock
     pf_a32_store(&f.refs, 3)
     st[0] = ctx.host.on_cancel(f.ctx, f.ticket, called_off, f)
     if st[0]:

@@ -125,7 +125,7 @@ cdef public pf_status pf_call_fail(pf_call* c, pf_status st) noexcept nogil:
     cdef char by[160]
     cdef pf_error cause
     by[0] = 0
-    if (c.step.leader.outlived and pf_is_deferred(c) and c.receives and c.step.rendezvous != NULL
+    if (c.step.leader.outlived and pf_is_deferred(c) and c.ended_by and c.step.rendezvous != NULL
             and pf_rendezvous_error(c.step.rendezvous, &cause)):
         pf_step_fail_as(c.step, &cause)     # why its tensor does not come
     describe_inputs(c, given, 1024)
@@ -238,7 +238,7 @@ cdef public pf_call* pf_ticket_new(pf_call* c, uint64_t* ticket) noexcept nogil:
     h.state = PF_CALL_DEFERRED
     h.since_ns = pf_now_ns()
     h.listens = 0
-    h.receives = 0
+    h.ended_by = 0
     h.moved = NULL
     h.status = PF_OK
     h.cancel_fn = NULL
@@ -403,7 +403,7 @@ cdef public int32_t pf_checked_build() noexcept nogil:
 cdef bint deaf(pf_call* c) noexcept nogil:
     """Nobody will end it: compute is over, no callback was ever left, no stream, no rendezvous and no lane's thread works for
     it."""
-    return (not c.listens and not c.receives and pf_a32_load(&c.refs) == 1 and not pf_runs_slowly(c.node)
+    return (not c.listens and not c.ended_by and pf_a32_load(&c.refs) == 1 and not pf_runs_slowly(c.node)
             and not (c.node.dev != NULL and c.node.dev.stream != NULL))
 
 cdef pf_call* successor(pf_call* c) noexcept nogil:

@@ -219,7 +219,7 @@ cdef void fill_options(pf_start_options* o, const pf_fn_options* given, pf_call*
     if within != NULL:
         o.within = within.step
         o.trace = within.step.trace
-        within.receives = 1
+        within.ended_by = PF_ROLE_CALLS
 
 cdef pf_status begin(Call* c, pf_call* within, const pf_fn_options* options, DLManagedTensorVersioned* const* steal,
                      pf_tensor** args, pf_started** out, pf_error* err) noexcept nogil:

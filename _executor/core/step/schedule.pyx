@@ -33,7 +33,7 @@ cdef uint64_t draw(pf_worker* w) noexcept nogil:
 
 cdef bint ends_by_itself(const pf_call* c) noexcept nogil:
     """Calls on a device's stream, and received tensors that are copied, end with a job, which is waited for."""
-    return not (c.node.dev != NULL and c.node.dev.stream != NULL) and not c.receives
+    return not (c.node.dev != NULL and c.node.dev.stream != NULL) and not c.ended_by
 
 cdef int32_t under_way(pf_step* s) noexcept nogil:
     """Of this step and those that run with it; those among the injected and the ready ones included."""

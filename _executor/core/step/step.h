@@ -171,7 +171,7 @@ typedef struct pf_call {            /* a pf_ctx and what the host keeps with it 
   DLTensor **in;                    /* what ctx.in points to */
   int32_t dirty;                    /* something lent or a message kept: see lent */
   int32_t n_lent, lent_room, listens;  /* listens: on_cancel was called */
-  int32_t receives;                 /* waits in the rendezvous, which ends it when the step ends */
+  int32_t ended_by;                 /* others than its kernel: PF_ROLE_RECEIVES, PF_ROLE_CALLS or PF_ROLE_SENDS; else 0 */
   pf_lent *lent;
   pf_lent lent_inline[6];
   char *message;
@@ -343,7 +343,7 @@ void pf_watch_unpin(pf_step *s);
 int32_t pf_watch_cancel(pf_state *state, pf_status why, const char *message);
 int64_t pf_watch_report(char *text, int64_t room);
 void pf_watch_glance(pf_task *task, pf_glance *g);      /* the task's watched steps */
-void pf_step_glance(pf_step *leader, pf_glance *g);     /* waiting.pyx: of one, watch.pyx's lock held */
+void pf_step_glance(pf_step *leader, pf_step_key key, pf_glance *g);    /* waiting.pyx: of one, watch.pyx's lock held */
 
 /* extents.pyx */
 pf_tensor *pf_tensor_settled(pf_tensor *take);      /* itself, or a copy on the heap if it lies in an extent; NULL */

@@ -66,7 +66,7 @@ cdef pf_status receive(pf_ctx* ctx, pf_str key, const pf_reader* reader, managed
         return pf_fail(ctx, PF_RESOURCE_EXHAUSTED, b"no rendezvous")
     r.fn = fn
     r.arg = arg
-    c.receives = 1
+    c.ended_by = PF_ROLE_RECEIVES
     st = pf_rendezvous_recv(rv, key, reader, received, r)
     if st:
         free(r)
@@ -222,7 +222,7 @@ cdef void* begin_posting(void* ctx) noexcept nogil:
     if h == NULL:
         free(g)
         return NULL
-    h.receives = 1                  # who takes the tensor ends it
+    h.ended_by = PF_ROLE_SENDS      # who takes the tensor ends it
     pf_a32_add(&h.step.crowded, 1)
     pf_a32_store(&g.refs, 2)
     if pf_host_table().on_cancel(&h.ctx, g.ticket, posting_cancelled, g):

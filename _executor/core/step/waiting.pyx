@@ -1,11 +1,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False, binding=False, overflowcheck=False
 """One step's rows of a glance (host/glance.pyx): the step, its calls that have not completed, its blocks that are not done.
 
-    RUN     text: -; a: nodes of the plan
-    CALL    an asynchronous or blocking kernel under way; text: node, op, "container/name" of the resource it uses; a: its role at it
-    BLOCK   text: first node, its op, successors as "3,17"; a: its number; b: predecessors missing, 0 ready, -1 running
-    NODE    a node of a block that is not done which others may wait for: it hands a tensor to another task, is asynchronous, or
-            uses a resource; text: node, op; a: the block
+    RUN     text: -; a: nodes of the plan; b: how deep in calls of functions it lies
+    CALL    an asynchronous or blocking kernel under way; text: node, op, "container/name" of the resource it uses; a: PF_ROLE_*, 0:
+            it works itself
+    BLOCK   text: first node, its op; numbers: its successors; a: its number; b: predecessors missing, 0 ready, -1 running
+    NODE    a node of a block that is not done which others may wait for: it has no output, as what hands a tensor to another task,
+            is asynchronous, or uses a resource; text: node, op; a: the block
 
 Blocks of a loop's iterations are left out; their calls are not.  Slots and counters are read while they change.
 
@@ -88,29 +89,14 @@ cdef void add_calls(pf_glance* g, pf_glance_row row, pf_step* s, int64_t now) no
     while c != NULL:
         row.age_ns = now - c.since_ns
         if c.node != NULL:
-            row.a = pf_role_of(c.node)
+            row.a = c.ended_by if c.ended_by else pf_role_of(c.node)
             pf_glance_add(g, row, c.node.name, c.node.op, resource_of(c, g, text, sizeof(text)))
         c = c.next_cancel
     pthread_mutex_unlock(&s.lock)
 
-cdef pf_str successors(pf_plan* plan, const pf_block* b, char* text, int32_t room) noexcept nogil:
-    cdef pf_str found
-    cdef int32_t at = 0
-    cdef uint32_t k
-    for k in range(b.succ_begin, min(b.succ_end, b.succ_begin + MOST_SUCCESSORS)):
-        if at:
-            text[at] = c','
-            at += 1
-        at += snprintf(text + at, room - at, b"%u", plan.succs[k])
-        if at > room - 16:
-            break
-    found.data = text
-    found.len = at
-    return found
-
 cdef bint others_wait_for(const pf_node_info* n) noexcept nogil:
     cdef int32_t k
-    if n.op.len >= 5 and memcmp(n.op.data + n.op.len - 5, b".Send", 5) == 0:
+    if n.call != NULL and n.call.n_out == 0:
         return True
     if n.kernel != NULL and n.kernel.kernel.flags & <uint32_t>(PF_KERNEL_ASYNC | PF_KERNEL_BLOCKING):
         return True
@@ -121,14 +107,13 @@ cdef bint others_wait_for(const pf_node_info* n) noexcept nogil:
     return False
 
 cdef void add_block(pf_glance* g, pf_glance_row row, pf_plan* plan, const pf_block* b) noexcept nogil:
-    cdef char text[2000]
     cdef const pf_node_info* n
     cdef bint empty = b.end <= b.begin
     cdef uint32_t k
     row.kind = PF_GLANCE_BLOCK
     n = plan.instrs[b.begin].about if not empty else NULL
-    pf_glance_add(g, row, n.name if n != NULL else no_text(), n.op if n != NULL else no_text(),
-                  successors(plan, b, text, sizeof(text)))
+    row.n_numbers = <int32_t>min(b.succ_end - b.succ_begin, <uint32_t>MOST_SUCCESSORS)
+    pf_glance_add_with(g, row, plan.succs + b.succ_begin, n.name if n != NULL else no_text(), n.op if n != NULL else no_text())
     row.kind = PF_GLANCE_NODE
     for k in range(b.begin, b.end):
         n = plan.instrs[k].about
@@ -145,20 +130,19 @@ cdef void add_slab(pf_glance* g, pf_glance_row row, pf_slab* s) noexcept nogil:
             row.b = pending
             add_block(g, row, s.step.plan, s.step.plan.blocks + s.def_.block_begin + k)
 
-cdef public void pf_step_glance(pf_step* leader, pf_glance* g) noexcept nogil:
+cdef public void pf_step_glance(pf_step* leader, pf_step_key key, pf_glance* g) noexcept nogil:
     cdef pf_glance_row row
-    cdef pf_step* outer = leader.home.leader
     cdef pf_step* part = leader
     cdef int64_t now = pf_now_ns()
     memset(&row, 0, sizeof(row))
-    row.session = outer.key.session if outer.task != NULL else 0
-    row.step = outer.key.step if outer.task != NULL else <uint64_t>outer.id
+    row.session = key.session
+    row.step = key.step
     while part != NULL:
         row.kind = PF_GLANCE_RUN
         row.id = part.id
         row.age_ns = now - leader.began_ns
         row.a = part.plan.n_nodes
-        row.b = 0
+        row.b = leader.depth
         pf_glance_add(g, row, no_text(), no_text(), no_text())
         add_calls(g, row, part, now)
         add_slab(g, row, &part.root)

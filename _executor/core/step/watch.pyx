@@ -148,13 +148,29 @@ cdef public int32_t pf_watch_stop(int64_t patience_ns) noexcept nogil:
     return over
 
 # ---------------------------------------------------------------- reports
+cdef pf_step_key key_of(pf_step* s) noexcept nogil:
+    """Its step's; of a function that no step waits for itself, as datasets call them: step 0, of its session if a step of that runs.
+    The lock is held."""
+    cdef pf_step* outer = s.home.leader
+    cdef pf_step* other = first
+    cdef pf_step_key key
+    if outer.task != NULL:
+        return outer.key
+    key.session = 0
+    key.step = 0 if outer.plan.of_library else <uint64_t>outer.id
+    while other != NULL and outer.plan.of_library:
+        if other.task != NULL and other.plan.state == outer.plan.state and outer.plan.state != NULL:
+            key.session = other.key.session
+        other = other.next_running
+    return key
+
 cdef public void pf_watch_glance(pf_task* task, pf_glance* g) noexcept nogil:
     cdef pf_step* s
     pthread_mutex_lock(&pf_watch_lock)
     s = first
     while s != NULL:
         if pf_step_task(s) == task:
-            pf_step_glance(s, g)
+            pf_step_glance(s, key_of(s), g)
         s = s.next_running
     pthread_mutex_unlock(&pf_watch_lock)
 

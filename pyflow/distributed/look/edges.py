@@ -4,6 +4,7 @@ receivers meet (`send device;incarnation;receive device;tensor;frame:iteration`)
     table = {}
     add(table, part.graph.nodes)                    # of each part, as it was registered
     of_key(table, "/job:ps/.../device:CPU:0;00...ff;/job:worker/...;edge_0_x:0;:0").edge.send
+    of_ends(table, ["x/_part_recv_0"])["x/_part_recv_0"].source
 
 Invariants
 1. What an edge is was noted where its pair was made (passes/partition.py): nothing is read out of
@@ -46,6 +47,15 @@ def of_key(table, key):
         if stem in table:
             return Found(*table[stem], key[len(stem) + 1:].rpartition(":")[0])
     return None
+
+
+def of_ends(table, names):
+    """{name: Found} of those nodes that send or receive an edge, without its key."""
+    wanted, found = set(names), {}
+    for source, destination, edge in table.values():
+        for name in wanted.intersection((edge.send, edge.recv)):
+            found[name] = Found(source, destination, edge, "")
+    return found
 
 
 def _stem(attrs):

@@ -7,7 +7,8 @@ Threads: objects of whoever asked.
 """
 from typing import NamedTuple
 
-PUTS, TAKES = 1, 2                      # roles: of kernels that end others' waits, that wait
+# What a call does that waits, and so who ends it: PF_ROLE_* of core/host/host.h; 0: its kernel.
+PUTS, TAKES, RECEIVES, CALLS, SENDS = 1, 2, 3, 4, 5
 
 
 class Block(NamedTuple):
@@ -20,10 +21,16 @@ class Block(NamedTuple):
 
 
 class Run:
-    """A step's partition that runs on a task; without functions' steps within it."""
+    """A step's partitions that run on a task, and functions' steps within them.  depths: {id of
+    one: how deep in calls of functions it lies}."""
 
     def __init__(self):
-        self.seconds, self.calls, self.blocks, self.nodes = 0.0, [], {}, {}
+        self.seconds, self.calls, self.blocks, self.nodes, self.depths = 0.0, [], {}, {}, {}
+
+    def within(self, number):
+        """The ids of what runs in functions that the partition of that id may have called."""
+        least = self.depths.get(number, 0)
+        return {k for k, depth in self.depths.items() if depth > least}
 
     def leaves(self, name=None):
         """The names of the nodes that run or are under way before the node `name`; all: None."""
@@ -49,14 +56,16 @@ class Run:
                 found.setdefault(k, []).append(number)
         return found
 
-    def running(self, names=None):
-        """(node, op) of a block that computes, without a call under way; None."""
+    def running(self, names=None, ids=None):
+        """(node, op) of a block that computes, without a call under way; None.  ids: of those that
+        count; None: all."""
         under_way = {c.node for c in self.calls}
         by_block = {}
         for node, block in self.nodes.items():
             by_block.setdefault(block, set()).add(node)
         for number, block in sorted(self.blocks.items()):
-            if block.missing != -1 or names is not None and block.node not in names:
+            if block.missing != -1 or names is not None and block.node not in names \
+                    or ids is not None and number[0] not in ids:
                 continue
             if block.node not in under_way and not under_way & by_block.get(number, set()):
                 return block.node, block.op
@@ -76,6 +85,7 @@ class Resource:
         self.name, self.state = row.name, {TAKES: row.takes, PUTS: row.puts}
         self.there, self.needed, self.uses, self.sources = row.there, row.needed, [], []
         self.held = row.held            # whoever took it has to give it back, as a lock
+        self.works = row.works          # it computes what is taken, as an iterator
 
 
 class Report:
@@ -90,6 +100,7 @@ class Report:
         for row in reply.run:
             run = self._run(row)
             run.seconds = max(run.seconds, row.seconds)
+            run.depths[row.id] = row.depth
         for row in reply.call:
             self._run(row).calls.append(row)
         for row in reply.block:

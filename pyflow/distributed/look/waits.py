@@ -6,7 +6,7 @@ graphs of its sessions were made.  why.py joins the answers of all tasks.
     steps     of sessions whose master is here: which tasks' parts began and ended
     sessions  open here, or of late: whose they are
     known     asked for a session: is a sender in one of its plans here
-    edges     asked for a session: what is sent under keys, by which node
+    edges     asked for a session: what is sent under keys, by which node; what nodes send, receive
     places    asked for a session: the user's operation and line of nodes
     partners  asked for a resource: who reads and writes it, in the graphs of sessions here
 
@@ -24,9 +24,9 @@ def answer(worker, request):
     """The WaitsResponse of a worker's task."""
     reply = messages.WaitsResponse(task=worker.name, incarnation=worker.incarnation)
     links = list(worker.place.sessions) if worker.place is not None else []
-    if not (request.sender or request.node or request.resource or request.key):
-        for kind, *row in worker.task.glance():
-            _ROWS[kind](reply, *row)
+    if not (request.sender or request.node or request.resource or request.key or request.end):
+        for kind, fields in worker.task.glance():
+            _add_row(reply, kind, fields)
         for link in links:
             for step in link.running():
                 _add_step(reply, link, step)
@@ -37,6 +37,7 @@ def answer(worker, request):
         return reply
     for key in request.key[:_LARGEST]:
         _add_edge(reply, key, request.session, links)
+    _add_ends(reply, request.end[:_LARGEST], request.session, links)
     names = _nodes_of(worker, request.session, links) if request.sender else ()
     reply.known.extend(name in names for name in request.sender[:_LARGEST])
     for name in request.node[:_LARGEST]:
@@ -47,60 +48,25 @@ def answer(worker, request):
     return reply
 
 
-# ---------------------------------------------------------------- the core's rows, by their names
+# ---------------------------------------------------------------- the core's rows
 
 _OPEN, _AWAITED = 2, 2                  # of a step's and a key's row (core/host/host.h)
-_HELD = 1                               # PF_WAIT_HELD of kernel.h
+_HELD, _WORKS = 1, 2                    # PF_WAIT_HELD, PF_WAIT_WORKS of kernel.h
 
 
-def _open(reply, session, step, _, seconds, state, early_bytes, failure, *unused):
-    reply.open.add(session=session, step=step, seconds=seconds, begun=state == _OPEN,
-                   early_bytes=early_bytes, failure=failure)
-
-
-def _key(reply, session, step, _, seconds, state, size, key, *unused):
-    reply.key.add(session=session, step=step, seconds=seconds, awaited=state == _AWAITED,
-                  bytes=size, key=key)
-
-
-def _run(reply, session, step, number, seconds, nodes, *unused):
-    reply.run.add(session=session, step=step, id=number, seconds=seconds, nodes=nodes)
-
-
-def _call(reply, session, step, number, seconds, role, _, node, op, resource):
-    reply.call.add(session=session, step=step, id=number, seconds=seconds, role=role, node=node,
-                   op=op, resource=resource)
-
-
-def _block(reply, session, step, number, _, block, missing, node, op, successors):
-    reply.block.add(session=session, step=step, id=number, number=block, missing=missing,
-                    node=node, op=op, successor=map(int, filter(None, successors.split(","))))
-
-
-def _node(reply, session, step, number, _, block, unused, node, op, *none):
-    reply.node.add(session=session, step=step, id=number, block=block, node=node, op=op)
-
-
-def _resource(reply, session, step, flags, _, there, needed, name, takes, puts):
-    reply.resource.add(name=name, takes=takes, puts=puts, there=there, needed=needed,
-                       held=flags & _HELD != 0)
-
-
-def _use(reply, session, step, _, seconds, role, times, resource, node, op):
-    reply.use.add(resource=resource, session=session, step=step, seconds=seconds, role=role,
-                  times=times, node=node, op=op)
-
-
-def _source(reply, session, step, _, seconds, number, unused, resource, *none):
-    reply.source.add(resource=resource, number=number)
-
-
-def _cut(reply, *unused):
-    reply.cut = True
-
-
-_ROWS = {"step": _open, "key": _key, "run": _run, "call": _call, "block": _block, "node": _node,
-         "resource": _resource, "use": _use, "source": _source, "cut": _cut}
+def _add_row(reply, kind, fields):
+    """A row of a glance, whose fields are the message's but for numbers that mean something."""
+    if kind == "cut":
+        reply.cut = True
+    elif kind == "step":
+        reply.open.add(begun=fields.pop("state") == _OPEN, **fields)
+    elif kind == "key":
+        reply.key.add(awaited=fields.pop("state") == _AWAITED, **fields)
+    elif kind == "resource":
+        flags = fields.pop("flags")
+        reply.resource.add(held=flags & _HELD != 0, works=flags & _WORKS != 0, **fields)
+    else:
+        getattr(reply, kind).add(**fields)
 
 
 # ---------------------------------------------------------------- steps and plans
@@ -146,8 +112,19 @@ def _add_edge(reply, key, session, links):
     for link in links:
         found = link.edge_of(key) if link.number == session else None
         if found is not None:
-            reply.edge.add(key=key, task=found.source, send=found.edge.send, recv=found.edge.recv,
-                           tensor=found.edge.tensor, frame=found.frame)
+            _add_found(reply, key, found)
+
+
+def _add_ends(reply, names, session, links):
+    for link in links:
+        if link.number == session:
+            for found in link.edges_at(names).values():
+                _add_found(reply, "", found)
+
+
+def _add_found(reply, key, found):
+    reply.edge.add(key=key, task=found.source, to=found.destination, send=found.edge.send,
+                   recv=found.edge.recv, tensor=found.edge.tensor, frame=found.frame)
 
 
 def _add_partners(reply, resource, link, kernels):

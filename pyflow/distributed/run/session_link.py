@@ -112,6 +112,11 @@ class SessionLink:
         with self._lock:
             return edges.of_key(self._edges, key)
 
+    def edges_at(self, names):
+        """{node: edges.Found} of those of the nodes that send or receive."""
+        with self._lock:
+            return edges.of_ends(self._edges, names)
+
     def running(self):
         """The steps that are not over."""
         with self._lock:

@@ -57,25 +57,25 @@ ResetRequest: 1 container *string; 2 incarnation uint64; 3 call uint64; 4 sessio
 ReshardRequest: 1 job string; 2 servers int32; 3 seconds double
 ReshardResponse: 1 before int32; 2 servers int32; 3 bytes int64; 4 copied double; 5 seconds double
 WaitsRequest: 1 session uint64; 2 sender *string; 3 step uint64; 4 node *string; 5 resource
-    *string; 6 key *string
+    *string; 6 key *string; 7 end *string
 WaitsResponse: 1 task string; 2 incarnation uint64; 4 step *MasterStep; 5 known *bool; 6 place
     *PlaceMessage; 7 partner *PartnerMessage; 8 open *OpenRow; 9 key *KeyRow; 10 run *RunRow; 11
     call *CallRow; 12 block *BlockRow; 13 node *NodeRow; 14 resource *ResourceRow; 15 use *UseRow;
     16 source *SourceRow; 17 cut bool; 18 session *SessionRow; 19 edge *EdgeMessage
 EdgeMessage: 1 key string; 2 task string; 3 send string; 4 recv string; 5 tensor string; 6 frame
-    string
+    string; 7 to string
 OpenRow: 1 session uint64; 2 step uint64; 3 seconds double; 4 begun bool; 5 early_bytes int64; 6
     failure string
 KeyRow: 1 session uint64; 2 step uint64; 3 seconds double; 4 awaited bool; 5 bytes int64; 6 key
     string
-RunRow: 1 session uint64; 2 step uint64; 3 id int64; 4 seconds double; 5 nodes int64
+RunRow: 1 session uint64; 2 step uint64; 3 id int64; 4 seconds double; 5 nodes int64; 6 depth int64
 CallRow: 1 session uint64; 2 step uint64; 3 id int64; 4 seconds double; 5 node string; 6 op string;
     7 resource string; 8 role int32
 BlockRow: 1 session uint64; 2 step uint64; 3 id int64; 4 number int64; 5 missing int64; 6 node
     string; 7 op string; 8 successor *int64
 NodeRow: 1 session uint64; 2 step uint64; 3 id int64; 4 block int64; 5 node string; 6 op string
 ResourceRow: 1 name string; 2 takes string; 3 puts string; 4 there int64; 5 needed int64; 6 held
-    bool
+    bool; 7 works bool
 UseRow: 1 resource string; 2 session uint64; 3 step uint64; 4 seconds double; 5 node string; 6 op
     string; 7 role int32; 8 times int64
 SourceRow: 1 resource string; 2 number int64

@@ -86,8 +86,14 @@ static void iterator_free(void *obj) {
   free(it);
 }
 static void iterator_abort(void *obj, pf_status why);
+static void iterator_tell(void *obj, pf_wait_state *to) {
+  (void)obj;
+  to->flags = PF_WAIT_WORKS;
+  snprintf(to->takes, sizeof to->takes, "next element of iterator");
+}
 static const pf_type ITERATOR = {.size = sizeof(pf_type), .id = "pyflow.Iterator",
-                                 .unref = iterator_free, .abort = iterator_abort};
+                                 .unref = iterator_free, .abort = iterator_abort,
+                                 .tell = iterator_tell};
 
 static void waiting_unref(waiting *w, int n) {
   if (atomic_fetch_sub(&w->refs, n) == n) {
@@ -742,11 +748,13 @@ static pf_status restore_state(pf_ctx *c, const void *state) {
 #define NAMED \
   PF_ATTR(iterator_state, PF_ATTR_STRING, shared_name), \
       PF_ATTR(iterator_state, PF_ATTR_STRING, container)
+#define WAITS (PF_KERNEL_BLOCKING | PF_KERNEL_TAKES)     /* for the request that is on */
 #define MAKES(op_, ...) \
   PF_CPU(op_, NULL, .compute = iterator_compute, .state_size = sizeof(iterator_state), \
          .attrs = PF_ATTRS(ITERATOR_ATTRS, NAMED, ##__VA_ARGS__))
 #define NEXT(op_, compute_) \
-  PF_CPU_FLAGS(op_, NULL, PF_KERNEL_ASYNC | PF_KERNEL_EXPENSIVE, .compute = compute_)
+  PF_CPU_FLAGS(op_, NULL, PF_KERNEL_ASYNC | PF_KERNEL_EXPENSIVE | PF_KERNEL_TAKES, \
+               .compute = compute_)
 extern const pf_kernel *const iterator_kernels[];
 const pf_kernel *const iterator_kernels[] = {
     MAKES("Iterator"), MAKES("IteratorV2"),
@@ -758,5 +766,5 @@ const pf_kernel *const iterator_kernels[] = {
     PF_CPU("IteratorToStringHandle", NULL, .compute = to_string_handle),
     PF_CPU("IteratorFromStringHandleV2", NULL, .compute = from_string_handle,
            .state_size = sizeof(iterator_state), .attrs = PF_ATTRS(ITERATOR_ATTRS)),
-    PF_CPU_FLAGS("_SaveIterator", NULL, PF_KERNEL_BLOCKING, .compute = save_state),
-    PF_CPU_FLAGS("_RestoreIterator", NULL, PF_KERNEL_BLOCKING, .compute = restore_state), NULL};
+    PF_CPU_FLAGS("_SaveIterator", NULL, WAITS, .compute = save_state),
+    PF_CPU_FLAGS("_RestoreIterator", NULL, WAITS, .compute = restore_state), NULL};

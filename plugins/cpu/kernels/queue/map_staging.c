@@ -37,8 +37,12 @@ static void map_free(pf_waited *w) {
   free(m);
 }
 static void map_tell(void *obj, pf_wait_state *to) {
-  (void)obj;
-  snprintf(to->takes, sizeof to->takes, "empty staging map");
+  map *m = obj;
+  pthread_mutex_lock(&m->base.lock);
+  int n = (int)m->n_complete;
+  pthread_mutex_unlock(&m->base.lock);
+  if (n) snprintf(to->takes, sizeof to->takes, "staging map with %d other keys", n);
+  else snprintf(to->takes, sizeof to->takes, "empty staging map");
   snprintf(to->puts, sizeof to->puts, "full staging map");
 }
 static const pf_type map_type = {sizeof(pf_type), 0, "pyflow.MapStagingArea", pf_waited_unref,

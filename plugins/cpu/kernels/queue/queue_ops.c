@@ -313,7 +313,7 @@ static pf_status no_timeout(pf_ctx *c, void *state) {
 #define INT(name) PF_ATTR(make_state, PF_ATTR_INT, name)
 #define ACCESS(op_, role_, compute_) PF_CPU_FLAGS(op_, NULL, PF_KERNEL_ASYNC | PF_KERNEL_##role_, \
   .compute = compute_, .init = no_timeout, .state_size = 8, .attrs = PF_ATTRS(PF_REF(pf_attr, "timeout_ms", PF_ATTR_INT, 0)))
-#define CLOSE(op_) PF_CPU_FLAGS(op_, NULL, PF_KERNEL_ASYNC, .compute = close, .state_size = 8, \
+#define CLOSE(op_) PF_CPU_FLAGS(op_, NULL, PF_KERNEL_ASYNC | PF_KERNEL_PUTS, .compute = close, .state_size = 8, \
   .attrs = PF_ATTRS(PF_REF(pf_attr, "cancel_pending_enqueues", PF_ATTR_BOOL, 0)))
 #define BOTH(kernel, op_, ...) kernel(op_, __VA_ARGS__), kernel(op_ "V2", __VA_ARGS__)
 #define ASK(op_, compute_) PF_CPU_FLAGS(op_, NULL, 0, .compute = compute_)

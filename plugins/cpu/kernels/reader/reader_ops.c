@@ -25,8 +25,13 @@ static void reader_free(pf_waited *w) {
   free(r->name);
   free(r);
 }
+static void reader_tell(void *obj, pf_wait_state *to) {
+  (void)obj;
+  to->flags = PF_WAIT_HELD;
+  snprintf(to->takes, sizeof to->takes, "turn of reader");
+}
 static const pf_type reader_type = {sizeof(pf_type), 0, "pyflow.Reader", pf_waited_unref,
-                                    pf_waited_abort};
+                                    pf_waited_abort, reader_tell};
 static pf_status make_reader(pf_ctx *c, void *arg, void **obj) {
   const make_state *s = arg;
   pf_str name = s->shared_name.len ? s->shared_name : c->host->node_name(c);
@@ -185,6 +190,8 @@ static const pf_attempt_kind file_kind = {sizeof(file_attempt), PF_TAKES,
 /* PF_OK: r->work names it; PF_PENDING: the call goes on by itself, or is over */
 static pf_status next_file(read_call *call) {
   int gone = 0;
+  void *q;
+  PF_TRY(call->c->host->resource_get(call->c, 1, &pf_queue_type, &q));  /* where it waits now */
   file_attempt f = {.base.base.kind = &file_kind, .base.left = 1, .call = call, .gone = &gone};
   pf_status st = pf_attempt_start(call->c, &call->q->base, &f.base.base);
   if (st == PF_PENDING && gone) release(call);
@@ -334,6 +341,7 @@ static pf_status start_read(pf_ctx *c, int64_t wanted) {
   if (q->n_parts != 1) return PF_INVALID(c, "Expected single component queue");
   if (q->types[0] != PF_STRING)
     return PF_INVALID(c, "Expected queue with single string component");
+  PF_TRY(reader_of(c, &r));             /* again: the last is what the call is said to wait at */
   return start_call(c, (read_call){.r = r, .q = q, .wanted = wanted});
 }
 static pf_status start_act(pf_ctx *c, pf_status (*act)(read_call *)) {
@@ -429,7 +437,7 @@ static pf_status restore(pf_ctx *c, const void *s) { return (void)s, start_act(c
                              INT(footer_bytes), INT(hop_bytes), __VA_ARGS__)
 #define BOTH(kernel, op_, ...) kernel(op_, __VA_ARGS__), kernel(op_ "V2", __VA_ARGS__)
 #define ASK(op_, compute_) PF_CPU_FLAGS(op_, NULL, 0, .compute = compute_)
-#define READ(op_, compute_) PF_CPU_FLAGS(op_, NULL, PF_KERNEL_ASYNC, .compute = compute_)
+#define READ(op_, compute_) PF_CPU_FLAGS(op_, NULL, PF_KERNEL_ASYNC | PF_KERNEL_TAKES, .compute = compute_)
 extern const pf_kernel *const reader_ops_kernels[];
 const pf_kernel *const reader_ops_kernels[] = {
   BOTH(MAKE, "TextLineReader", init_text, INT(skip_header_lines)),
