@@ -73,6 +73,16 @@ static void splice(pf_net_out *o, const pf_tensor *t) {
 
 int64_t pf_net_tensor_bytes(const pf_tensor *t) { return !t ? 0 : t->type == PF_STRING ? string_bytes(t) : t->nbytes; }
 
+int32_t pf_net_too_large(pf_tensor *const *t, int32_t n) {
+  int64_t left = (int64_t)0xffffffff - (1 << 20);
+  int32_t largest = 0;
+  for (int32_t k = 0; k < n; k++) {
+    left -= pf_net_tensor_bytes(t[k]) + PF_NET_ENTRY;
+    if (pf_net_tensor_bytes(t[k]) > pf_net_tensor_bytes(t[largest])) largest = k;
+  }
+  return left < 0 ? largest : -1;
+}
+
 void pf_net_put_shape(pf_net_out *o, const pf_tensor *t, uint32_t flags) { put_dims(o, t, flags, pf_net_tensor_bytes(t)); }
 
 void pf_net_put_tensor(pf_net_out *o, const pf_tensor *t, int32_t dead, const pf_net_arenas *arenas) {

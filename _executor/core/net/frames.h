@@ -148,6 +148,8 @@ typedef struct { int32_t type, ndim; uint32_t flags, pad; int64_t bytes, dims[PF
 /* PF_INVALID_ARGUMENT: a handle, or in a device's memory.  t NULL: dead. */
 pf_status pf_net_tensor_check(const pf_tensor *t, pf_error *err);
 int64_t pf_net_tensor_bytes(const pf_tensor *t);         /* of its elements; NULL: 0 */
+/* The largest of those that are too many bytes for one frame; -1: they are not. */
+int32_t pf_net_too_large(pf_tensor *const *t, int32_t n);
 void pf_net_put_tensor(pf_net_out *o, const pf_tensor *t, int32_t dead, const pf_net_arenas *arenas);
 void pf_net_put_shape(pf_net_out *o, const pf_tensor *t, uint32_t flags);
 pf_status pf_net_get_shape(pf_net_in *in, pf_net_shape *out, pf_error *err);

@@ -9,6 +9,7 @@
  * 3. What a peer announced and has not sent costs PF_NET_INCOMING at most, all peers' PF_NET_ALL_INCOMING; a peer that announces more
  *    is none of ours.  What nobody waits for goes with its connection, and the memory of much goes back to the system.
  * 4. A tensor that cannot be put fails its step on both sides.
+ * 5. Dead tensors of a peer's that nobody has taken cost PF_NET_DEAD at most: a step that brings more fails.
  *
  * Threads: any; announcements under the peer's lock.
  */
@@ -39,7 +40,6 @@ static int32_t count_stored(pf_peer *p, int64_t cost) {
   int64_t window = p->net->o.window_bytes;
   pthread_mutex_lock(&p->lock);
   int32_t within = cost > window ? p->stored_alone == 0 : p->stored - p->stored_alone + cost <= window + window / 4;
-  if (!cost) within = 1;
   if (within) p->stored += cost;
   if (within && cost > window) p->stored_alone = cost;
   pthread_mutex_unlock(&p->lock);
@@ -63,6 +63,35 @@ static void pushed_left(void *arg, int64_t bytes) {
     pf_peer_send(p, &o);
   }
   pf_peer_unref(p);
+}
+
+/* 0: more dead tensors than may wait. */
+static int32_t count_dead(pf_peer *p, int64_t cost) {
+  pthread_mutex_lock(&p->lock);
+  int32_t within = p->dead + cost <= PF_NET_DEAD;
+  if (within) p->dead += cost;
+  pthread_mutex_unlock(&p->lock);
+  return within;
+}
+
+static void dead_left(void *arg, int64_t bytes) {
+  pf_peer *p = arg;
+  pthread_mutex_lock(&p->lock);
+  p->dead -= bytes;
+  pthread_mutex_unlock(&p->lock);
+  pf_peer_unref(p);
+}
+
+static void deliver_dead(pf_peer *p, pf_step_key key, pf_str name) {
+  int64_t cost = PF_NET_ENTRY + name.len;
+  pf_error err;
+  if (count_dead(p, cost)) {
+    deliver(p, key, name, NULL, 1, dead_left, cost);
+    return;
+  }
+  pf_error_clear(&err);
+  pf_error_set(&err, PF_RESOURCE_EXHAUSTED, "dead tensors of %d MB from %s wait to be taken, as many as may", PF_NET_DEAD >> 20, p->name);
+  put_failed(p, key, &err);
 }
 
 static void early_left(void *arg, int64_t bytes) {
@@ -164,9 +193,10 @@ pf_status pf_tensor_frame(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
     put_failed(p, key, &err);
     return PF_OK;
   }
+  if (dead) return deliver_dead(p, key, name), PF_OK;
   int64_t cost = pf_cost_of(t);
   int32_t within = count_stored(p, cost);
-  if (within) deliver(p, key, name, t, dead, cost ? pushed_left : NULL, cost);
+  if (within) deliver(p, key, name, t, 0, pushed_left, cost);
   else pf_tensor_unref(t);
   return within ? PF_OK : PF_DATA_LOSS;         /* who heeds the window does not come here */
 }

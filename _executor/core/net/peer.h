@@ -5,6 +5,7 @@
 
 enum { PF_NET_BUFFER = 160 << 10, PF_NET_CHUNK_BYTES = 512 << 10, PF_NET_REMOTE_BUCKETS = 64, PF_NET_ARENAS = 256, PF_NET_THREADS = 8, 
        PF_NET_ANNOUNCED = 4 << 20, /* what announcements that wait at a peer may cost (pf_cost_announced) */
+       PF_NET_DEAD = 64 << 20,     /* what a peer's dead tensors may cost here that nobody has taken */
        PF_NET_INCOMING = 2 * PF_NET_ANNOUNCED, /* what a peer's may cost here: its threads may announce at once */
        PF_NET_ALL_INCOMING = 64 << 20 /* what all peers' may */ };
 
@@ -126,6 +127,7 @@ struct pf_peer {
   pf_incoming *incoming[PF_NET_REMOTE_BUCKETS];                         /* by id */
   int64_t incoming_cost, incoming_most, incoming_bytes, n_postponed;    /* cost: of what it announced; most: that there was */
   int64_t stored, stored_alone;         /* pushed by the peer, nobody has read it; of it, a tensor larger than the window */
+  int64_t dead;                         /* what its dead tensors that nobody has taken cost */
   int64_t read, early_bytes;            /* read, but not told yet; fetched before anybody waited, nobody has read it */
 };
 

@@ -143,6 +143,20 @@ static void unlist(pf_serving *s) {
   pthread_mutex_unlock(&p->lock);
 }
 
+static pf_status too_large(const char *what, int32_t k, const pf_tensor *t, pf_error *err) {
+  pf_error_clear(err);
+  return pf_error_set(err, PF_RESOURCE_EXHAUSTED, "%s %d has %lld bytes: a task's arguments, or results, of one step are less than 4 GB "
+                      "in all, where they go over a link", what, k, (long long)pf_net_tensor_bytes(t));
+}
+
+/* The node of the plans that gives this result. */
+static void name_ret(const pf_net_plans *all, int32_t number, pf_error *err) {
+  for (int32_t j = 0, at = 0; j < all->n; j++)
+    for (uint32_t k = 0; k < all->plans[j]->n_rets; k++)
+      if (all->ret_of[at++] == number)
+        pf_copy_text(err->node, sizeof err->node, all->plans[j]->ret_name[k].data, all->plans[j]->ret_name[k].len);
+}
+
 /* It is over, in one way or another. */
 static void finish(pf_serving *s, pf_status st, const pf_error *err, pf_tensor **rets) {
   pf_tensor *few[FEW_RETS], **ordered = few;
@@ -159,6 +173,12 @@ static void finish(pf_serving *s, pf_status st, const pf_error *err, pf_tensor *
     err = &why;
   }
   for (int32_t k = 0; ordered && k < n; k++) ordered[s->s->plans.ret_of[k]] = rets[k];
+  int32_t large = !st && ordered ? pf_net_too_large(ordered, n) : -1;
+  if (large >= 0) {
+    st = too_large("result", large, ordered[large], &why);
+    name_ret(&s->s->plans, large, &why);
+    err = &why;
+  }
   answer(s->peer, s->key, s->call, st, err, ordered, n);
   for (int32_t k = 0; k < n; k++) pf_tensor_unref(rets[k]);
   if (ordered != few) free(ordered);
@@ -405,6 +425,12 @@ pf_status pf_net_run(pf_net *n, const char *peer, uint64_t handle, pf_step_key k
   }
   pf_peer *p = pf_net_peer(n, peer);
   if (!p) return unconnected(err, peer);
+  int32_t large = pf_net_too_large(args, n_args);
+  if (large >= 0) {
+    too_large("argument", large, args[large], err);
+    pf_peer_unref(p);
+    return err->code;
+  }
   pf_remote *r = calloc(1, sizeof *r);
   if (!r) {
     pf_peer_unref(p);

@@ -151,6 +151,7 @@ typedef struct pf_plan {
   pf_shape *arg_shape;
   pf_str *arg_name;
   int32_t *ret_type;
+  pf_str *ret_name;         /* of the nodes that give the results */
   int32_t n_groups, n_grouped;      /* compiled groups, and the nodes in them */
   struct pf_place *places;  /* what was decided for each output */
   int64_t planned_bytes, planned_sum, planned_least;    /* the extent; all its buffers; the most alive at once */

@@ -168,6 +168,7 @@ cdef pf_status list_arguments(pf_comp* c) noexcept nogil:
     p.arg_shape = <pf_shape*>pf_comp_keep(c, p.n_args, sizeof(pf_shape))
     p.arg_name = <pf_str*>pf_comp_keep(c, p.n_args, sizeof(pf_str))
     p.ret_type = <int32_t*>pf_comp_keep(c, p.n_rets, sizeof(int32_t))
+    p.ret_name = <pf_str*>pf_comp_keep(c, p.n_rets, sizeof(pf_str))
     if c.err.code:
         return c.err.code
     for k in range(<int32_t>p.n_args):
@@ -188,6 +189,7 @@ cdef pf_status list_arguments(pf_comp* c) noexcept nogil:
             if p.ret_type[k]:
                 return pf_comp_fail(c, i, PF_INVALID_ARGUMENT, b"two _Retval nodes have the same index")
             p.ret_type[k] = c.sig[i].in_type[0]
+            p.ret_name[k] = c.g.nodes[i].name
     for k in range(<int32_t>p.n_rets):
         if not p.ret_type[k]:
             return pf_error_set(c.err, PF_INVALID_ARGUMENT, b"no _Retval node has index %d", k)

@@ -17,6 +17,7 @@ import threading
 import time
 
 from pyflow.distributed.look import asking, clocks, tracing, why
+from pyflow.distributed.run import remote_worker
 from pyflow.distributed.wire import messages
 from pyflow.framework import errors
 from pyflow.session import metadata, runtime
@@ -33,11 +34,20 @@ class Part:
     """One partition of a ClusterPlan.  plan: a core Plan of this process' task, or None, then
     `graph` is its number at the worker."""
 
-    __slots__ = ("worker", "plan", "graph", "args", "rets", "types")
+    __slots__ = ("worker", "plan", "graph", "args", "rets", "types", "_names")
 
     def __init__(self, worker, plan, graph, part, types):
         self.worker, self.plan, self.graph = worker, plan, graph
         self.args, self.rets, self.types = part.args, part.rets, types
+        self._names = [node.name for node in part.graph.args]
+
+    def blamed(self, failure, args):
+        """A failure to begin it with these values, which names the largest where they are too many
+        bytes for a frame."""
+        sizes = [getattr(arg, "nbytes", 0) for arg in args]
+        if failure.code == errors.RESOURCE_EXHAUSTED and sum(sizes) > remote_worker.MOST_AT_ONCE:
+            failure.node = self._names[sizes.index(max(sizes))]
+        return failure
 
 
 class ClusterPlan:
@@ -64,9 +74,13 @@ class ClusterPlan:
         """A step that lies on one other task, over a link: nothing to put together."""
         link, worker = self._link, part.worker
         step = StepElsewhere(link.next_step(), worker.name, self._names)
-        running = step.running = worker.start(
-            part.graph, link.number, step.number, [feeds[k] for k in part.args], part.types, None,
-            timeout_ms + BACKSTOP_MS if timeout_ms else 0)
+        args = [feeds[k] for k in part.args]
+        try:
+            running = step.running = worker.start(
+                part.graph, link.number, step.number, args, part.types, None,
+                timeout_ms + BACKSTOP_MS if timeout_ms else 0)
+        except runtime.executor().StepError as failure:
+            raise part.blamed(failure, args) from None
         link.begun(step)
         try:
             values = running.result(timeout_ms / 1000 if timeout_ms else None, keep=keep)
@@ -182,7 +196,7 @@ class ClusterStep:
             try:
                 running = self._start(part, args, level)
             except runtime.executor().StepError as failure:
-                self._fail(failure, part)
+                self._fail(part.blamed(failure, args), part)
                 self._over(part)
                 continue
             self._begun[part] = running

@@ -30,6 +30,7 @@ from pyflow.session import runtime
 
 STATUS_SECONDS = 10.0                   # for a server that listens to answer
 OFFSET_SECONDS = 30.0                   # clocks drift: then their offset is measured anew
+MOST_AT_ONCE = (1 << 32) - (1 << 20)    # bytes that go in one frame of a link (core/net/codec.c)
 DEREGISTER_SECONDS = 2.0                # what is not forgotten now goes with its session
 LOOK_SECONDS = 1.0                      # between looks whether it is still waited for
 SAY_SECONDS, SAY_AGAIN_SECONDS = 2.0, 10.0  # until a log says who is waited for, and between
