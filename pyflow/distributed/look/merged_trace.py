@@ -6,8 +6,8 @@
 Invariants
 1. Times are of this process's clock: each task's are moved by its offset (clocks.py).
 2. Ids of arrows are not used twice in a file; a task is one process in it.
-3. Steps that all of their tasks recorded go before others: no two tasks begin to record, or are
-   full, at the same time, so each records more than what is asked for.
+3. Steps that all of their tasks recorded go before others: no two tasks begin to record, end it,
+   or are full, at the same time, so each records more than what is asked for.
 
 Threads: the caller's.
 """
@@ -58,11 +58,13 @@ def record(cluster, steps, seconds, switches=False):
         system = _switches(cluster, stack, notes) if switches else None
         asker.ask_all("Tracing", messages.TracingRequest(
             steps=FACTOR * steps + SPARE), list(offsets))
-        before, until = _done(cluster, offsets), time.monotonic() + seconds
+        before, until = _statuses(cluster, offsets), time.monotonic() + seconds
+        # those under way as the recording begins, or ends, are there in part
+        wanted = steps + 2 * max([1, *(s.steps_running for s in before.values())])
         while time.monotonic() < until:
             time.sleep(POLL)
-            now = _done(cluster, offsets)
-            if any(now[t] - before.get(t, 0) >= steps for t in now):
+            now = _statuses(cluster, offsets)
+            if any(now[t].steps_done - before[t].steps_done >= wanted for t in now if t in before):
                 break
         ended = asker.ask_all("Tracing", messages.TracingRequest(stop=True), list(offsets))
     found, recorded = {}, {}
@@ -111,9 +113,9 @@ def _clock(asker, task):
     return reply
 
 
-def _done(cluster, tasks):
+def _statuses(cluster, tasks):
     replies = cluster.asker.ask_all("GetStatus", messages.GetStatusRequest(), list(tasks))
-    return {t: r.steps_done for t, r in replies.items() if not isinstance(r, asking.Silent)}
+    return {t: r for t, r in replies.items() if not isinstance(r, asking.Silent)}
 
 
 def _add(stats, data, offset):
