@@ -69,6 +69,7 @@ cdef extern from "net/net.h" nogil:
     int64_t pf_net_asked(pf_net*, uint64_t) noexcept
     pf_status pf_net_disconnect(pf_net*, const char*, uint64_t, const char*) noexcept
     pf_peer* pf_net_peer(pf_net*, const char*) noexcept
+    int32_t pf_net_kind(pf_net*, const char*, uint64_t, char*, int64_t) noexcept
     void pf_peer_unref(pf_peer*) noexcept
     int32_t pf_net_views(pf_net*, pf_peer_view*, int32_t) noexcept
     pf_status pf_net_serve(pf_net*, uint64_t, const pf_net_plans*, void*, void (*)(void*) noexcept nogil, pf_error*) noexcept
@@ -527,6 +528,12 @@ cdef class Net:
         with nogil:
             st = pf_net_clean(self.n, pc, key, all, soon)
         return st == PF_OK
+
+    def kind(self, str name, uint64_t incarnation=0):
+        """By which kind of link there is an open connection with that task, with that incarnation where one is said; None."""
+        cdef bytes nb = name.encode()
+        cdef char found[64]
+        return found.decode() if pf_net_kind(self.n, nb, incarnation, found, sizeof(found)) else None
 
     def peers(self):
         """A dict per connection: name, kind, incarnation, epoch, state ("greeting", "open"), since (seconds), silent (seconds), rtt and

@@ -521,6 +521,14 @@ pf_peer *pf_net_peer(pf_net *n, const char *name) {
   return p;
 }
 
+int32_t pf_net_kind(pf_net *n, const char *name, uint64_t incarnation, char *to, int64_t room) {
+  pf_peer *p = pf_net_peer(n, name);
+  int32_t there = p && (!incarnation || p->incarnation == incarnation);
+  if (there) pf_copy_text(to, room, p->link->kind, (int64_t)strlen(p->link->kind));
+  pf_peer_unref(p);
+  return there;
+}
+
 void pf_net_receive(pf_net *n, pf_link_conn *conn) {
   pthread_mutex_lock(&n->lock);
   pf_peer *p = n->peers;

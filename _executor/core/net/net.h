@@ -43,6 +43,8 @@ void pf_net_tell(pf_net *n, void (*fn)(void *), void *arg);                 /* f
 void pf_net_receive(pf_net *n, pf_link_conn *conn);
 
 pf_peer *pf_net_peer(pf_net *n, const char *name);                          /* new reference to the connected one; NULL */
+/* The kind of the open connection with that task, of that incarnation where it is not 0; 0: there is none. */
+int32_t pf_net_kind(pf_net *n, const char *name, uint64_t incarnation, char *to, int64_t room);
 void pf_peer_unref(pf_peer *p);
 
 /* ---------------------------------------------------------------- what peers() shows */

@@ -230,7 +230,8 @@ class Chains:
             self._end(at, "kernel", task, f"{task} has been at {name} for {call.seconds:.1f} s")
             return
         what = f"{words} {call.resource.strip('/') or '?'!r}"
-        self.rows[at] = Row(f"{task_names.short(task)} {name}", what, task_names.short(task), call.seconds)
+        here = task_names.short(task)
+        self.rows[at] = Row(f"{here} {name}", what, here, call.seconds)
         if resource.works:
             self._works(at, task, session, call, f"{name}, {what},")
         else:
