@@ -2,9 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
-BUILD_NEEDS := "meson-python>=0.16" "meson>=1.3" ninja "Cython==3.3.*" "numpy>=2.0" "cffi>=1.16"  # [build-system] of pyproject.toml
+BUILD_NEEDS := "meson-python>=0.16" "meson>=1.3" ninja "Cython==3.3.*" "numpy>=2.0" "cffi>=1.16" "protobuf>=4.25"  # [build-system] of pyproject.toml
 
-SOURCES := $(shell find pyflow _executor plugins include -type f -not -name '*.so' -not -path '*/__pycache__/*' 2>/dev/null) \
+SOURCES := $(shell find pyflow _executor plugins include -type f -not -name '*.so' -not -name '*.pyi' -not -path '*/__pycache__/*' 2>/dev/null) \
            pyproject.toml meson.build meson.options
 
 .PHONY: $(shell sed -n 's/^\([a-z-]*\):.*/\1/p' Makefile)
@@ -24,7 +24,7 @@ test-all: .venv/installed-tests  ## these, longer ones, the kernels for older pr
 dev: .venv/build-needs  ## an editable install into .venv for working on pyflow
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) install --no-build-isolation -e ".[test]"
 
-tables: .venv/made  ## after a change of ops or public names: op_types.py, op_families.py, _public.py, the .pyi files
+tables: .venv/made  ## after a change of ops or public names: op_types.py, op_families.py, _public.py (and the types, *.pyi)
 	@PYTHONPATH=$(CURDIR) $(BIN)/python -P -m pyflow.tools.tables pyflow
 
 docs: .venv/installed  ## the documentation as a site in build/site: warnings are errors, links are followed; a minute

@@ -3,11 +3,13 @@
 - A wheel's libraries are stripped, and on Linux it says which C library it needs: manylinux_2_35 for
   one whose libraries ask for functions of glibc 2.35 at most, which is what auditwheel says of it.
 - A wheel says which commit it was built from (pyflow/commit.txt), where that can be found out.
+- The public types (pyflow/__init__.pyi and 98 others, pyflow/tools/stubs.py) are written from the
+  tree's modules, 1.5 seconds: into the wheel, or, for an editable install, beside the modules.
 - An editable install whose build tools pip is about to delete (build isolation) could not be
   imported: it is refused, with what to do instead.
 
 pyproject.toml names this module; python -m pip wheel, install and build use it.  It runs in the
-build's environment and imports nothing of pyflow.
+build's environment and imports nothing of pyflow; a child that writes the types does.
 """
 
 import base64
@@ -17,6 +19,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import zipfile
 
@@ -37,14 +40,16 @@ Cython) are in an environment that is deleted after the build.  Instead:
 
 or, in an environment of your own:
 
-    pip install "meson-python>=0.16" "meson>=1.3" ninja "Cython==3.3.*" "numpy>=2.0" cffi
+    pip install "meson-python>=0.16" "meson>=1.3" ninja "Cython==3.3.*" "numpy>=2.0" cffi "protobuf>=4.25"
     pip install --no-build-isolation -e .
 """
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     made = mesonpy.build_wheel(wheel_directory, config_settings, metadata_directory)
-    return finish(pathlib.Path(wheel_directory) / made).name
+    with tempfile.TemporaryDirectory() as folder:
+        types = write_types(pathlib.Path(folder))
+        return finish(pathlib.Path(wheel_directory) / made, types).name
 
 
 def get_requires_for_build_editable(config_settings=None):
@@ -55,15 +60,31 @@ def get_requires_for_build_editable(config_settings=None):
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
     get_requires_for_build_editable(config_settings)
+    write_types(ROOT / "pyflow")
     return mesonpy.build_editable(wheel_directory, config_settings, metadata_directory)
 
 
 # ---------------------------------------------------------------- wheels
 
-def finish(wheel):
-    """The wheel with its libraries stripped and its platform tag; the path of it."""
+def write_types(folder):
+    """Writes the public types, *.pyi, into a folder; {name in a wheel: bytes}."""
+    program = ("import pathlib, sys; sys.path.insert(0, sys.argv[1]); from pyflow.tools import stubs; "
+               "stubs.main(pathlib.Path(sys.argv[2]))")
+    subprocess.run([sys.executable, "-B", "-c", program, ROOT, folder], check=True)
+    return {f"pyflow/{path.relative_to(folder).as_posix()}": path.read_bytes()
+            for path in sorted(folder.rglob("*.pyi"))}
+
+
+def finish(wheel, types=None):
+    """The wheel with its libraries stripped, the public types {name: bytes} in it, and its platform
+    tag; the path of it."""
     with zipfile.ZipFile(wheel) as source:
-        files = {entry: source.read(entry) for entry in source.infolist() if not entry.is_dir()}
+        files = {entry: source.read(entry) for entry in source.infolist()
+                 if not entry.is_dir() and not entry.filename.endswith(".pyi")}   # a developer's
+    for name, data in (types or {}).items():
+        entry = zipfile.ZipInfo(name)
+        entry.external_attr = 0o644 << 16
+        files[entry] = data
     entry = zipfile.ZipInfo("pyflow/commit.txt")
     entry.external_attr = 0o644 << 16
     files = {entry: commit().encode(), **files}

@@ -1,7 +1,7 @@
 """Writes pyflow/__init__.pyi, the types of the public names, from the live package, and for each
 namespace (pyflow/nn/__init__.pyi) a stub that refers to it.
 
-    python -m pyflow.tools.stubs FOLDER         # `make tables` does it
+    python -m pyflow.tools.stubs FOLDER         # the build of a wheel does it; `make tables`, too
 
 Signatures (names, order, which arguments have defaults) are those of the functions themselves.
 Types of arguments follow from their names where the name says it (`name`, `dtype`, `graph`).  What
@@ -9,8 +9,10 @@ becomes a tensor is `_TensorLike`: tensors, variables, numbers, text, arrays, ne
 them, and what has `__array__`; a list of such is `Sequence[_TensorLike]`, a shape `_ShapeLike`.
 Ops say themselves which of their arguments these are, functions by the arguments' names.  Nests
 (tf.while_loop, tf.map_fn, RNNs) stay `Any`.  A function whose docstring names an op with exactly
-one output gives a `Tensor`.  Namespaces (tf.nn) are classes of static methods.
-tests/typing/test_types.py fails while the file differs from what this writes.
+one output gives a `Tensor`.  Namespaces (tf.nn) are classes of static methods, `_nn` and so on: what
+a class `nn` holds would have the full names of what the module pyflow.nn holds, and mypy, which
+finds what it keeps by full names, would fail on a program that it has seen before.
+tests/typing/test_types.py asks whether an installed package's are what this writes.
 """
 
 import inspect
@@ -24,7 +26,7 @@ import pyflow as tf
 from pyflow import _names
 from pyflow.framework import op as op_lib
 
-HEAD = '''"""Types of pyflow's public names.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
+HEAD = '''"""Types of pyflow's public names.  Written by pyflow/tools/stubs.py; do not edit."""
 from builtins import bool as _bool, complex as _complex, slice as _slice
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias, overload
@@ -335,9 +337,11 @@ def stub(names, indent=""):
         elif is_namespace(value):
             if name not in ("compat", "pyflow", "v1"):
                 inner = {k: getattr(value, k) for k in dir(value)}
+                private = name if indent else f"_{name}"
                 out.append(
-                    f"{indent}class {name}:\n"
+                    f"{indent}class {private}:\n"
                     + (stub(inner, indent + "    ") or f"{indent}    ...\n")
+                    + (f"{name} = {private}\n" if not indent else "")
                 )
         elif (
             inspect.isclass(value)
@@ -431,7 +435,7 @@ def namespaces():
     for path in _names.NAMESPACES:
         module = sys.modules[f"pyflow.{path}"]
         first, *inner = path.split(".")
-        lines = [f"from pyflow import {first} as _{first}\n"]
+        lines = [f"from pyflow import _{first}\n"]
         for name in dir(module):
             if name.startswith("_") or not identifier(name):
                 continue
@@ -448,14 +452,16 @@ def namespaces():
     return found
 
 
-MODULE = '''"""Types of pyflow.{}.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
+MODULE = '''"""Types of pyflow.{}.  Written by pyflow/tools/stubs.py; do not edit."""
 '''
 
 
 def main(folder):
     made = {"__init__.pyi": text(), **namespaces()}     # first: it fails before a file is touched
+    for old in folder.rglob("*.pyi"):
+        old.unlink()
     for name, written in made.items():
-        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(written, encoding="utf-8")
 
 

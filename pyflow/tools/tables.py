@@ -6,8 +6,9 @@ FOLDER/ops/op_types.py: which module of pyflow.ops declares which ops.  FOLDER/_
 module has which public name in its table PUBLIC.  FOLDER/interop/onnx/op_families.py: which
 module converts which of ONNX's ops.  All come from the modules themselves, all that
 lie in the folders of pyflow.ops and pyflow.lib; a name defined twice is an error.
+These are committed: pyflow cannot be imported without them, nor written anew what it lacks.
 FOLDER/__init__.pyi and the other .pyi files: the public types (stubs.py), by a process that finds
-names by those tables.
+names by those tables. They are not: whoever builds a wheel makes them (_executor/build_backend.py).
 Needs no executor.  tests/typing/test_types.py fails while the files differ from what this writes.
 """
 

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import importlib.util
 import pathlib
+import re
 import subprocess
 import sys
 import tomllib
@@ -55,8 +56,20 @@ def test_an_editable_install_in_isolation_is_refused(monkeypatch, tmp_path, fold
         assert name in backend.REFUSED, f"the text lacks {name}, which a build needs"
 
 
-def test_an_editable_install_with_the_tools_at_hand(backend, tmp_path):
+def test_an_editable_install_with_the_tools_at_hand(backend, tmp_path, monkeypatch):
+    """It has the types beside the modules, where editors look."""
+    written = []
+    monkeypatch.setattr(backend, "write_types", written.append)
     assert backend.build_editable(tmp_path) == "build_editable"
+    assert written == [ROOT / "pyflow"]
+
+
+def test_the_types_are_made_for_the_wheel(backend, tmp_path):
+    """By the tree's modules alone, no executor; none is committed."""
+    types = backend.write_types(tmp_path / "made")
+    assert {"pyflow/__init__.pyi", "pyflow/nn/__init__.pyi", "pyflow/compat/v1.pyi"} <= types.keys()
+    assert b"class Tensor" in types["pyflow/__init__.pyi"]
+    assert re.search(r"(?m)^pyflow/\*\*/\*\.pyi$", (ROOT / ".gitignore").read_text(encoding="utf-8"))
 
 
 @pytest.fixture
@@ -101,12 +114,14 @@ def test_a_wheel_is_finished(backend, library, tmp_path):
         z.writestr("p/__init__.py", "x = 1\n")
         z.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: cp311-abi3-linux_x86_64\n")
         z.writestr(f"{info}/RECORD", "")
-    made = backend.finish(wheel)
+        z.writestr("p/old.pyi", "y: int")           # of a developer's tree
+    made = backend.finish(wheel, {"p/__init__.pyi": b"x: int"})
     assert made.name.startswith("p-1-cp311-abi3-manylinux_2_") and not wheel.exists()
     with zipfile.ZipFile(made) as z:
         tag = made.stem.rpartition("-")[2]
         assert f"Tag: cp311-abi3-{tag}\n" in z.read(f"{info}/WHEEL").decode()
         assert 0 < len(z.read("p/lib.so")) < len(data)
+        assert z.read("p/__init__.pyi") == b"x: int" and "p/old.pyi" not in z.namelist()
         rows = [line.split(",") for line in z.read(f"{info}/RECORD").decode().splitlines()]
         assert sorted(row[0] for row in rows) == sorted(z.namelist())
         for name, digest, size in rows:

@@ -1,8 +1,0 @@
-"""Types of pyflow.contrib.feature_column.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
-from pyflow import contrib as _contrib
-sequence_categorical_column_with_hash_bucket = _contrib.feature_column.sequence_categorical_column_with_hash_bucket
-sequence_categorical_column_with_identity = _contrib.feature_column.sequence_categorical_column_with_identity
-sequence_categorical_column_with_vocabulary_file = _contrib.feature_column.sequence_categorical_column_with_vocabulary_file
-sequence_categorical_column_with_vocabulary_list = _contrib.feature_column.sequence_categorical_column_with_vocabulary_list
-sequence_input_layer = _contrib.feature_column.sequence_input_layer
-sequence_numeric_column = _contrib.feature_column.sequence_numeric_column

@@ -1,9 +1,0 @@
-"""Types of pyflow.quantization.  Written by `make tables` (pyflow/tools/stubs.py); do not edit."""
-from pyflow import quantization as _quantization
-fake_quant_with_min_max_args = _quantization.fake_quant_with_min_max_args
-fake_quant_with_min_max_args_gradient = _quantization.fake_quant_with_min_max_args_gradient
-fake_quant_with_min_max_vars = _quantization.fake_quant_with_min_max_vars
-fake_quant_with_min_max_vars_gradient = _quantization.fake_quant_with_min_max_vars_gradient
-fake_quant_with_min_max_vars_per_channel = _quantization.fake_quant_with_min_max_vars_per_channel
-fake_quant_with_min_max_vars_per_channel_gradient = _quantization.fake_quant_with_min_max_vars_per_channel_gradient
-quantize_and_dequantize = _quantization.quantize_and_dequantize
