@@ -300,7 +300,12 @@ def _load_plugins():
 
 def _nothing_called(name):
     def nothing(*unused):
-        """There is only TF 1.x's behaviour here: nothing to switch off."""
+        """There is only TF 1.x's behaviour here: nothing to switch off.
+
+            >>> tf.disable_v2_behavior()                    # as programs for compat.v1 do
+            >>> tf.placeholder(tf.float32).op.type
+            'Placeholder'
+        """
     nothing.__name__ = nothing.__qualname__ = name
     nothing.__module__ = __package__
     return nothing

@@ -115,7 +115,14 @@ def control_dependencies(control_inputs):
 
 
 def add_to_collection(name, value):
-    """`Graph.add_to_collection` of the default graph."""
+    """`Graph.add_to_collection` of the default graph.
+    name: of the collection, which is made with its first value; value: anything.
+
+        >>> loss = tf.constant(0.5, name="loss")
+        >>> tf.add_to_collection("losses", loss)
+        >>> tf.get_collection("losses")
+        [<tf.Tensor 'loss:0' shape=() dtype=float32>]
+    """
     get_default_graph().add_to_collection(name, value)
 
 

@@ -156,7 +156,21 @@ class AbortedError(OpError):
 
 @_with_code(OUT_OF_RANGE)
 class OutOfRangeError(OpError):
-    """An input is at its end, for example a closed and empty queue."""
+    """An input is at its end, for example a closed and empty queue.
+    node_def: of the node; op: the Operation, None if it is not the graph's; message: what the error
+    says.
+
+        >>> element = tf.data.Dataset.range(2).make_one_shot_iterator().get_next()
+        >>> with tf.Session() as sess:
+        ...     try:
+        ...         while True:
+        ...             print(sess.run(element))
+        ...     except tf.errors.OutOfRangeError:
+        ...         print("end")
+        0
+        1
+        end
+    """
 
 
 @_with_code(UNIMPLEMENTED)

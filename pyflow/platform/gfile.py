@@ -137,7 +137,12 @@ def Exists(filename):  # noqa: N802 - TF's names
 
 
 def IsDirectory(dirname):  # noqa: N802
-    """True for a folder."""
+    """True for a folder.
+    dirname: a path, which need not be there.
+
+        >>> tf.gfile.IsDirectory("/"), tf.gfile.IsDirectory("/no/such/folder")
+        (True, False)
+    """
     if remote.is_remote(dirname):
         return _elsewhere(dirname, "isdir")
     return os.path.isdir(remote.local(dirname))
@@ -241,7 +246,16 @@ def _walked(top, in_order):
 
 
 def Glob(filename):  # noqa: N802 - TF's names
-    """Paths that match the pattern or list of patterns."""
+    """Paths that match the pattern or list of patterns.
+    filename: a pattern of paths, `*`, `?` and `[...]` in it, or several.
+
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name in ("a.csv", "b.csv", "c.txt"):
+        ...         open(os.path.join(folder, name), "w").close()
+        ...     sorted(os.path.basename(path) for path in tf.gfile.Glob(folder + "/*.csv"))
+        ['a.csv', 'b.csv']
+    """
     patterns = [filename] if isinstance(filename, (str, os.PathLike)) else filename
     return [path for p in patterns for path in (
         remote.match(p) if remote.is_remote(p) else sorted(glob.glob(remote.local(p))))]

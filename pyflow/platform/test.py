@@ -104,7 +104,15 @@ def assert_equal_graph_def(actual, expected, checkpoint_v2=False, hash_table_sha
 
 
 class TestCase(Assertions, unittest.TestCase):
-    """unittest.TestCase with sessions and array assertions."""
+    """unittest.TestCase with sessions and array assertions.
+    methodName: of the test, as unittest gives it.
+
+        >>> class SquareTest(tf.test.TestCase):
+        ...     def test_it(self):
+        ...         with self.test_session():
+        ...             self.assertAllClose(tf.square([2.0, 3.0]).eval(), [4.0, 9.0])
+        >>> SquareTest("test_it").debug()                               # raises where it fails
+    """
 
     _cached_session = None               # of the class: setUp may be overridden
 

@@ -8,7 +8,20 @@ from pyflow.train.optimizer import Optimizer, cast_like, hyperparameter
 
 
 class AdagradOptimizer(Optimizer):
-    """accumulator += gradient^2; var -= learning_rate * gradient / sqrt(accumulator)."""
+    """accumulator += gradient^2; var -= learning_rate * gradient / sqrt(accumulator).
+    learning_rate: a number or a tensor. initial_accumulator_value: above 0, what accumulators begin
+    with; use_locking: updates of one variable do not run at the same time. TF:
+    tf.train.AdagradOptimizer.
+
+        >>> x = tf.Variable(1.0)
+        >>> step = tf.train.AdagradOptimizer(0.5).minimize(x * x)
+        >>> with tf.Session() as sess:
+        ...     sess.run(tf.global_variables_initializer())
+        ...     for _ in range(50):
+        ...         sess.run(step)
+        ...     print(abs(sess.run(x)) < 0.01)
+        True
+    """
 
     def __init__(self, learning_rate, initial_accumulator_value=0.1, use_locking=False,
                  name="Adagrad"):

@@ -43,6 +43,7 @@ class Coordinator:
     clean_stop_exception_types: exceptions that mean "stop", and are no failure; default
     OutOfRangeError.
 
+        >>> import threading
         >>> coord = tf.train.Coordinator()
         >>> thread = threading.Thread(target=coord.request_stop)
         >>> thread.start(); coord.join([thread]); coord.should_stop()

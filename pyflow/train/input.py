@@ -74,7 +74,20 @@ def string_input_producer(string_tensor, num_epochs=None, shuffle=True, seed=Non
     """A FIFOQueue of strings, for example of files' names. TF: tf.train.string_input_producer.
 
     string_tensor: a vector; ValueError for an empty list, InvalidArgumentError, in the runner, for
-    an empty tensor. The rest: see input_producer."""
+    an empty tensor. The rest: see input_producer.
+    num_epochs: how often each string comes, None: for ever; shuffle: in another order each time, by
+    seed; capacity: of the queue; shared_name: under which sessions share it; cancel_op: run when
+    its threads are stopped.
+
+        >>> queue = tf.train.string_input_producer(["1.csv", "2.csv"], shuffle=False)
+        >>> with tf.Session() as sess:
+        ...     coord = tf.train.Coordinator()
+        ...     threads = tf.train.start_queue_runners(sess, coord)
+        ...     print(sess.run(queue.dequeue_many(3)))
+        ...     coord.request_stop()
+        ...     coord.join(threads)
+        [b'1.csv' b'2.csv' b'1.csv']
+    """
     message = "string_input_producer requires a non-null input tensor"
     if not graph.is_dense_tensor_like(string_tensor) and not len(string_tensor):
         raise ValueError(message)
@@ -235,7 +248,18 @@ def batch(tensors, batch_size, num_threads=1, capacity=32, enqueue_many=False, s
     rows of elements. The result has the same structure and a first dimension of batch_size.
     num_threads: that run the operations behind them. shapes: of the elements, where they are not
     known (ValueError without). dynamic_pad: sizes may differ, and are padded with zeros.
-    allow_smaller_final_batch: the last batch has what is left; its first dimension is unknown."""
+    allow_smaller_final_batch: the last batch has what is left; its first dimension is unknown.
+    capacity: how many elements wait; shared_name: under which sessions share the queue.
+
+        >>> numbers = tf.train.batch([tf.train.range_input_producer(4, shuffle=False).dequeue()], 3)
+        >>> with tf.Session() as sess:
+        ...     coord = tf.train.Coordinator()
+        ...     threads = tf.train.start_queue_runners(sess, coord)
+        ...     print(sess.run(numbers), sess.run(numbers))
+        ...     coord.request_stop()
+        ...     coord.join(threads)
+        [0 1 2] [3 0 1]
+    """
     return _batch(tensors, batch_size, True, num_threads, capacity, enqueue_many, shapes,
                   dynamic_pad, allow_smaller_final_batch, shared_name, name)
 
@@ -271,7 +295,20 @@ def shuffle_batch(tensors, batch_size, capacity, min_after_dequeue, num_threads=
     """Like batch, of elements in random order. TF: tf.train.shuffle_batch.
 
     capacity, min_after_dequeue: the most elements that wait to be chosen, and the fewest. seed:
-    with it the choices are TensorFlow's."""
+    with it the choices are TensorFlow's.
+    tensors, batch_size, num_threads, enqueue_many, shapes, allow_smaller_final_batch, shared_name:
+    as batch's.
+
+        >>> number = tf.train.range_input_producer(10, shuffle=False).dequeue()
+        >>> numbers = tf.train.shuffle_batch([number], 5, capacity=20, min_after_dequeue=10, seed=1)
+        >>> with tf.Session() as sess:
+        ...     coord = tf.train.Coordinator()
+        ...     threads = tf.train.start_queue_runners(sess, coord)
+        ...     print(sess.run(numbers).shape)
+        ...     coord.request_stop()
+        ...     coord.join(threads)
+        (5,)
+    """
     return _shuffle_batch(tensors, batch_size, capacity, min_after_dequeue, True, num_threads, seed,
                           enqueue_many, shapes, allow_smaller_final_batch, shared_name, name)
 

@@ -186,7 +186,19 @@ def start_queue_runners(sess=None, coord=None, daemon=True, start=True,
     """Starts the threads of all runners in the collection; returns them. TF:
     tf.train.start_queue_runners.
 
-    sess: default the default session; ValueError without one, TypeError for anything else."""
+    sess: default the default session; ValueError without one, TypeError for anything else.
+    coord: a Coordinator that stops them and gets their errors; daemon: threads that end with the
+    program; start: False leaves the threads to be started; collection: the runners' collection.
+
+        >>> name = tf.train.string_input_producer(["a", "b"], shuffle=False).dequeue()
+        >>> with tf.Session() as sess:
+        ...     coord = tf.train.Coordinator()
+        ...     threads = tf.train.start_queue_runners(sess, coord)
+        ...     print(sess.run(name), sess.run(name), sess.run(name))
+        ...     coord.request_stop()
+        ...     coord.join(threads)
+        b'a' b'b' b'a'
+    """
     if sess is None:
         sess = graph.get_default_session()
         if not sess:

@@ -41,6 +41,21 @@ class Supervisor:
     and from where the session is restored. is_chief: only the chief initialises, saves and writes.
     ready_op, ready_for_local_init_op, init_op, local_init_op, summary_op, saver, global_step: given,
     None for none, else found or made. init_fn: a function of the session, after init_op.
+    graph: default the default graph; init_feed_dict: fed to init_op. recovery_wait_secs: between
+    looks for a session that the chief has made ready; stop_grace_secs: for threads to end.
+    checkpoint_basename: the checkpoint's name in logdir. session_manager, summary_writer: own ones,
+    else made. local_init_run_options: the RunOptions of local_init_op.
+
+        >>> import tempfile
+        >>> step = tf.train.get_or_create_global_step()
+        >>> up = tf.assign_add(step, 1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     supervisor = tf.train.Supervisor(logdir=folder, summary_op=None)
+        ...     with supervisor.managed_session() as sess:
+        ...         while not supervisor.should_stop() and sess.run(up) < 3:
+        ...             pass
+        ...         int(sess.run(step))
+        3
     """
 
     USE_DEFAULT = USE_DEFAULT

@@ -98,7 +98,14 @@ def sparse_to_dense(sparse_indices, output_shape, sparse_values, default_value=0
                     validate_indices=True,
                     name=None):
     """`default_value` but `sparse_values` at `sparse_indices`. TF: tf.sparse_to_dense.
-    Dtypes, shapes, errors: as op SparseToDense."""
+    Dtypes, shapes, errors: as op SparseToDense.
+    output_shape: of the result; validate_indices: refuse those out of order or twice.
+
+        >>> labels = tf.constant([[0, 2], [1, 0]])                      # one-hot rows
+        >>> tf.Session().run(tf.sparse_to_dense(labels, [2, 3], 1.0))
+        array([[0., 0., 1.],
+               [1., 0., 0.]], dtype=float32)
+    """
     return SparseToDense(sparse_indices, output_shape, sparse_values, default_value,
                          validate_indices=validate_indices, name=name)
 

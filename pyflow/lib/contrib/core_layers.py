@@ -41,7 +41,10 @@ def fully_connected(inputs, num_outputs, activation_fn=relu, normalizer_fn=None,
     """activation_fn(inputs . weights + biases), of the inputs' last dimension.
 
     inputs: floats [..., in]; the result is [..., num_outputs]. With a normalizer_fn (called with
-    normalizer_params) there are no biases. variables_collections: a list, or {"weights": list,
+    normalizer_params) there are no biases. weights_initializer, biases_initializer make the
+    variables; weights_regularizer, biases_regularizer: functions whose results are losses; scope,
+    reuse: of the variables' names; trainable: whether optimizers find them; outputs_collections:
+    where the result is put. variables_collections: a list, or {"weights": list,
     "biases": list}. ValueError where num_outputs is no int, or the last dimension unknown.
     TF: tf.contrib.layers.fully_connected.
 
@@ -159,7 +162,12 @@ def dropout(inputs, keep_prob=0.5, noise_shape=None, is_training=True, outputs_c
 @add_arg_scope
 def flatten(inputs, outputs_collections=None, scope=None):
     """[batch, elements of an example]. inputs: of any dtype; ValueError for a scalar, or an
-    unknown rank. TF: tf.contrib.layers.flatten."""
+    unknown rank. TF: tf.contrib.layers.flatten.
+    outputs_collections: where the result is put; scope: of its name.
+
+        >>> tf.contrib.layers.flatten(tf.zeros([8, 4, 4, 3])).shape
+        TensorShape([Dimension(8), Dimension(48)])
+    """
     with ops.name_scope(scope, "Flatten", [inputs]) as sc:
         outputs = core.flatten(ops.convert_to_tensor(inputs))
         return tools.collect_named_outputs(outputs_collections, sc, outputs)

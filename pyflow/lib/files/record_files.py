@@ -96,7 +96,16 @@ class TFRecordWriter:
     """Writes records to a file.
 
     path: the file, made anew, local or with a scheme of fsspec's; NotFoundError or PermissionDeniedError where it cannot be. options: a
-    TFRecordOptions or a compression's name. TF: tf.io.TFRecordWriter."""
+    TFRecordOptions or a compression's name. TF: tf.io.TFRecordWriter.
+
+        >>> import tempfile
+        >>> path = tempfile.mkdtemp() + "/data"
+        >>> with tf.python_io.TFRecordWriter(path, "GZIP") as writer:
+        ...     writer.write(b"first")
+        ...     writer.write(b"second")
+        >>> list(tf.python_io.tf_record_iterator(path, "GZIP"))
+        [b'first', b'second']
+    """
 
     def __init__(self, path, options=None):
         self._squeeze = _compressor(_options(options))

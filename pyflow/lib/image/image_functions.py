@@ -112,7 +112,14 @@ def crop_to_bounding_box(image, offset_height, offset_width, target_height, targ
     Raises ValueError, or InvalidArgumentError in the step, if the part is not inside the image.
     TF: tf.image.crop_to_bounding_box.
     image: [h, w, c] or [batch, h, w, c] of any dtype. ValueError for other ranks or a box
-    outside it."""
+    outside it.
+    offset_height, offset_width, target_height, target_width: ints or scalars.
+
+        >>> image = tf.reshape(tf.range(16), [4, 4, 1])
+        >>> tf.Session().run(tf.image.crop_to_bounding_box(image, 1, 2, 2, 2))[:, :, 0]
+        array([[ 6,  7],
+               [10, 11]], dtype=int32)
+    """
     with graph.name_scope(None, "crop_to_bounding_box", [image]):
         image = one_or_batch(image_tensor(image))
         height, width = _height_width(image)

@@ -10,7 +10,13 @@ from pyflow.ops.image.image_resize_ops import (ResizeArea, ResizeBicubic, Resize
 
 
 class ResizeMethod:
-    """How tf.image.resize_images resamples. TF: tf.image.ResizeMethod."""
+    """How tf.image.resize_images resamples. TF: tf.image.ResizeMethod.
+
+        >>> image = tf.constant([[[0.0], [1.0]]])
+        >>> nearest = tf.image.ResizeMethod.NEAREST_NEIGHBOR
+        >>> tf.Session().run(tf.image.resize_images(image, [1, 4], nearest))[0, :, 0]
+        array([0., 0., 1., 1.], dtype=float32)
+    """
     BILINEAR = 0
     NEAREST_NEIGHBOR = 1
     BICUBIC = 2

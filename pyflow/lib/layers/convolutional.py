@@ -362,8 +362,14 @@ def conv2d(inputs, filters, kernel_size, strides=(1, 1), padding="valid",
     """Convolution of images, with new variables or those of layer `name` (reuse).
 
     inputs: floats [batch, height, width, channels]. strides, padding, dilation_rate, data_format:
-    by an int or a name for all spatial dimensions, else as nn.conv2d's; the others as
-    tf.layers.Conv2D's. TF: tf.layers.conv2d. ValueError for other ranks, unknown channels, or sizes
+    by an int or a name for all spatial dimensions, else as nn.conv2d's. filters: channels of the
+    result; kernel_size: an int, or 2. activation: a function of the result, None for
+    none; use_bias: whether a bias is added. kernel_initializer (None: the variable scope's) and
+    bias_initializer make the variables; kernel_regularizer, bias_regularizer and
+    activity_regularizer: functions whose results are losses, in REGULARIZATION_LOSSES;
+    kernel_constraint, bias_constraint: functions of a variable after an update. trainable: whether
+    optimizers find the variables.
+    TF: tf.layers.conv2d. ValueError for other ranks, unknown channels, or sizes
     that do not fit.
 
         >>> y = tf.layers.conv2d(tf.ones([1, 28, 28, 1]), 32, 5, padding="same", name="conv")

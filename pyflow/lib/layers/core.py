@@ -86,7 +86,12 @@ def dense(inputs, units, activation=None, use_bias=True, kernel_initializer=None
           name=None, reuse=None):
     """activation(inputs . kernel + bias) with new variables, or those of layer `name` (reuse).
 
-    inputs: floats [..., in]; the result is [..., units]. Arguments: as tf.layers.Dense's.
+    inputs: floats [..., in]; the result is [..., units]. activation: a function of the result,
+    None for none; use_bias: whether a bias is added. kernel_initializer (None: the variable scope's) and
+    bias_initializer make the variables; kernel_regularizer, bias_regularizer and
+    activity_regularizer: functions whose results are losses, in REGULARIZATION_LOSSES;
+    kernel_constraint, bias_constraint: functions of a variable after an update. trainable: whether
+    optimizers find the variables.
     reuse: True finds the variables, tf.AUTO_REUSE finds or makes them. TF: tf.layers.dense.
     ValueError for shapes that do not fit.
 

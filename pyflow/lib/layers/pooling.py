@@ -82,15 +82,23 @@ def _made(kind, rank):
 
     function.__name__ = function.__qualname__ = label
     function.__doc__ = (
-        f"The {what} of each window of floats {shapes}.\n\n"
+        f"The {what} of each window of `inputs`, floats {shapes}.\n\n"
         f"    pool_size, strides: an int, or {rank}. They and padding \"valid\" or \"same\" are as "
         f"nn.{'max' if kind == 'max' else 'avg'}_pool's.\n    data_format: \"channels_last\" or "
         f"\"channels_first\". ValueError for other ranks.\n    TF: tf.layers.{label}.")
     return Pooling, function
 
 
+_EXAMPLE = """
+
+        >>> image = tf.reshape(tf.range(16.0), [1, 4, 4, 1])
+        >>> tf.Session().run(tf.layers.max_pooling2d(image, 2, 2))[0, :, :, 0]
+        array([[ 5.,  7.],
+               [13., 15.]], dtype=float32)
+    """
 MaxPooling1D, max_pooling1d = _made("max", 1)
 MaxPooling2D, max_pooling2d = _made("max", 2)
+max_pooling2d.__doc__ += _EXAMPLE
 MaxPooling3D, max_pooling3d = _made("max", 3)
 AveragePooling1D, average_pooling1d = _made("average", 1)
 AveragePooling2D, average_pooling2d = _made("average", 2)

@@ -23,9 +23,18 @@ def not_equal(x, y, name=None):
 
 
 def where(condition, x=None, y=None, name=None):
-    """Indices of the true elements (of numbers: those that are not 0), or with both `x` and `y` a
-    choice between them. TF: tf.where.
-    Dtypes, shapes, errors: as ops Where and Select."""
+    """Indices of the true elements of `condition` (of numbers: those that are not 0), or with both
+    `x` and `y` a choice between them. TF: tf.where.
+    Dtypes, shapes, errors: as ops Where and Select.
+
+        >>> x = tf.constant([3, -1, 2])
+        >>> sess = tf.Session()
+        >>> sess.run(tf.where(x > 0))
+        array([[0],
+               [2]])
+        >>> sess.run(tf.where(x > 0, x, tf.zeros_like(x)))
+        array([3, 0, 2], dtype=int32)
+    """
     if (x is None) != (y is None):
         raise ValueError("tf.where: give both x and y, or neither")
     if x is None:

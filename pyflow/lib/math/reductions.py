@@ -52,7 +52,10 @@ reduce_max = _reduction(Max, "reduce_max", """
         >>> tf.Session().run(tf.reduce_max([[1, 5], [3, 2]], axis=1))
         array([5, 3], dtype=int32)
     """)
-reduce_min = _reduction(Min, "reduce_min")
+reduce_min = _reduction(Min, "reduce_min", """
+        >>> tf.Session().run(tf.reduce_min([[4, 1], [2, 3]], axis=0))
+        array([2, 1], dtype=int32)
+    """)
 reduce_all = _reduction(All, "reduce_all")
 reduce_any = _reduction(Any, "reduce_any")
 reduce_euclidean_norm = _reduction(EuclideanNorm, "reduce_euclidean_norm")

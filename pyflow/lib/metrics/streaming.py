@@ -189,7 +189,8 @@ def accuracy(labels, predictions, weights=None, metrics_collections=None,
     """The share of predictions that equal their label: (value, update_op), float32 scalars.
 
     labels, predictions: of one shape, but for a last dimension of one; any types that compare.
-    weights: of that shape, or broadcast to it. TF: tf.metrics.accuracy.
+    weights: of that shape, or broadcast to it. metrics_collections, updates_collections: where the
+    two are put. TF: tf.metrics.accuracy.
     ValueError for shapes that do not fit.
 
         >>> value, update = tf.metrics.accuracy([1, 2, 3, 4], [1, 2, 0, 4])

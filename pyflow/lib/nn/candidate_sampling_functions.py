@@ -149,7 +149,17 @@ def nce_loss(weights, biases, labels, inputs, num_sampled, num_classes, num_true
     num_true]; inputs: [batch, dim]; sampled_values: what a sampler gave, by default
     log_uniform_candidate_sampler's. TF: nn.nce_loss.
     Floats; ValueError or InvalidArgumentError for shapes that do not fit or classes out of
-    range."""
+    range.
+    num_sampled: classes sampled for the whole batch; num_true: true classes of a row;
+    remove_accidental_hits: a sampled class that is a true one does not count; partition_strategy:
+    how the shards of `weights` divide the classes, "mod" or "div".
+
+        >>> loss = tf.nn.nce_loss(weights=tf.zeros([10, 4]), biases=tf.zeros([10]),
+        ...                       labels=tf.constant([[3], [7]], tf.int64), inputs=tf.ones([2, 4]),
+        ...                       num_sampled=5, num_classes=10)
+        >>> tf.Session().run(loss).shape
+        (2,)
+    """
     logits, wanted = _sampled_logits(weights, biases, labels, inputs, num_sampled, num_classes,
                                      num_true, sampled_values, remove_accidental_hits,
                                      partition_strategy, None, name)

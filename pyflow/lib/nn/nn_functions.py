@@ -94,7 +94,13 @@ def _noise_shape(x, noise_shape):
 def l2_normalize(x, axis=None, epsilon=1e-12, name=None, dim=None):
     """x / sqrt(max(sum(x^2 over axis), epsilon)). TF: nn.l2_normalize.
     x: floats of any shape, which the result has too. TypeError for other dtypes, ValueError for
-    shapes that do not fit."""
+    shapes that do not fit.
+    axis, older dim: ints, None for all; epsilon: the least that the sum counts as.
+
+        >>> tf.Session().run(tf.nn.l2_normalize([[3.0, 4.0], [0.0, 2.0]], axis=1))
+        array([[0.6, 0.8],
+               [0. , 1. ]], dtype=float32)
+    """
     axis = one_of(axis, dim, "axis", "dim")
     with graph.name_scope(name, "l2_normalize", [x]) as scope:
         x = graph.convert_to_tensor(x, name="x")

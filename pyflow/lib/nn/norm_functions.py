@@ -37,7 +37,11 @@ def bias_add_v1(value, bias, name=None):
 def xw_plus_b(x, weights, biases, name=None):
     """matmul(x, weights) + biases. TF: nn.xw_plus_b.
     x: numbers [batch, in]; weights: [in, out]; biases: [out]. TypeError for other dtypes,
-    ValueError for shapes that do not fit."""
+    ValueError for shapes that do not fit.
+
+        >>> tf.Session().run(tf.nn.xw_plus_b([[1.0, 2.0]], [[3.0], [4.0]], [0.5]))
+        array([[11.5]], dtype=float32)
+    """
     with graph.name_scope(name, "xw_plus_b", [x, weights, biases]) as scope:
         return BiasAdd(products.matmul(x, weights), biases, name=scope)
 
@@ -54,7 +58,14 @@ def moments(x, axes, shift=None, name=None, keep_dims=None, keepdims=None):
     """Mean and (biased) variance of `x` over `axes`; float16 is computed in float32.
     TF: nn.moments.
     x: floats; results: without `axes`, or with them as 1. TypeError for other dtypes, ValueError
-    for shapes that do not fit."""
+    for shapes that do not fit.
+    axes: ints, over which it is averaged; shift: has no effect. keepdims, older keep_dims: keep
+    `axes` as 1.
+
+        >>> mean, variance = tf.nn.moments(tf.constant([[1.0, 2.0], [3.0, 6.0]]), axes=[0])
+        >>> tf.Session().run([mean, variance])
+        [array([2., 4.], dtype=float32), array([1., 4.], dtype=float32)]
+    """
     keep = one_of(keepdims, keep_dims, "keepdims", "keep_dims", False)
     with graph.name_scope(name, "moments", [x, axes]):
         x = graph.convert_to_tensor(x)

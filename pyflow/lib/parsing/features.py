@@ -27,7 +27,17 @@ class FixedLenFeature(NamedTuple):
     """As many values as `shape` has elements: a tensor of `dtype` and [batch] + shape.
 
     default_value: for an example without the feature, of that shape, or a scalar where the shape is
-    one; None: the feature has to be there. TF: tf.FixedLenFeature."""
+    one; None: the feature has to be there. TF: tf.FixedLenFeature.
+
+        >>> example = tf.train.Example()
+        >>> example.features.feature["size"].int64_list.value.extend([28, 28])
+        >>> kinds = {"size": tf.FixedLenFeature([2], tf.int64),
+        ...          "label": tf.FixedLenFeature([], tf.int64, default_value=-1)}
+        >>> found = tf.parse_single_example(example.SerializeToString(), kinds)
+        >>> sess = tf.Session()
+        >>> sess.run(found["size"]), sess.run(found["label"])
+        (array([28, 28]), np.int64(-1))
+    """
 
     shape: object
     dtype: object

@@ -44,7 +44,16 @@ def parse_example(serialized, features, name=None, example_names=None):
 
 def parse_single_example(serialized, features, name=None, example_names=None):
     """The features of one serialized tf.Example, a scalar string: as parse_example's, without the
-    dimension of examples. ValueError for another shape. TF: tf.io.parse_single_example."""
+    dimension of examples. ValueError for another shape. TF: tf.io.parse_single_example.
+    features: {name: FixedLenFeature, VarLenFeature, ...}; example_names: told in errors.
+
+        >>> example = tf.train.Example()
+        >>> example.features.feature["label"].int64_list.value.append(7)
+        >>> found = tf.parse_single_example(example.SerializeToString(),
+        ...                                 {"label": tf.FixedLenFeature([], tf.int64)})
+        >>> tf.Session().run(found)
+        {'label': np.int64(7)}
+    """
     if features is None:
         raise ValueError("Invalid argument: features cannot be None.")
     if not features:

@@ -112,7 +112,19 @@ class FixedLengthRecordReader(ReaderBase):
 class TFRecordReader(ReaderBase):
     """Reads the records of TFRecord files, their checksums verified: ("file:offset", bytes).
 
-    options: a tf.python_io.TFRecordOptions, for compressed files. TF: tf.TFRecordReader."""
+    options: a tf.python_io.TFRecordOptions, for compressed files. TF: tf.TFRecordReader.
+
+        >>> import tempfile
+        >>> path = tempfile.mkdtemp() + "/data"
+        >>> with tf.python_io.TFRecordWriter(path) as writer:
+        ...     writer.write(b"first")
+        >>> names = tf.FIFOQueue(1, tf.string, [[]])
+        >>> key, value = tf.TFRecordReader().read(names)
+        >>> with tf.Session() as sess:
+        ...     sess.run(names.enqueue([path]))
+        ...     print(sess.run(value))
+        b'first'
+    """
 
     def __init__(self, name=None, options=None):
         super().__init__(reader_ops.TFRecordReaderV2(

@@ -31,7 +31,13 @@ class MultiRNNCell(RNNCell):
 
     state_is_tuple False joins the states into one tensor. ValueError for no cells or a cell that
     stands in the list twice with state_is_tuple False; TypeError if `cells` is no list.
-    TF: nn.rnn_cell.MultiRNNCell."""
+    TF: nn.rnn_cell.MultiRNNCell.
+
+        >>> cells = tf.nn.rnn_cell.MultiRNNCell([tf.nn.rnn_cell.GRUCell(n) for n in (8, 4)])
+        >>> outputs, state = tf.nn.dynamic_rnn(cells, tf.ones([2, 5, 3]), dtype=tf.float32)
+        >>> outputs.shape.as_list(), [s.shape.as_list() for s in state]
+        ([2, 5, 4], [[2, 8], [2, 4]])
+    """
 
     def __init__(self, cells, state_is_tuple=True):
         super().__init__()

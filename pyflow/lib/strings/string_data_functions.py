@@ -43,7 +43,14 @@ def decode_base64(input, name=None):
 
 def decode_raw(input_bytes=None, out_type=None, little_endian=True, name=None, bytes=None):
     """The bytes of strings, all of one length, as numbers [..., n] of out_type.
-    InvalidArgumentError if the lengths differ or do not divide. TF: tf.decode_raw."""
+    InvalidArgumentError if the lengths differ or do not divide. TF: tf.decode_raw.
+    input_bytes, or bytes, its newer name: the strings; little_endian: the order of a number's
+    bytes.
+
+        >>> tf.Session().run(tf.decode_raw(tf.constant([b"ab", b"cd"]), tf.uint8))
+        array([[ 97,  98],
+               [ 99, 100]], dtype=uint8)
+    """
     strings = one_of(input_bytes, bytes, "input_bytes", "bytes")
     if out_type is None:
         raise ValueError("decode_raw() missing 1 positional argument: 'out_type'")

@@ -34,6 +34,15 @@ class FileWriter:
     in whose place a GraphDef is taken, too;
     filename_suffix: put behind each file's name; session: taken without effect, for there is no
     writer in a graph. Errors of the system are raised by the next call. TF: tf.summary.FileWriter.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with tf.summary.FileWriter(folder, graph=tf.get_default_graph()) as writer:
+        ...         line = tf.Summary(value=[tf.Summary.Value(tag="loss", simple_value=0.5)])
+        ...         writer.add_summary(line, global_step=1)
+        ...     [path] = tf.gfile.Glob(folder + "/events.*")
+        ...     [e.summary.value[0].tag for e in tf.train.summary_iterator(path) if e.step == 1]
+        ['loss']
     """
 
     def __init__(self, logdir, graph=None, max_queue=10, flush_secs=120, graph_def=None,

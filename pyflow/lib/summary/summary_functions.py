@@ -68,7 +68,15 @@ def histogram(name, values, collections=None, family=None):
     """How real numbers `values` of any shape are spread, in TensorFlow's 1,551 buckets.
 
     The other arguments as in scalar. InvalidArgumentError when run for NaN and infinity.
-    TF: tf.summary.histogram."""
+    TF: tf.summary.histogram.
+    name: of the node and the curve. collections: where the summary is put, by default the one of
+    merge_all; family: a prefix of its tag.
+
+        >>> data = tf.Session().run(tf.summary.histogram("weights", [1.0, 2.0, 3.0]))
+        >>> [value] = tf.Summary.FromString(data).value
+        >>> value.tag, value.histo.num, value.histo.sum
+        ('weights', 3.0, 6.0)
+    """
     with _summary_scope(name, family, [values]) as (tag, scope):
         return _collected(HistogramSummary(tag, values, name=scope), collections)
 
@@ -79,7 +87,14 @@ def image(name, tensor, max_outputs=3, collections=None, family=None):
 
     Floats are scaled, each picture by itself: the largest becomes 255, or, where one is negative, 0
     becomes 128. The other arguments as in scalar. InvalidArgumentError when run for other shapes.
-    TF: tf.summary.image."""
+    TF: tf.summary.image.
+    name: of the node and the pictures. collections: where the summary is put; family: a prefix of
+    its tags.
+
+        >>> data = tf.Session().run(tf.summary.image("digit", tf.zeros([2, 28, 28, 1])))
+        >>> [(v.tag, v.image.height, v.image.width) for v in tf.Summary.FromString(data).value]
+        [('digit/image/0', 28, 28), ('digit/image/1', 28, 28)]
+    """
     with _summary_scope(name, family, [tensor]) as (tag, scope):
         made = ImageSummary(tag, tensor, max_images=max_outputs, name=scope)
         return _collected(made, collections)
@@ -134,7 +149,13 @@ def merge(inputs, collections=None, name=None):
     """Several summaries, scalar strings, as one.
 
     collections: where it is put besides, default none. InvalidArgumentError when run if two have a
-    tag in common. TF: tf.summary.merge."""
+    tag in common. TF: tf.summary.merge.
+    inputs: the summaries.
+
+        >>> both = tf.summary.merge([tf.summary.scalar("a", 1.0), tf.summary.scalar("b", 2.0)])
+        >>> [v.simple_value for v in tf.Summary.FromString(tf.Session().run(both)).value]
+        [1.0, 2.0]
+    """
     inputs = list(inputs)
     name = _clean(name)
     with ops.name_scope(name, "Merge", inputs):
@@ -145,7 +166,17 @@ def merge_all(key=GraphKeys.SUMMARIES, scope=None, name=None):
     """All summaries of the graph's collection `key` as one scalar string, or None if there is none.
 
     scope: a regular expression that their names begin with. InvalidArgumentError when run, as merge.
-    TF: tf.summary.merge_all."""
+    TF: tf.summary.merge_all.
+    key: the collection's name; None, too, where nothing is in it.
+
+        >>> nodes = [tf.summary.scalar(name, 0.5) for name in ("loss", "rate")]
+        >>> merged = tf.summary.merge_all()
+        >>> data = tf.Session().run(merged)
+        >>> [value.tag for value in tf.Summary.FromString(data).value]
+        ['loss', 'rate']
+        >>> tf.summary.merge_all(scope="nothing") is None
+        True
+    """
     found = ops.get_collection(key, scope=scope)
     return merge(found, name=name) if found else None
 

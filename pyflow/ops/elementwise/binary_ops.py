@@ -353,7 +353,11 @@ class Maximum:
 
 @op("Minimum", inputs="x: T, y: T", outputs="z: T", T=REAL)
 class Minimum:
-    """The smaller of x and y, broadcast; NaN wins. Ties send the gradient to x. TF: Minimum."""
+    """The smaller of x and y, broadcast; NaN wins. Ties send the gradient to x. TF: Minimum.
+
+        >>> tf.Session().run(tf.minimum([1.0, 5.0], [3.0, 2.0]))
+        array([1., 2.], dtype=float32)
+    """
     shape = broadcast
 
     def gradient(op, dz):

@@ -55,7 +55,11 @@ class NotEqual:
 
 @op("Less", inputs="x: T, y: T", outputs="z: bool", T=REAL)
 class Less:
-    """x < y element by element, broadcast. TF: Less."""
+    """x < y element by element, broadcast. TF: Less.
+
+        >>> tf.Session().run(tf.less([1, 2, 3], 2))
+        array([ True, False, False])
+    """
     shape = broadcast
     gradient = None
 
@@ -75,7 +79,11 @@ class LessEqual:
 
 @op("Greater", inputs="x: T, y: T", outputs="z: bool", T=REAL)
 class Greater:
-    """x > y element by element, broadcast. TF: Greater."""
+    """x > y element by element, broadcast. TF: Greater.
+
+        >>> tf.Session().run(tf.greater([1, 2, 3], 2))
+        array([False, False,  True])
+    """
     shape = broadcast
     gradient = None
 

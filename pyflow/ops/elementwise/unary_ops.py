@@ -59,7 +59,11 @@ class Neg:
 
 @op("Sign", inputs="x: T", outputs="y: T", T=SIGNED + COMPLEX)
 class Sign:
-    """-1, 0 or 1 by the sign of `x`; x/|x| for complex. Gradient zero. TF: Sign."""
+    """-1, 0 or 1 by the sign of `x`; x/|x| for complex. Gradient zero. TF: Sign.
+
+        >>> tf.Session().run(tf.sign([-2.5, 0.0, 7.0]))
+        array([-1.,  0.,  1.], dtype=float32)
+    """
     over_sparse = True
     shape = unchanged
 

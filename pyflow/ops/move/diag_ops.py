@@ -19,7 +19,12 @@ DIAGONAL = FLOATS + COMPLEX + (int32, int64)
 
 @op("Diag", inputs="diagonal: T", outputs="output: T", T=DIAGONAL)
 class Diag:
-    """Zeros of shape d + d with `diagonal` (shape d) where the indices are equal. TF: Diag."""
+    """Zeros of shape d + d with `diagonal` (shape d) where the indices are equal. TF: Diag.
+
+        >>> tf.Session().run(tf.diag([1, 2]))
+        array([[1, 0],
+               [0, 2]], dtype=int32)
+    """
     def shape(op):
         dims = dims_of(at_least_rank(op.inputs[0].shape, 1, "diagonal"))
         return unknown_shape() if dims is None else TensorShape(dims + dims)
