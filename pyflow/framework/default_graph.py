@@ -93,14 +93,24 @@ def in_function():
 def outermost_graph():
     """Context in which a function's graph makes way for the graph that it is defined in, as TF's
     init_scope: for what the function owns but does not do, such as making variables."""
-    graph = get_default_graph()
+    graph = inner = get_default_graph()
     if not graph.building_function:
         yield graph
         return
-    while graph.building_function:
+    below = [g for g in graph_stack.items if not g.building_function]
+    while graph is not None and graph.building_function:
         graph = graph.outer_graph
+    if graph is None:
+        graph = below[-1] if below else _get_global_graph()
+    scopes = graph._scopes
+    saved = scopes.devices
     with graph.as_default(), graph.control_dependencies(None):
-        yield graph
+        if inner._scopes.devices:
+            graph._set_devices(inner._scopes.devices)
+        try:
+            yield graph
+        finally:
+            graph._set_devices(saved)
 
 
 @contextlib.contextmanager

@@ -23,6 +23,9 @@ class name_scope:  # noqa: N801 - TF's name
     """
 
     def __init__(self, name, default_name=None, values=None):
+        if not isinstance(default_name, (str, bytes, type(None))):
+            raise TypeError(f"`default_name` must be a string, got {default_name!r}; tensors are "
+                            f"given as `values`")
         self._name = default_name if name is None else name
         self._values = values
         if self._name is None and values is not None:

@@ -54,7 +54,7 @@ class DType:
         self.is_complex = kind == "c"
         self.is_bool = kind == "b"
         self.is_quantized = kind == "q"
-        self.is_unsigned = kind == "u" or name.startswith("quint")
+        self.is_unsigned = kind == "u"
         return self
 
     @property

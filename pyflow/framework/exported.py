@@ -88,6 +88,15 @@ NEWER = {op: tuple(attrs.split()) for attrs, ops in _NEWER.items() for op in ops
 # Outputs whose shape is not exchanged (tests/shapes/known.py says how they differ).
 UNSHARED = {"DenseBincount": (0,), "ExtractVolumePatches": (0,), "ParseSequenceExampleV2": None}
 
+# Ops whose static shapes TensorFlow itself changed in 2017: what older files say is not read.
+SHAPES_CHANGED = frozenset((
+    "Barrier", "BarrierIncompleteSize", "BarrierReadySize", "ConditionalAccumulator",
+    "FIFOQueue", "FixedLengthRecordReader", "HashTable", "IdentityReader", "LMDBReader",
+    "MutableHashTable", "MutableHashTableOfTensors", "Mutex", "PaddingFIFOQueue", "PriorityQueue",
+    "QueueSize", "RandomShuffleQueue", "RefEnter", "RefIdentity", "RefMerge", "RefNextIteration",
+    "RefSwitch", "SparseConditionalAccumulator", "Stack", "TFRecordReader", "Table",
+    "TextLineReader", "WholeFileReader"))
+
 
 def attrs_of(op, attrs=None):
     """The attributes of an Operation (or these for it) that are written."""

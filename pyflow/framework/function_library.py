@@ -77,7 +77,10 @@ class Library:
         """Adds a FunctionDef; `body`: its Body, where there is one already."""
         name = function_def.signature.name
         with self._lock:
-            self.check(function_def)
+            try:
+                self.check(function_def)
+            except ValueError as error:
+                raise errors.InvalidArgumentError(None, None, str(error)) from None
             self.definitions.setdefault(name, function_def)
             self.held.update(held.named_by_nodes(function_def.node_def))
             if body is not None:

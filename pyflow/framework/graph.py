@@ -65,6 +65,7 @@ class Graph(GraphScopes, GraphCollections):
 
     _strict_default = None
     building_function = False       # True for a function's graph (lib/function/func_graph.py)
+    outer_graph = None              # of a function's graph: the one that it was begun in
 
     def __init__(self, strict=None):
         GraphScopes.__init__(self)
@@ -123,6 +124,19 @@ class Graph(GraphScopes, GraphCollections):
     def finalized(self):
         """True once `finalize()` was called."""
         return self._finalized
+
+    @property
+    def _building_function(self):
+        return self.building_function
+
+    @_building_function.setter
+    def _building_function(self, building):
+        self.building_function = building
+
+    def switch_to_thread_local(self):
+        """Nothing: scopes of names, devices, colocation and control dependencies are each thread's
+        own here from the beginning. In TensorFlow threads share a graph's scopes until this is
+        called."""
 
     def finalize(self):
         """Makes the graph read-only: adding to it raises RuntimeError from now on."""

@@ -28,6 +28,7 @@ from pyflow.framework.tensor import UNKNOWN_SHAPE, Tensor
 from pyflow.framework.tensor_shape import TensorShape, as_shape
 
 CONSUMER_VERSION = 2474  # TF 2.21's
+LEVEL = "1.15.0"         # the API's, pyflow.VERSION
 
 
 def import_graph_def(graph_def, input_map=None, return_elements=None, name=None, op_dict=None,
@@ -113,6 +114,9 @@ def _check_versions(versions):
                          f"version {CONSUMER_VERSION} of this pyflow. Please upgrade pyflow.")
     if CONSUMER_VERSION in versions.bad_consumers:
         raise ValueError(f"GraphDef disallows consumer version {CONSUMER_VERSION}.")
+    if versions.producer < 0:
+        raise ValueError(f"GraphDef producer version {versions.producer} below min producer 0 "
+                         f"supported by TensorFlow {LEVEL}.  Please regenerate your graph.")
 
 
 def _parse_input(text):
@@ -175,6 +179,7 @@ class Import:
         self.check_map_used()
         self.choose_names()
         self.take_library()
+        self.take_versions()
         self.add_all()
         self.colocate()
         self.make_contexts()
@@ -198,6 +203,12 @@ class Import:
             library.add(copy)
         for gradient in given.gradient:
             library.add_gradient(gradient.function_name, gradient.gradient_func)
+
+    def take_versions(self):
+        """The graph is as old as the oldest of its parts, and wants what any of them wants."""
+        graph, given = self.graph, self.graph_def.versions
+        graph._producer_version = min(graph._producer_version, given.producer)
+        graph._min_consumer = max(graph._min_consumer, given.min_consumer)
 
     def op_def(self, op_type):
         """The OpDef of an op or of a function; None: neither."""
@@ -305,7 +316,8 @@ class Import:
         missing = []
         for key in set(self.input_map) - self.used_keys:
             name, index = _parse_input(key)
-            if name not in self.nodes:
+            node = self.nodes.get(name)
+            if node is None or index >= _outputs_at_most(node):
                 missing.append(key)
         if missing:
             raise ValueError(f"Attempted to map inputs that were not found in graph_def: "
@@ -313,10 +325,12 @@ class Import:
 
     def choose_names(self):
         """Final names: prefixed, and made unique where the graph has them already."""
-        graph = self.graph
+        graph, taken = self.graph, None
         for name in self.nodes:
             full = self.prefix + name
-            if full.lower() in graph._names_in_use or full in graph._nodes_by_name:
+            if full.lower() in graph._names_in_use and taken is None:
+                taken = _names_and_scopes(graph)
+            if taken and full in taken:
                 saved, graph._scopes.name = graph._scopes.name, ""
                 try:
                     full = graph.unique_name(full)
@@ -421,7 +435,8 @@ class Import:
             try:
                 tensor._shape = tensor._shape.merge_with(as_shape(shape))
             except (ValueError, TypeError):
-                if self.graph_def.versions.producer >= 21:
+                if self.graph_def.versions.producer >= 21 \
+                        and node.op_type not in exported.SHAPES_CHANGED:
                     raise ValueError(
                         f"Node {node.name!r} has an _output_shapes attribute inconsistent "
                         f"with the GraphDef for output #{i}: {shape} against "
@@ -447,14 +462,20 @@ class Import:
         attrs["_class"] = renamed
 
     def colocate(self):
-        """A node without a device takes that of the node it is colocated with."""
-        find = self.graph._nodes_by_name.get
+        """A node that is colocated with others has the device of the first of them that has one,
+        whatever the file and the scopes around the import say of its own."""
+        find, colocated = self.graph._nodes_by_name.get, []
         for node in self.nodes.values():
-            for group in node.op.attrs.get("_class", ()):
-                other = find(group[5:]) if group.startswith("loc:@") else None
-                if other is not None and other is not node.op and other._device:
-                    node.op._set_device(other._device)
-                    break
+            others = [find(group[5:]) for group in node.op.attrs.get("_class", ())
+                      if group.startswith("loc:@") and group[5:] != node.op.name]
+            if others:
+                node.op._set_device("")
+                colocated.append((node.op, others))
+        for op, others in colocated:
+            device = next((other._device for other in others if other is not None
+                           and other._device), "")
+            if device:
+                op._set_device(device)
 
     def make_contexts(self):
         """Loops and branches made of functions are known to the graph, for gradients."""
@@ -487,6 +508,26 @@ class Import:
         if name not in self.nodes or index >= len(self.nodes[name].op.outputs):
             raise ValueError(f"Requested return tensor {text!r} not found in graph def")
         return self.nodes[name].op.outputs[index]
+
+
+def _names_and_scopes(graph):
+    """Names of operations and of the scopes around them: a scope that was entered and left without
+    an operation does not take its name."""
+    found = set()
+    for name in graph._nodes_by_name:
+        while name and name not in found:
+            found.add(name)
+            name = name.rpartition("/")[0]
+    return found
+
+
+def _outputs_at_most(node):
+    """How many outputs a node whose attributes are read has, as far as these say."""
+    count = 0
+    for arg in node.op_def.outputs:
+        size = node.op.get(arg.number_attr or arg.type_list_attr, 1 << 20) if arg.is_list else 1
+        count += len(size) if isinstance(size, list) else size
+    return count
 
 
 def _names_mapped(input_map):

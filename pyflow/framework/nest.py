@@ -156,37 +156,38 @@ def flatten_up_to(shallow_tree, input_tree, check_types=True, expand_composites=
     assert_shallow_structure's."""
     assert_shallow_structure(shallow_tree, input_tree, check_types, expand_composites,
                              check_subtrees_length)
-    return _flat_up_to(shallow_tree, input_tree)
+    return _flat_up_to(shallow_tree, input_tree, expand_composites)
 
 
-def _flat_up_to(shallow, deep):
-    if not is_sequence(shallow):
+def _flat_up_to(shallow, deep, expand_composites=False):
+    if not is_nested(shallow, expand_composites):
         return [deep]
     if isinstance(shallow, abc.Mapping):
         pairs = [(shallow[key], deep[key]) for key in _sorted_keys(shallow)]
     else:
         pairs = zip(_elements(shallow), _elements(deep))
-    return [leaf for part, below in pairs for leaf in _flat_up_to(part, below)]
+    return [leaf for part, below in pairs for leaf in _flat_up_to(part, below, expand_composites)]
 
 
 def assert_shallow_structure(shallow_tree, input_tree, check_types=True, expand_composites=False,
                              check_subtrees_length=True):
     """That `input_tree` is nested as `shallow_tree` and may be deeper.  TypeError where one is no
     sequence or, with check_types, of another kind; ValueError for another length, with
-    check_subtrees_length, or other keys.  expand_composites: sparse tensors are leaves here."""
-    if not is_sequence(shallow_tree):
+    check_subtrees_length, or other keys.  expand_composites: sparse tensors are structures."""
+    if not is_nested(shallow_tree, expand_composites):
         return
-    if not is_sequence(input_tree):
+    if not is_nested(input_tree, expand_composites):
         raise TypeError("If shallow structure is a sequence, input must also be a sequence. Input "
                         f"has type: {type(input_tree).__name__}.")
     if check_types and not _same_kind(shallow_tree, input_tree):
         raise TypeError("The two structures don't have the same sequence type. Input structure has "
                         f"type {type(input_tree).__name__}, while shallow structure has type "
                         f"{type(shallow_tree).__name__}.")
-    if check_subtrees_length and len(input_tree) != len(shallow_tree):
+    lengths = [len(_elements(tree)) for tree in (input_tree, shallow_tree)]
+    if check_subtrees_length and lengths[0] != lengths[1]:
         raise ValueError("The two structures don't have the same sequence length. Input structure "
-                         f"has length {len(input_tree)}, while shallow structure has length "
-                         f"{len(shallow_tree)}.")
+                         f"has length {lengths[0]}, while shallow structure has length "
+                         f"{lengths[1]}.")
     if isinstance(shallow_tree, abc.Mapping) and set(shallow_tree) != set(input_tree):
         raise ValueError("The two structures don't have the same keys. Input structure has keys "
                          f"{list(input_tree)}, while shallow structure has keys "
@@ -196,13 +197,14 @@ def assert_shallow_structure(shallow_tree, input_tree, check_types=True, expand_
                                  check_subtrees_length)
 
 
-def map_structure_up_to(shallow_tree, func, *inputs, check_types=True):
+def map_structure_up_to(shallow_tree, func, *inputs, check_types=True, expand_composites=False):
     """`func` of the corresponding parts of `inputs` at the depth of `shallow_tree`'s leaves; the
     result has shallow_tree's form."""
     if not inputs:
         raise ValueError("Cannot map over no sequences")
-    flat = [flatten_up_to(shallow_tree, tree, check_types) for tree in inputs]
-    return pack_sequence_as(shallow_tree, [func(*parts) for parts in zip(*flat)])
+    flat = [flatten_up_to(shallow_tree, tree, check_types, expand_composites) for tree in inputs]
+    return pack_sequence_as(shallow_tree, [func(*parts) for parts in zip(*flat)],
+                            expand_composites)
 
 
 def flatten_dict_items(dictionary):

@@ -54,6 +54,9 @@ class _Absent:
 NOT_GIVEN = _Absent("not given")   # a block neither gave nor declined (None) this part
 UNREGISTERED = _Absent("unregistered")   # a gradient that TF has none for: asking is a LookupError
 _PARTS = ("shape", "gradient", "reference", "samples")
+_MESSAGE_FIELDS = frozenset(("input_arg", "output_arg", "attr", "is_stateful", "is_commutative",
+                             "is_aggregate", "allows_uninitialized_input", "summary",
+                             "description", "deprecation"))
 _LAZY = frozenset(("inputs", "outputs", "attrs", "call_plan", "__signature__"))
 
 
@@ -90,8 +93,10 @@ class OpDef:
             setattr(self, key, value)
 
     def __getattr__(self, key):
+        if key in _MESSAGE_FIELDS:      # programs that read op.op_def as TensorFlow's message
+            return getattr(self.as_proto(), key)
         if key not in _LAZY:
-            raise AttributeError(f"op {self.name} has no attribute {key!r}")
+            raise AttributeError(f"op {self.name} has no attribute {key!r}", name=key, obj=self)
         if key == "__signature__":
             self.__signature__ = call_signature(self)
         else:

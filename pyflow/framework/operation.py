@@ -10,7 +10,7 @@ Invariants:
 Threads: like the graph's (see graph.py).
 """
 
-from pyflow.framework import default_graph, origin as _origin
+from pyflow.framework import default_graph, errors, origin as _origin
 from pyflow.framework.device import checked_name
 from pyflow.framework.tensor import UNKNOWN_SHAPE, Tensor
 
@@ -53,7 +53,15 @@ class Operation:
 
     @property
     def _input_types(self):
-        return [t.dtype.base_dtype for t in self._inputs]
+        """The types that the op takes: references only where it writes to what it is given."""
+        return [t.dtype if is_ref else t.dtype.base_dtype
+                for t, is_ref in zip(self._inputs, self._takes_refs())]
+
+    def _takes_refs(self):
+        for arg in self.op_def.inputs:
+            count = self.attrs.get(arg.number_attr, 1) if arg.number_attr else \
+                len(self.attrs.get(arg.type_list_attr, ())) if arg.type_list_attr else 1
+            yield from [arg.is_ref] * count
 
     @property
     def _output_types(self):
@@ -105,6 +113,12 @@ class Operation:
     def traceback(self):
         """The stack that made the node, as `traceback.FrameSummary`, outermost first."""
         return _origin.summaries(self.origin)
+
+    @property
+    def traceback_with_start_lines(self):
+        """`traceback` as tuples (file, line, function, text, first line of the function)."""
+        return [(*tuple(summary), first) for summary, first in zip(
+            self.traceback, (code.co_firstlineno for code in self.origin[-2::-2]))]
 
     @property
     def user_frame(self):
@@ -167,6 +181,10 @@ class Operation:
         """Replaces input `index` by `tensor`, which must have a compatible type and the same
         graph."""
         self._check_new_input(tensor)
+        if not 0 <= index < len(self._inputs):
+            raise errors.OutOfRangeError(self.node_def, self, (
+                f"Cannot update edge. Input index [{index}] is greater than the number of total "
+                f"inputs [{len(self._inputs)}] of {self.name!r}."))
         old = self._inputs[index]
         if not old.dtype.base_dtype.is_compatible_with(tensor.dtype.base_dtype):
             raise TypeError(f"Cannot update edge, incompatible types: input {index} of "

@@ -177,8 +177,8 @@ MemoryStats: 1 temp_memory_size int64; 2 device_temp_memory_size int64; 3 persis
 MetaGraphDef: 1 meta_info_def MetaGraphDef.MetaInfoDef; 2 graph_def GraphDef; 3 saver_def
     SaverDef; 4 collection_def <string,CollectionDef>; 5 signature_def <string,SignatureDef>; 6
     asset_file_def *AssetFileDef
-MetaGraphDef.MetaInfoDef: 1 meta_graph_version string; 2 stripped_op_list OpList; 4 tags *string;
-    5 tensorflow_version string; 6 tensorflow_git_version string; 7 stripped_default_attrs bool; 8
+MetaGraphDef.MetaInfoDef: 1 meta_graph_version string; 2 stripped_op_list OpList; 3 any_info Any;
+    4 tags *string; 5 tensorflow_version string; 6 tensorflow_git_version string; 7 stripped_default_attrs bool; 8
     function_aliases <string,string>
 SaverDef: 1 filename_tensor_name string; 2 save_tensor_name string; 3 restore_op_name string; 4
     max_to_keep int32; 5 sharded bool; 6 keep_checkpoint_every_n_hours float; 7 version

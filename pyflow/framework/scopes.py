@@ -116,7 +116,7 @@ class GraphScopes:
         scopes = self._scopes
         saved, scopes.name = scopes.name, scope
         try:
-            yield scope + "/" if scope else ""
+            yield scope + "/" if name else ""
         finally:
             scopes.name = saved
 
@@ -146,10 +146,14 @@ class GraphScopes:
             entry = _device.canonical_name(entry)
         scopes = self._scopes
         saved = scopes.devices, scopes.plain_device
-        self._set_devices(scopes.devices + (entry,))
+        entered = scopes.devices + (entry,)
+        self._set_devices(entered)
         try:
             yield
         finally:
+            if scopes.devices is not entered:
+                raise RuntimeError("Exited device scope without proper scope nesting: leave the "
+                                   "innermost `with device(...)` block first")
             scopes.devices, scopes.plain_device = saved
 
     def _set_devices(self, devices):

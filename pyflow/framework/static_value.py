@@ -45,8 +45,11 @@ def _forbid_feeding(tensor):
 def constant_value(tensor, partial=False):
     """The ndarray that `tensor` will hold, or None if it is not known yet.
 
-    partial: a Pack of scalars, some unknown, gives an object array with None for these.
+    partial: a Pack along axis 0, some of its parts unknown, gives an object array with None for
+    these. An array or a string is its own value.
     Any shape and dtype. AttributeError for what is no Tensor. TF: tf.get_static_value."""
+    if isinstance(tensor, (np.ndarray, np.generic, str, bytes)):
+        return tensor
     if tensor.op.type == "Const":
         value = tensor.op.attrs["value"]
         _forbid_feeding(tensor)
@@ -55,10 +58,13 @@ def constant_value(tensor, partial=False):
     if value is not None:
         _forbid_feeding(tensor)
         return value
-    if partial and tensor.op.type == "Pack" and all(t.shape.ndims == 0 for t in tensor.op.inputs):
+    if partial and tensor.op.type == "Pack" and tensor.op.attrs["axis"] == 0 and tensor.op.inputs:
         parts = [constant_value(t) for t in tensor.op.inputs]
         if any(p is not None for p in parts):
-            return np.array([None if p is None else p.item() for p in parts], dtype=object)
+            found = np.empty(len(parts), dtype=object)
+            for i, part in enumerate(parts):
+                found[i] = part.item() if part is not None and part.ndim == 0 else part
+            return found
     return None
 
 

@@ -74,8 +74,8 @@ class Tensor:
         return None if dims is None else list(dims)
 
     def consumers(self):
-        """The operations that read this tensor."""
-        return list(dict.fromkeys(self._consumers)) if self._consumers else []
+        """The operations that read this tensor; one that reads it twice stands twice."""
+        return list(self._consumers or ())
 
     def experimental_ref(self):
         """A hashable reference to this tensor, for sets and dictionaries; `.deref()` gives it."""

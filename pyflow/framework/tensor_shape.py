@@ -90,7 +90,9 @@ def _size(value):
     try:
         size = operator.index(value)
     except TypeError:
-        if isinstance(value, (float, np.floating)):
+        if isinstance(value, (str, bytes)):      # "12", as int() takes it
+            size = int(value)
+        elif isinstance(value, (float, np.floating)):
             if value != value // 1:
                 raise ValueError(f"Ambiguous dimension: {value!r}") from None
             size = int(value)
@@ -333,7 +335,7 @@ class TensorShape:
         return "(" + ", ".join("?" if d is None else str(d) for d in self._dims) + ")"
 
     def __reduce__(self):
-        return TensorShape, (self._dims,)
+        return TensorShape, (self.dims,)
 
 
 def _parse_dims(dims):

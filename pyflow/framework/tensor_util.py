@@ -90,6 +90,8 @@ def _from_python(values, dtype):
         if natural.size and natural.dtype.kind not in "SUO":
             raise TypeError(_expected(values, dtype, natural))
         return natural if natural.size else natural.astype(object)
+    if dtype.is_quantized and _ends_in_tuples(values):
+        return np.array(values, dtype=dtype.as_numpy_dtype)     # (21,) is one element
     if dtype.is_quantized:
         return natural.astype(dtype.as_numpy_dtype[0]).view(dtype.as_numpy_dtype)
     if dtype._kind in "iu" and natural.size and natural.dtype.kind != "b":
@@ -101,6 +103,14 @@ def _first_leaf(values):
     while isinstance(values, (list, tuple)) and values:
         values = values[0]
     return values
+
+
+def _ends_in_tuples(values):
+    """Whether the innermost sequences are tuples of one: elements of NumPy's structured types."""
+    while isinstance(values, list) and values:
+        values = values[0]
+    return isinstance(values, tuple) and len(values) == 1 and not isinstance(values[0],
+                                                                             (list, tuple))
 
 
 def _default_type(array):
@@ -229,12 +239,14 @@ def make_tensor_proto(values, dtype=None, shape=None, verify_shape=False, allow_
     if hasattr(values, "tensor_shape") and hasattr(values, "tensor_content"):
         return values
     array, _ = make_array(values, dtype, None, False)
-    if shape is not None:
-        given = array.shape
-        array, _ = make_array(values, dtype, shape, verify_shape)
-        if allow_broadcast and given not in ((), (1,), array.shape):
-            raise TypeError(f"Expected Tensor's shape: {array.shape}, got {given}.")
-    return protos.TensorProto.FromString(wire.encode_tensor(array))
+    if shape is None:
+        return protos.TensorProto.FromString(wire.encode_whole(array, array.shape))
+    whole, _ = make_array(values, dtype, shape, verify_shape)
+    if allow_broadcast and array.shape not in ((), (1,), whole.shape):
+        raise TypeError(f"Expected Tensor's shape: {whole.shape}, got {array.shape}.")
+    if not whole.size and (array.dtype != object or isinstance(values, np.ndarray)):
+        array = whole               # of Python's strings TensorFlow writes also what has no place
+    return protos.TensorProto.FromString(wire.encode_whole(array, whole.shape))
 
 
 def MakeNdarray(tensor):  # noqa: N802 - TF's name

@@ -65,6 +65,7 @@ def _utf8(text):
 _CONTENT_TYPES = frozenset((
     dtypes.float32, dtypes.float64, dtypes.int32, dtypes.uint8, dtypes.int16, dtypes.int8,
     dtypes.int64, dtypes.uint32, dtypes.uint64, dtypes.float16, dtypes.bfloat16, *dtypes.QUANTIZED))
+_BITS16 = (dtypes.float16, dtypes.bfloat16)
 
 
 def _varints(values):
@@ -121,16 +122,32 @@ def encode_tensor(array, dtype=None):
         array = array.ravel()[:given]               # readers repeat the last element
     elif array.size > 1 and dtype in _CONTENT_TYPES:
         return head + field(4, _packed_raw(array) if array.dtype.names is None else array.tobytes())
-    flat = array.ravel()
+    return head + _values(array.ravel(), dtype)
+
+
+def _values(flat, dtype):
+    """The field that has these elements one by one."""
     if dtype is dtypes.string:
-        return head + b"".join(field(8, _utf8(item)) for item in flat.tolist())
+        return b"".join(field(8, _utf8(item)) for item in flat.tolist())
     if dtype.is_quantized:
-        flat = flat.view(dtype.as_numpy_dtype[0])
-        return head + field(7, _packed_ints(flat))
+        return field(7, _packed_ints(flat.view(dtype.as_numpy_dtype[0])))
     if dtype not in _VALUE_FIELDS:
         raise TypeError(f"A tensor of type {dtype.name} has no TensorProto")
     number, pack = _VALUE_FIELDS[dtype]
-    return head + field(number, pack(flat))
+    return field(number, pack(flat))
+
+
+def encode_whole(array, shape):
+    """A TensorProto of `shape` as TensorFlow's make_tensor_proto writes it: the elements given, of
+    which readers repeat the last, in the type's field or, all of them, as bytes."""
+    dtype = dtypes.as_dtype(array.dtype)
+    head = _int_field(1, dtype.as_datatype_enum) + field(2, encode_shape(shape))
+    size = 1
+    for length in shape:
+        size *= length
+    if size == array.size > 1 and dtype in _CONTENT_TYPES and dtype not in _BITS16:
+        return head + field(4, _packed_raw(array) if array.dtype.names is None else array.tobytes())
+    return head + (_values(array.ravel(), dtype) if array.size else b"")
 
 
 def _given(array):

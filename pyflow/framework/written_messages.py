@@ -27,6 +27,17 @@ def strip_defaults(graph_def):
         _drop_defaults(nodes, None)
 
 
+def give_defaults(graph_def):
+    """Gives a GraphDef's nodes the attributes that strip_defaults removed."""
+    known = {}
+    for node in graph_def.node:
+        if node.op not in known:
+            known[node.op] = _defaults(node.op, None)
+        for name, default in known[node.op].items():
+            if name not in node.attr:
+                node.attr[name].MergeFromString(default)
+
+
 def _drop_defaults(nodes, names):
     """names: op -> the attributes that may go; None: all."""
     known = {}

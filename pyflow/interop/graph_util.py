@@ -54,8 +54,9 @@ def _like(graph_def, nodes):
 
     made = protos.GraphDef()
     made.node.extend(nodes)
-    made.versions.CopyFrom(graph_def.versions)
-    made.library.CopyFrom(graph_def.library)
+    for field in ("versions", "library"):
+        if graph_def.HasField(field):
+            getattr(made, field).CopyFrom(getattr(graph_def, field))
     return made
 
 
@@ -81,9 +82,8 @@ def remove_training_nodes(input_graph, protected_nodes=None):
               if node.op == "CheckNumerics" and node.name not in protected}
     source = {}
     for node in input_graph.node:
-        plain = (
-            len(node.input) == 1 and not node.input[0].startswith("^") and node.name not in controls
-        )
+        inputs = [i for i in node.input if not (i.startswith("^") and node_name(i) in checks)]
+        plain = len(inputs) == 1 and not inputs[0].startswith("^") and node.name not in controls
         if node.name in checks:
             source[node.name] = next(i for i in node.input if not i.startswith("^"))
         elif node.op in _IDENTITIES and plain and node.name not in protected:

@@ -15,6 +15,7 @@ import re
 import tempfile
 import threading
 import unittest
+from collections import abc
 from unittest import mock
 
 import numpy as np
@@ -49,8 +50,11 @@ _temporary = None
 
 
 def test_src_dir_path(relative_path):
-    """`relative_path` below the folder of the running program."""
+    """`relative_path` below TensorFlow's sources where TEST_SRCDIR, as Bazel sets it, says where
+    they are; else below the folder of the running program."""
     import sys
+    if os.environ.get("TEST_SRCDIR"):
+        return os.path.join(os.environ["TEST_SRCDIR"], "org_tensorflow/tensorflow", relative_path)
     return os.path.join(os.path.dirname(os.path.abspath(sys.argv[0])), relative_path)
 
 
@@ -98,9 +102,15 @@ def assert_equal_graph_def(actual, expected, checkpoint_v2=False, hash_table_sha
         if not isinstance(graph_def, GraphDef):
             raise TypeError(f"Expected tf.GraphDef for {name}, got {type(graph_def).__name__}")
     ours, theirs = ({node.name: node for node in g.node} for g in (actual, expected))
-    differ = sorted(set(ours) ^ set(theirs)) or [n for n in sorted(ours) if ours[n] != theirs[n]]
+    for what, names in (("Found unexpected", sorted(set(ours) - set(theirs), reverse=True)),
+                        ("Did not find expected", sorted(set(theirs) - set(ours), reverse=True))):
+        if names:
+            others = f" and {len(names) - 1} more" if names[1:] else ""
+            raise AssertionError(f"{what} node '{{{{node {names[0]}}}}}'{others}")
+    differ = [n for n in sorted(ours) if ours[n] != theirs[n]]
     if differ:
-        raise AssertionError(f"graphs differ in the nodes {', '.join(differ[:5])}")
+        raise AssertionError(f"graphs differ in the nodes {', '.join(differ[:5])}; the first is "
+                             f"{ours[differ[0]]}for {theirs[differ[0]]}")
 
 
 class TestCase(Assertions, unittest.TestCase):
@@ -205,6 +215,12 @@ class TestCase(Assertions, unittest.TestCase):
             return self.evaluate(x)
         return x
 
+    def _values(self, x):
+        """A value, or a list or tuple of them, with tensors evaluated."""
+        if type(x) in (list, tuple):
+            return type(x)(self._values(item) for item in x)
+        return self._value(x)
+
     # ------------------------------------------------------------ arrays
 
     def _array(self, x):
@@ -256,11 +272,12 @@ class TestCase(Assertions, unittest.TestCase):
     def assertAllClose(self, a, b, rtol=1e-6, atol=1e-6, msg=None):  # noqa: N802
         """Arrays, values, tensors or nests of them: |a - b| <= atol + rtol |b|; NaN equals NaN.
         rtol and atol: numbers, or arrays that broadcast."""
-        a, b = self._value(a), self._value(b)
-        if isinstance(a, dict) or isinstance(b, dict):
-            self.assertTrue(isinstance(a, dict) and isinstance(b, dict),
-                            msg or f"a dict against {type(b)} or {type(a)}")
-            self.assertEqual(set(a), set(b), msg)
+        a, b = (x._asdict() if hasattr(x, "_asdict") else self._values(x) for x in (a, b))
+        if isinstance(a, abc.Mapping) or isinstance(b, abc.Mapping):
+            if not (isinstance(a, abc.Mapping) and isinstance(b, abc.Mapping)):
+                raise ValueError(f"Can't compare dict to non-dict: {type(a)} and {type(b)}. "
+                                 f"{msg or ''}")
+            self.assertEqual(set(a), set(b), msg or "mismatched keys")
             for key in a:
                 self.assertAllClose(a[key], b[key], rtol, atol, msg or f"at {key}")
         elif isinstance(a, (list, tuple)) and any(_ragged(x) for x in (a, b)):
@@ -406,6 +423,9 @@ class TestCase(Assertions, unittest.TestCase):
                          open_lower_bound=False, open_upper_bound=False):
         """Every element lies between the bounds; open ones are excluded."""
         x = self._array(target)
+        if x.dtype.kind not in "iuf" and "float" not in x.dtype.name:
+            self.fail(f"The value of {target} is not of an integer or floating-point type but "
+                      f"{x.dtype}")
         low = x > lower_bound if open_lower_bound else x >= lower_bound
         high = x < upper_bound if open_upper_bound else x <= upper_bound
         self.assertTrue(np.all(low & high), f"{x[~(low & high)]} not in range "

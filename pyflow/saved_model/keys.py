@@ -11,7 +11,7 @@ SAVED_MODEL_FILENAME_PBTXT = "saved_model.pbtxt"
 SAVED_MODEL_SCHEMA_VERSION = 1
 VARIABLES_DIRECTORY = "variables"
 VARIABLES_FILENAME = "variables"
-INIT_OP_SIGNATURE_KEY = "__saved_model_init_op"
+INIT_OP_SIGNATURE_KEY, TRAIN_OP_SIGNATURE_KEY = "__saved_model_init_op", "__saved_model_train_op"
 
 SERVING, TRAINING, EVAL, GPU, TPU = "serve", "train", "eval", "gpu", "tpu"
 

@@ -49,6 +49,9 @@ def load(sess, tags, export_dir, import_scope=None, **saver_kwargs):
     message = folders.read(export_dir)
     found = folders.meta_graph(message, tags, export_dir)
     import_into(sess.graph, found, import_scope, export_dir, **saver_kwargs)(sess)
+    if found.meta_info_def.stripped_default_attrs:
+        from pyflow.framework import written_messages
+        written_messages.give_defaults(found.graph_def)
     return found
 
 

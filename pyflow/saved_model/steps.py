@@ -14,8 +14,8 @@ from pyflow.train import checkpoint, meta_graph
 __all__ = ["INIT_OP_SIGNATURE_KEY", "SavedModelLoader", "TRAIN_OP_KEY", "TRAIN_OP_SIGNATURE_KEY",
            "_SavedModelBuilder", "get_asset_tensors", "get_init_op", "get_train_op",
            "parse_saved_model"]
-TRAIN_OP_SIGNATURE_KEY, TRAIN_OP_KEY = "__saved_model_train_op", "saved_model_train_op"
-INIT_OP_SIGNATURE_KEY = keys.INIT_OP_SIGNATURE_KEY
+INIT_OP_SIGNATURE_KEY, TRAIN_OP_SIGNATURE_KEY, TRAIN_OP_KEY = (
+    keys.INIT_OP_SIGNATURE_KEY, keys.TRAIN_OP_SIGNATURE_KEY, keys.TRAIN_OP_KEY)
 
 
 class _SavedModelBuilder(writing.SavedModelBuilder):
@@ -38,6 +38,7 @@ class _SavedModelBuilder(writing.SavedModelBuilder):
 
 
 def _with_ops(signatures, init_op, train_op):
+    writing.require_names(signatures)
     signatures = dict(signatures or {})
     for key, op in ((keys.INIT_OP_SIGNATURE_KEY, init_op), (TRAIN_OP_SIGNATURE_KEY, train_op)):
         if op is not None:

@@ -161,6 +161,14 @@ class SavedModelBuilder:
         self._message.meta_graphs.add().CopyFrom(message)
 
 
+def require_names(signature_map):
+    """KeyError for a SignatureDef under a name at which loaders look for an operation."""
+    for name in (keys.INIT_OP_SIGNATURE_KEY, keys.TRAIN_OP_SIGNATURE_KEY):
+        if name in (signature_map or {}):
+            raise KeyError(f"SignatureDefs may not be called {name!r}: loaders look there for an "
+                           f"operation of their own")
+
+
 def _require_info(name, info):
     if info.WhichOneof("encoding") is None or not info.dtype:
         raise AssertionError(f"Invalid TensorInfo in signature {name!r}: it needs a name and a "

@@ -21,6 +21,7 @@ import collections
 import itertools
 import sys
 import threading
+import warnings
 import weakref
 
 import numpy as np
@@ -624,11 +625,19 @@ class InteractiveSession(BaseSession):
         >>> sess.close()
     """
 
+    _active = 0             # those that are not closed
+
     def __init__(self, target="", graph=None, config=None, threads=None, deterministic=False,
                  partitions=None, placement=None, placement_costs=None, debug=None,
                  check_numerics=None):
         super().__init__(target, graph, config, threads, deterministic, partitions, placement,
                          placement_costs, debug, check_numerics)
+        if InteractiveSession._active:
+            warnings.warn("An interactive session is already active. This can cause out-of-memory "
+                          "errors in some cases. You must explicitly call "
+                          "`InteractiveSession.close()` to release resources held by the other "
+                          "session(s).", stacklevel=2)
+        InteractiveSession._active += 1
         self._contexts = [self.as_default()]
         if graph is not None:
             self._contexts.append(self._graph.as_default())
@@ -638,6 +647,7 @@ class InteractiveSession(BaseSession):
     def close(self):
         """Ends the session; it is no longer the default."""
         contexts, self._contexts = getattr(self, "_contexts", []), []
+        InteractiveSession._active -= bool(contexts)
         super().close()
         for context in reversed(contexts):
             try:

@@ -296,8 +296,9 @@ class _Comparison:
         product, its bias and its activation, under the first one's name."""
         tensor = point.tensor
         for _ in range(_DOWNSTREAM if tensor is not None else 0):
-            readers = [op for op in tensor.consumers() if op in self.a.fetchable]
-            if len(readers) != 1 or not readers[0].outputs or len(tensor.consumers()) != 1:
+            users = set(tensor.consumers())
+            readers = [op for op in users if op in self.a.fetchable]
+            if len(readers) != 1 or not readers[0].outputs or len(users) != 1:
                 return False
             tensor = readers[0].outputs[0]
             region = self._region(tensor)

@@ -94,10 +94,12 @@ def _message(graph, saver_def, collection_list, export_scope, clear_devices, met
 
 def _describe(message, strip_default_attrs):
     """The meta_info_def: who wrote the graph, and the ops it needs."""
+    import pyflow
     from pyflow.framework import written_messages
     info = message.meta_info_def
     info.meta_graph_version = info.meta_graph_version or "1"
     info.tensorflow_version = info.tensorflow_version or TENSORFLOW
+    info.tensorflow_git_version = info.tensorflow_git_version or pyflow.GIT_VERSION
     if not info.HasField("stripped_op_list"):
         info.stripped_op_list.CopyFrom(written_messages.op_list_of(message.graph_def))
     if strip_default_attrs:

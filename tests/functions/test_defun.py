@@ -97,7 +97,8 @@ def test_two_functions_of_one_name():
     with tf.Graph().as_default():
         function.Defun(tf.float32, func_name="f")(lambda x: x + 1.)(1.)
         function.Defun(tf.float32, func_name="f")(lambda x: x + 1.)(1.)     # an equal one
-        with pytest.raises(ValueError, match="different function with the same name"):
+        with pytest.raises(tf.errors.InvalidArgumentError,
+                           match="different function with the same name"):
             function.Defun(tf.float32, func_name="f")(lambda x: x + 2.)(1.)
 
 

@@ -1,4 +1,6 @@
 """tf.test: sessions, assertions, Jacobians.  Literals are TF 2.21's answers where it has any."""
+import collections
+
 import numpy as np
 import pytest
 
@@ -61,7 +63,12 @@ def test_close_arrays(case):
     close({"a": [1.0]}, {"a": [1.0]})
     close([[1.0], [2.0, 3.0]], [[1.0], [2.0, 3.0]])
     close([1.0, np.nan, np.inf], [1.0, np.nan, np.inf])
-    for a, b in (({"a": 1.0}, 1.0), ({"a": 1.0}, {"b": 1.0}), ([1.0], [[1.0]]), ([1.0], [np.nan])):
+    pair = collections.namedtuple("pair", "a b")
+    close(pair(1.0, [2.0]), {"a": tf.constant(1.0), "b": [tf.constant(2.0)]})
+    for a, b in (({"a": 1.0}, 1.0), (1.0, pair(1.0, 2.0))):
+        with pytest.raises(ValueError, match="Can't compare dict to non-dict"):
+            close(a, b)
+    for a, b in (({"a": 1.0}, {"b": 1.0}), ([1.0], [[1.0]]), ([1.0], [np.nan])):
         fails(close, a, b)
 
 

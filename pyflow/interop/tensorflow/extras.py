@@ -6,6 +6,7 @@ Threads: as the functions of `tf` they are made of.
 """
 import abc
 import contextlib
+import re
 
 import pyflow as tf
 from pyflow.framework.graph import graph_of
@@ -44,6 +45,9 @@ constant_value = smart_constant_value       # python.layers.utils.constant_value
 
 def smart_cond(pred, true_fn=None, false_fn=None, name=None):
     """true_fn() or false_fn(): at once where `pred` is known, else tf.cond of it."""
+    for branch, what in ((true_fn, "true_fn"), (false_fn, "false_fn")):
+        if not callable(branch):
+            raise TypeError(f"`{what}` must be callable.")
     known = smart_constant_value(pred)
     if known is None:
         return tf.cond(pred, true_fn=true_fn, false_fn=false_fn, name=name)
@@ -229,13 +233,13 @@ def strip_name_scope(name, export_scope):
     """`name` without the scope `export_scope` in front."""
     if not export_scope:
         return name
-    scope = export_scope.rstrip("/") + "/"
-    return name.replace(scope, "", 1) if scope in name else name
+    scope = re.escape(export_scope.removesuffix("/"))
+    return re.sub(rf"(\^|loc:@|^){scope}/+(.*)", r"\1\2", name, count=1)
 
 
 def prepend_name_scope(name, import_scope):
     """`name` below the scope `import_scope`."""
     if not import_scope:
         return name
-    scope = import_scope.rstrip("/")
-    return "^" + f"{scope}/{name[1:]}" if name.startswith("^") else f"{scope}/{name}"
+    scope = import_scope.removesuffix("/")
+    return re.sub(r"(\^|loc:@|^)(.*)", lambda m: f"{m[1]}{scope}/{m[2]}", name, count=1)

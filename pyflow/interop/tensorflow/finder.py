@@ -62,6 +62,11 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             module.__compiler_version__ = tf.COMPILER_VERSION
 
 
+_VERSIONS = {"__version__": "VERSION", "__git_version__": "GIT_VERSION",
+             "__compiler_version__": "COMPILER_VERSION", "__cxx11_abi_flag__": "CXX11_ABI_FLAG",
+             "__monolithic_build__": "MONOLITHIC_BUILD"}
+
+
 class _Module(TableModule):
     """A module at a path of TensorFlow; names come from its homes."""
 
@@ -77,7 +82,9 @@ class _Module(TableModule):
         if self._finder.old_names and path in renamed.NAMES:
             return renamed.value(path)
         value = _MISSING
-        if not name.startswith("__") or path in _names.ELSEWHERE:
+        if self._path == "python.framework.versions" and name in _VERSIONS:
+            value = getattr(tf, _VERSIONS[name])
+        elif not name.startswith("__") or path in _names.ELSEWHERE:
             value = self._below(name, path)
         if value is _MISSING:
             raise late_text.error(AttributeError, lambda: (

@@ -109,11 +109,46 @@ def _restore(session, graph, checkpoint):
     """Assigns the checkpoint's values to the graph's variables of those names."""
     reader = tf.train.NewCheckpointReader(checkpoint)
     stored = reader.get_variable_to_shape_map()
-    for op in graph.get_operations():
-        name = op.name
-        if op.type in ("VariableV2", "Variable"):
-            if name in stored:
-                session.run(tf.raw_ops.Assign(ref=op.outputs[0], value=reader.get_tensor(name)))
-        elif op.type == "VarHandleOp" and name in stored:
-            value = tf.constant(reader.get_tensor(name), dtype=op.get_attr("dtype"))
+    variables = {op.name: op for op in graph.get_operations()
+                 if op.type in ("VariableV2", "Variable", "VarHandleOp")}
+    values = {name: reader.get_tensor(name) for name in variables if name in stored}
+    for whole, names in _partitioned(variables, stored).items():
+        values.update(_cut(whole, reader.get_tensor(whole), {
+            name: variables[name].get_attr("shape") for name in names}))
+    for name, value in values.items():
+        op = variables[name]
+        if op.type == "VarHandleOp":
+            value = tf.constant(value, dtype=op.get_attr("dtype"))
             session.run(tf.raw_ops.AssignVariableOp(resource=op.outputs[0], value=value))
+        else:
+            session.run(tf.raw_ops.Assign(ref=op.outputs[0], value=value))
+
+
+def _partitioned(variables, stored):
+    """{variable that is stored whole: its parts in the graph, in order}."""
+    parts = {}
+    for name in variables:
+        whole, part, number = name.rpartition("/part_")
+        if part and number.isdigit() and name not in stored and whole in stored:
+            parts.setdefault(whole, []).append(name)
+    return {whole: sorted(names, key=lambda name: int(name.rpartition("_")[2]))
+            for whole, names in parts.items()}
+
+
+def _cut(whole, value, shapes):
+    """{part: its slice of `value`}; ValueError for parts of other shapes than a partitioned
+    variable's."""
+    sizes = [[d.size for d in shape.dim] for shape in shapes.values()]
+    axis = next((i for i, length in enumerate(value.shape) if sizes[0][i:i + 1] != [length]), 0)
+    at, found = 0, {}
+    for name, size in zip(shapes, sizes):
+        if len(size) != value.ndim or size[:axis] + size[axis + 1:] != [
+                *value.shape[:axis], *value.shape[axis + 1:]]:
+            raise ValueError(f"freeze_graph: {whole!r} is stored with shape {value.shape}, of "
+                             f"which {name!r} with shape {size} is no part")
+        found[name] = value.take(range(at, at + size[axis]), axis)
+        at += size[axis]
+    if at != value.shape[axis]:
+        raise ValueError(f"freeze_graph: {whole!r} is stored with {value.shape[axis]} rows along "
+                         f"axis {axis}; the graph's {len(shapes)} parts have {at}")
+    return found

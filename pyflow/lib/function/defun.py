@@ -20,7 +20,7 @@ import hashlib
 import inspect
 import weakref
 
-from pyflow.framework import dtypes, function_export, graph as ops
+from pyflow.framework import dtypes, errors, function_export, graph as ops
 from pyflow.framework.function_library import Body, effects_of, op_def_of
 from pyflow.framework.function_name import node_name
 from pyflow.framework.op import find_op
@@ -87,7 +87,8 @@ class DefinedFunction:
         self._options = {
             "capture_by_value": capture_by_value, "seeded": False,
             "read_variables": capture_resource_var_by_value,
-            "allowed_stateful": allowlisted_stateful_ops or whitelisted_stateful_ops or ()}
+            "allowed_stateful": allowlisted_stateful_ops or whitelisted_stateful_ops or (),
+            "devices": ops.get_default_graph()._scopes.devices[-1:]}    # the innermost, as in TF
         self._attributes = attributes
         self._definition = self._library = None     # _library: a weak reference
         self._tracing = False
@@ -157,8 +158,10 @@ class DefinedFunction:
         finally:
             self._tracing = False
         if self._out_names and len(self._out_names) != len(graph.outputs):
-            raise ValueError(f"out_names has {len(self._out_names)} names for the "
-                             f"{len(graph.outputs)} results of {self._func.__name__!r}")
+            raise errors.InvalidArgumentError(None, None, (
+                f"output names must be either empty or equal in size to outputs. out_names has "
+                f"{len(self._out_names)} names for the {len(graph.outputs)} results of "
+                f"{self._func.__name__!r}"))
         if self._func_name and find_op(self._func_name) is not None:
             raise ValueError(f"Cannot add function {self._func_name!r} because an op with the same "
                              f"name already exists.")

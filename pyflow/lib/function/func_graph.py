@@ -36,7 +36,7 @@ class FuncGraph(Graph):
     building_function = True
 
     def __init__(self, name, capture_by_value=False, allowed_stateful=(), read_variables=True,
-                 seeded=True):
+                 seeded=True, devices=None):
         self.outer_graph = ops.get_default_graph()
         Graph.__init__(self, strict=False)
         self.name = name
@@ -51,6 +51,8 @@ class FuncGraph(Graph):
         # calls would draw the same numbers.
         self._seed = self.outer_graph._seed if seeded else None
         self._scope_outside = vs.get_variable_scope()
+        # What a function does is placed where it is defined, whoever calls it.
+        self._set_devices(self.outer_graph._scopes.devices if devices is None else devices)
         for key in _SHARED:
             self._collections[key] = self.outer_graph.get_collection_ref(key)
 

@@ -54,6 +54,11 @@ class TensorSpec:
         return self._name
 
     @classmethod
+    def from_spec(cls, spec, name=None):
+        """A spec of the same type and shape."""
+        return cls(spec.shape, spec.dtype, name or spec.name)
+
+    @classmethod
     def from_tensor(cls, tensor, name=None):
         """The spec of a tensor."""
         return cls(tensor.shape, tensor.dtype.base_dtype, name or tensor.op.name)

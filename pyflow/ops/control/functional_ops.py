@@ -143,7 +143,10 @@ class MapDefun:
 class SymbolicGradient:
     """The gradients of `f`'s arguments: `input` is the arguments, then a gradient for each result.
     It becomes a call of the gradient function before it runs. TF: SymbolicGradient."""
-    shape = _unknown
+
+    def shape(op):
+        """A gradient has its argument's shape."""
+        return [t.shape for t in op.inputs[:len(op.outputs)]]
     gradient = UNREGISTERED
     reference = None
     samples = None

@@ -47,7 +47,7 @@ class Node:
         """Whether nothing else reads input `i`, nor is it an output."""
         tensor = self.op.inputs[i]
         walk = self.exporter.walk
-        return sum(user in walk.within for user in tensor.consumers()) == 1 and \
+        return sum(user in walk.within for user in set(tensor.consumers())) == 1 and \
             tensor not in walk.asked
 
     def need(self, i, what):

@@ -80,7 +80,7 @@ def block_lstm(node):
 
 def _readers(node, k):
     tensor, walk = node.op.outputs[k], node.exporter.walk
-    return [op for op in tensor.consumers() if op in walk.within]
+    return [op for op in dict.fromkeys(tensor.consumers()) if op in walk.within]
 
 
 def _is_read(node, k):
