@@ -153,6 +153,7 @@ def install(root):
     finder.paths.EXACT["python.framework.test_ops"] = ("pyflow:interop.tensorflow.gen_ops",)
 
 
+declared = set()            # names of the ops of test_ops.cc
 _CALL = re.compile(r'\.(Input|Output|Attr)\(\s*((?:"[^"]*"\s*)+)\)')
 
 
@@ -180,6 +181,7 @@ def declare_test_ops(file):
         with contextlib.suppress(ValueError):           # attributes of a form that is not read here
             made.inputs
             op_lib.register(made)
+            declared.add(name)
 
 
 class _Loader:
@@ -251,9 +253,14 @@ def described(err):
     while chain is not None and not missing:
         if isinstance(chain, Missing):
             missing = str(chain)
-        elif isinstance(chain, AttributeError) and chain.name and chain.obj is not None:
+        elif isinstance(chain, AttributeError) and chain.name:
             owner = chain.obj if isinstance(chain.obj, type) else type(chain.obj)
+            if chain.obj is None:       # a Tensor's errors do not hold it
+                owner = sys.modules["pyflow"].Tensor
             missing = f"{owner.__module__}:{owner.__qualname__}.{chain.name}"
+        elif found := re.search(r"op (\w+) has no kernel at all", str(chain)):
+            if found[1] in declared:
+                missing = f"core.framework/test_ops.{found[1]}"
         elif isinstance(chain, AssertionError):
             found = re.search(r"""does not match ["'](?:module ')?((?:python|core)\.[\w.]+)["']""",
                               str(chain))

@@ -19,7 +19,8 @@ Invariants
     2. `absent` is decided by what the test could not find, never by a list of tests: a name of a
        module of TensorFlow's that its source does not export (no @tf_export: no public meaning), one
        that is exported under names of ABSENT alone, an attribute that begins with "_" of an object,
-       or a module of C++ that Python only wraps.
+       an eager tensor's numpy(), a kernel of test_ops.cc, or a module of C++ that Python only
+       wraps.
     3. Asked for are passed, worded, dropped and failed; `share` is passed of passed and failed.
 """
 import argparse
@@ -120,7 +121,11 @@ def asked_for(missing, exported):
     if not missing:
         return ""
     if ":" in missing:
+        if missing.endswith(":Tensor.numpy"):
+            return "eager execution and version 2's behaviour: a tensor's numpy()"
         return f"a private attribute, {name}" if name.startswith("_") else ""
+    if missing.startswith("core.framework/test_ops."):
+        return f"a kernel of TensorFlow's library for its tests, test_ops.cc: {name}"
     parts = missing.split(".")
     if parts[0] not in ("python", "core", "compiler", "contrib"):
         return _absent([missing])                          # tf.name, from the root
@@ -152,12 +157,13 @@ def run(file, args):
     where.mkdir(parents=True)
     root = file.resolve().parents[str(file).partition("/tensorflow/")[2].count("/") + 1]
     (where / "tensorflow").symlink_to(root / "tensorflow")      # test data, from a checkout's root
+    (where / "org_tensorflow").symlink_to(root)
     results = where.parent / f"{where.name}.json"
     results.unlink(missing_ok=True)
     paths = os.pathsep.join(filter(None, [str(HERE.parent / "kernel_tests"),
                                           os.environ.get("PYTHONPATH")]))
     env = {**os.environ, "PYTHONPATH": paths, "PYTHONSAFEPATH": "1", "TMPDIR": str(where),
-           "TEST_TMPDIR": str(where), "PYTHONIOENCODING": "utf-8"}
+           "TEST_TMPDIR": str(where), "TEST_SRCDIR": str(where), "PYTHONIOENCODING": "utf-8"}
     skip, rows, printed, until = [], [], "", time.monotonic() + args.timeout
     while True:
         process = subprocess.Popen(
