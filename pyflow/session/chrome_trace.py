@@ -169,6 +169,11 @@ class Writer:
         self.file.write('\n],"otherData":' + json.dumps(other, separators=(",", ":")) + "}\n")
 
 
+def _reads(inputs):
+    """Some of the inputs are tensors: of an edge's two ends it is the one that sends."""
+    return any(not name.startswith("^") for name in inputs)
+
+
 class Links:
     """Which event made what another one read: by step, node and iteration."""
 
@@ -184,14 +189,14 @@ class Links:
                 starts, found = self.runs.setdefault((event.step, event.name), ([], []))
                 starts.append(event.start)
                 found.append(event)
-                if "Send" in event.op:
-                    key = self.graphs[event.step][1].get(event.name)
-                    self.sends[key, event.iteration] = event
+                inputs, keys = self.graphs[event.step]
+                if event.name in keys and _reads(inputs.get(event.name, ())):
+                    self.sends[keys[event.name], event.iteration] = event
 
     def sources(self, event):
         """The events whose outputs this one read; also through nodes that left no event."""
         inputs, keys = self.graphs[event.step]
-        if "Recv" in event.op and event.name in keys:
+        if event.name in keys and not _reads(inputs.get(event.name, ())):
             sent = self.sends.get((keys[event.name], event.iteration))
             if sent is not None:
                 yield sent

@@ -85,7 +85,7 @@ class PlanInfo:
     """What records refer to: the nodes, instructions and frames of a plan, and its graph's edges.
 
     inputs: node -> names of input tensors ("^name" for control); lines: node -> "file:line";
-    keys: _Send and _Recv nodes -> rendezvous name.
+    keys: nodes that send or receive -> what both ends call it.
     """
 
     def __init__(self, table, inputs=None, lines=None, keys=None):
@@ -93,6 +93,7 @@ class PlanInfo:
         self.instr_node = [int(k) for k in table["instr_node"]]
         self.frames = [tuple(f) for f in table["frames"]]
         self.inputs, self.lines, self.keys = inputs or {}, lines or {}, keys or {}
+
     def as_json(self):
         """A dict of plain lists and dicts, for PlanInfo(**...) elsewhere."""
         return {"table": {"nodes": self.nodes, "instr_node": self.instr_node,
@@ -131,7 +132,7 @@ def _edges(data, origins, graph):
     inputs, lines, keys = {}, {}, {}
     for node in protos.GraphDef.FromString(data).node:
         inputs[node.name] = [_tensor(name) for name in node.input]
-        if node.op in ("_Send", "_Recv", "_HostSend", "_HostRecv"):
+        if "tensor_name" in node.attr and "send_device" in node.attr:
             keys[node.name] = node.attr["tensor_name"].s.decode("utf-8", "replace")
         origin = origins.get(node.name)
         line = _line(origin() if origin is not None else node.name, graph)
