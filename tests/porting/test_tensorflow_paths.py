@@ -205,6 +205,7 @@ def test_modules_that_programs_import(tmp_path):
                 (rnn.GRUCell, pyflow.nn.rnn_cell.GRUCell), (dtypes.float32, pyflow.float32),
                 (core_rnn_cell.LSTMCell, pyflow.nn.rnn_cell.LSTMCell), (session.Session, pyflow.Session),
                 (graph_pb2.GraphDef, pyflow.GraphDef), (config_pb2.ConfigProto, pyflow.ConfigProto),
+                (config_pb2.RunMetadata, pyflow.RunMetadata),
                 (pywrap_tensorflow.NewCheckpointReader, pyflow.train.NewCheckpointReader),
                 (nest.flatten, pyflow.nest.flatten), (gfile.Exists, pyflow.gfile.Exists),
                 (gen_math_ops.mat_mul.op_def, pyflow.raw_ops.MatMul.op_def), (tensor_shape.TensorShape, pyflow.TensorShape)]

@@ -292,7 +292,7 @@ def homes_of(path):
     if path in EXACT:
         return EXACT[path]
     if path in PB2:
-        return ("pyflow:framework.protos", "pyflow:framework.run_metadata")
+        return ("pyflow:framework.run_metadata", "pyflow:framework.protos")
     parts = path.split(".")
     for pattern, homes in PATTERNS.items():
         stars = _matched(pattern.split("."), parts)
