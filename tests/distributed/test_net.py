@@ -685,6 +685,23 @@ def test_announcements_without_end_are_no_memory(worker):
     until(lambda: resident(worker.process.pid) < before + 15)
 
 
+def test_dead_tensors_without_end_fail_their_step():
+    """They have no bytes, but their keys do, and a step that is open takes in what comes."""
+    net, dead = new_net(), struct.pack("<IIIIQ", 0, 1, 0, 0, 0)
+    s = dialled("unix", net.listen("unix"))
+    net.task.open(1, 1)
+    before = resident("self")
+    s.sendall(hello(b"/job:other/replica:0/task:0", net))
+    for k in range(5_000):
+        s.sendall(frame(4, text(b"%05d" % k + b"-" * 16000) + dead, 1, 1))
+    found = failure(net.task.take, 1, 1, b"another", print)
+    assert found.code == EXHAUSTED and "dead tensors of 64 MB from /job:other" in found.message
+    assert resident("self") - before < 130
+    net.task.clean(1)
+    for one in (s, net):
+        one.close()
+
+
 def test_who_asks_and_reads_no_answer_is_lost(worker):
     before = resident(worker.process.pid)
     s = dialled(worker.kind, worker.address)
