@@ -354,7 +354,8 @@ static pf_status refuse(pf_peer *p, pf_status code, const char *fmt, ...) {
   return code;
 }
 
-/* OPEN from now on, in the place of an older connection with the same task.  0: that one stays. */
+/* OPEN from now on, in the place of an older connection with the same task.  0: that one stays.  Who was called answers before anybody
+ * here can find the peer: what others send comes behind the greeting. */
 static int32_t opened(pf_peer *p) {
   pf_net *n = p->net;
   pf_peer *old = NULL;
@@ -374,6 +375,7 @@ static int32_t opened(pf_peer *p) {
   }
   if (!stays && pf_peer_is(p, PF_PEER_GREETING)) {
     p->since_ns = pf_now_ns();
+    if (!p->initiated) pf_peer_hello(p, PF_NET_REPLY);
     pf_a32_store(&p->state, PF_PEER_OPEN);
     pthread_cond_broadcast(&n->changed);
   }
@@ -441,7 +443,6 @@ static pf_status greeted(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
   }
   pthread_mutex_unlock(&n->lock);
   if (!opened(p)) return refuse(p, PF_ALREADY_EXISTS, "%s is connected with %s already", n->task->name, p->name);
-  if (!p->initiated) pf_peer_hello(p, PF_NET_REPLY);
   return PF_OK;
 }
 
