@@ -476,3 +476,83 @@ def resident():
     """Bytes of memory of this process."""
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+# ---------------------------------------------------------------- two tasks that lose each other
+
+# A task reaches task c through a forwarder of its own: while PATH.stop is there, nothing is passed
+# on, and with PATH.cut both ends are closed.
+FORWARD = """
+import socket
+from pyflow.distributed.wire import links
+connect = links.Links.connect
+def through(self, name, incarnation, offers, *more, **options):
+    if name.startswith("/job:c/"):
+        offers = [forwarded(offer) for offer in offers]
+    return connect(self, name, incarnation, offers, *more, **options)
+def forwarded(offer):
+    kind, machine, address = offer.split(" ")
+    host, port = address.rsplit(":", 1)
+    port_of_ours = socket.create_server(("127.0.0.1", 0))
+    def serve():
+        ours, _ = port_of_ours.accept()
+        theirs = socket.create_connection((host, int(port)))
+        for pair in ((ours, theirs), (theirs, ours)):
+            threading.Thread(target=pump, args=pair, daemon=True).start()
+        while not os.path.exists(PATH + ".cut"):
+            time.sleep(0.01)
+        for end in (ours, theirs):
+            end.shutdown(socket.SHUT_RDWR)
+    threading.Thread(target=serve, daemon=True).start()
+    return f"{kind} {machine} 127.0.0.1:{port_of_ours.getsockname()[1]}"
+def pump(source, to):
+    while data := source.recv(1 << 16):
+        while os.path.exists(PATH + ".stop"):
+            time.sleep(0.01)
+        to.sendall(data)
+links.Links.connect = through
+"""
+
+
+def test_a_step_whose_tensor_was_lost_between_two_other_tasks_is_unavailable(tmp_path):
+    """Who was to get it would wait for ever, and so would the step's master, whom nobody else
+    tells: its own connections stand."""
+    path = str(tmp_path / "link")
+    setup = f"import time\nPATH = {path!r}\n{FORWARD}"
+    with processes.Cluster({"a": 1, "b": 1, "c": 1}, here=("a", 0), links=("tcp",),
+                           setup=setup) as cluster:
+        with tf.Graph().as_default() as graph:
+            with tf.device("/job:b/task:0"):
+                queue = tf.FIFOQueue(1, [tf.float32], [[]])
+                fill, taken = queue.enqueue([1.0]), queue.dequeue()
+            with tf.device("/job:c/task:0"):
+                doubled = taken * 2.0
+        with tf.Session(cluster.server.target, graph=graph) as sess:
+            sess.run(fill)
+            assert sess.run(doubled) == 2.0
+            ended = []
+
+            def run():
+                try:
+                    ended.append(sess.run(doubled))
+                except tf.errors.OpError as problem:
+                    ended.append(problem)
+            thread = threading.Thread(target=run, daemon=True)
+            thread.start()
+            (tmp_path / "link.stop").touch()
+            sess.run(fill)
+            time.sleep(0.1)                         # it is on its way
+            (tmp_path / "link.cut").touch()
+            thread.join(10)
+            assert ended and isinstance(ended[0], tf.errors.UnavailableError), ended
+            assert "/job:c" in str(ended[0]) and "/job:b" in str(ended[0])
+            (tmp_path / "link.cut").unlink()
+            (tmp_path / "link.stop").unlink()
+
+            def works():
+                sess.run(fill)
+                try:
+                    return sess.run(doubled) == 2.0
+                except tf.errors.UnavailableError:
+                    return False
+            until(works, 10)                            # by a new connection

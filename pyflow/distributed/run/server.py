@@ -249,8 +249,19 @@ class Server:
         _log.info("%s: the link to %s is lost: %s", self._worker.name, task, message)
         self._master.lost(task, code, message)
         if not self._over.is_set() and self._worker.routes is not None:
-            threading.Thread(target=self._worker.routes.lost, args=(task, incarnation),
+            threading.Thread(target=self._after_loss, args=(task, incarnation, code, message),
                              name="pyflow-lost", daemon=True).start()
+
+    def _after_loss(self, task, incarnation, code, message):
+        """What was on its way to a task is lost with a link: masters of steps that it may have been
+        of hear so, whose own links may stand. Then another link is made."""
+        text = f"from {self._worker.name} what was sent to {task} may be lost: {message}"
+        for master, sessions in self._worker.may_have_sent(task).items():
+            for number, steps in sessions.items():
+                self.ask_all([master], "CleanupGraph", messages.CleanupGraphRequest(
+                    session=number, step=steps, error=messages.ErrorMessage(
+                        code=code, message=text, task=task)))
+        self._worker.routes.lost(task, incarnation)
 
     def _beat(self):
         """Signs of life to other tasks, and the ends of steps and sessions that nobody ends."""

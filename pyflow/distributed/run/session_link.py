@@ -143,11 +143,13 @@ class SessionLink:
             step.cancel("the session was closed")
 
     def failed(self, number, failure):
-        """A task says so of the step of that number."""
+        """A task says so of the step of that number, or that it has lost one that may have had part
+        in it."""
         with self._lock:
             found = [step for step in self._running if step.number == number]
         for step in found:
-            step.fail_elsewhere(failure)
+            if not failure.task or failure.task in [task for task, _, _ in step.parts()]:
+                step.fail_elsewhere(failure)
 
     def over(self, step, number, workers, at_once=False):
         """A step is over everywhere, or given up: what it left behind is to go, with the next call

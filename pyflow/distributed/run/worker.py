@@ -62,7 +62,7 @@ class Session:
 
     def __init__(self, number, state, master, lease, fence, task):
         self.number, self.state, self.fence, self.once = number, state, fence, once.Once(task=task)
-        self.graphs, self.steps = {}, {}
+        self.graphs, self.steps = {}, {}        # {its number: tasks that it sends to}, ...
         self.master, self.lease, self.seen = master, lease, time.monotonic()
 
 
@@ -345,13 +345,13 @@ class Worker:
             if self._sessions.get(number) is not session:
                 raise self._executor.StepError(errors.CANCELLED, "the session was closed",
                                                task=self.name)
-            self._add(session, graph, plan)
+            self._add(session, graph, plan, frozenset(route.task for route in routes))
         return graph
 
-    def _add(self, session, graph, plan):
+    def _add(self, session, graph, plan, sends_to=frozenset()):
         """The lock is held."""
         self._graphs[graph] = plan
-        session.graphs[graph] = None
+        session.graphs[graph] = sends_to
         if self.links is not None:
             self.links.serve(graph, plan)
 
@@ -451,6 +451,19 @@ class Worker:
             pass                        # it is over
         if self.place is not None:
             self.place.failed(number, step, failure)
+
+    def may_have_sent(self, task):
+        """{master: {session's number: [step]}} of steps that are not over, and that are another
+        task's, in sessions with plans here that send to a task."""
+        with self._lock:
+            masters = {s.number: s.master for s in self._sessions.values()
+                       if any(task in sends_to for sends_to in s.graphs.values())}
+        found = {}
+        for kind, number, step, *_ in self.task.glance() if masters else ():
+            master = masters.get(number)
+            if kind == "step" and master not in (None, "", "?", self.name, task):
+                found.setdefault(master, {}).setdefault(number, []).append(step)
+        return found
 
     def clean(self, number, steps):
         """These steps are over everywhere."""
