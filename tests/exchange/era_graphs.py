@@ -4,12 +4,18 @@ build into the default graph, initialise, train and evaluate it.
 Random numbers are left out: variables begin with constants.  Models of tf.contrib cannot be written
 by TensorFlow 2.21, which reads them.
 """
+import base64
 import os
 
 import numpy as np
 
 ERA = {}
 X = np.linspace(-1, 1, 12).reshape(4, 3).astype(np.float32)
+PNG = base64.b64decode(                 # 8 x 8 RGB, a ramp
+    "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAA00lEQVR42gHIADf/AAABAgMEBQYHCAkKCwwNDg8QERIT"
+    "FBUWFwAYGRobHB0eHyAhIiMkJSYnKCkqKywtLi8AMDEyMzQ1Njc4OTo7PD0+P0BBQkNERUZHAEhJSktMTU5PUFFSU1RV"
+    "VldYWVpbXF1eXwBgYWJjZGVmZ2hpamtsbW5vcHFyc3R1dncAeHl6e3x9fn+AgYKDhIWGh4iJiouMjY6PAJCRkpOUlZaX"
+    "mJmam5ydnp+goaKjpKWmpwCoqaqrrK2ur7CxsrO0tba3uLm6u7y9vr+d5keh42uWggAAAABJRU5ErkJggg==")
 LABELS = np.array([0, 2, 1, 2], np.int32)
 
 
@@ -39,7 +45,7 @@ def dense(tf, x, units, name, activation=None):
     return activation(y) if activation else y
 
 
-# ------------------------------------------------------------------------------------------ training
+# ----------------------------------------------------------------------------------------- training
 @program
 def generator_and_critic(tf, tools):
     z, real = tf.placeholder(tf.float32, [None, 3]), tf.placeholder(tf.float32, [None, 3])
@@ -216,7 +222,7 @@ def summaries(tf, tools):
         session.run(merged, {x: X + 2})
 
 
-# --------------------------------------------------------------------------- texts, tables, features
+# -------------------------------------------------------------------------- texts, tables, features
 @program
 def words_in_tables(tf, tools):
     text = tf.placeholder(tf.string, [None], name="text")
@@ -351,7 +357,7 @@ def sparse_regression(tf, tools):
         session.run([y, loss, tf.sparse_softmax(x)], feeds)
 
 
-# ------------------------------------------------------------------------------------------- pictures
+# ----------------------------------------------------------------------------------------- pictures
 @program
 def pictures(tf, tools):
     encoded = tf.placeholder(tf.string, [], name="picture")
@@ -362,11 +368,23 @@ def pictures(tf, tools):
              tf.image.adjust_contrast(picture, 1.5), tf.image.rgb_to_grayscale(picture),
              tf.image.per_image_standardization(picture), tf.image.adjust_hue(picture, 0.1),
              tf.image.crop_and_resize(picture[None], [[0.1, 0.2, 0.9, 0.8]], [0], [3, 3])]
-    pixels = (np.arange(8 * 8 * 3) % 251).reshape(8, 8, 3).astype(np.uint8)
     with tf.Session() as session:
-        data = session.run(tf.image.encode_png(tf.constant(pixels)), options=None)
-        session.run(found, {encoded: data})
-        tools.save(session, [small], {encoded: data})
+        session.run(found, {encoded: PNG})
+        tools.save(session, [small], {encoded: PNG})
+
+
+@program
+def pictures_of_any_kind(tf, tools):
+    encoded = tf.placeholder(tf.string, [])
+    found = [tf.image.decode_image(encoded), tf.image.decode_image(encoded, 1, tf.float32)]
+    with tf.Session() as session:
+        session.run(found, {encoded: PNG})
+        tools.save(session, found, {encoded: PNG})
+        for data in (b"GIF89a", b"no picture"):
+            try:
+                session.run(found, {encoded: data})
+            except tf.errors.InvalidArgumentError:
+                pass
 
 
 @program
@@ -400,7 +418,7 @@ def quantized_in_training(tf, tools):
         tools.save(session, [y], {x: X})
 
 
-# -------------------------------------------------------------------------------------------- control
+# ------------------------------------------------------------------------------------------ control
 @program
 def control_in_loops(tf, tools):
     """Updates and checks that run before others, in a conditional of a loop."""
@@ -448,7 +466,7 @@ def second_derivatives(tf, tools):
         tools.save(session, [hessian, penalty], {x: [0.5, -0.25, 1.5]})
 
 
-# --------------------------------------------------------------------------- checkpoints, MetaGraphs
+# -------------------------------------------------------------------------- checkpoints, MetaGraphs
 @program
 def saved_and_restored(tf, tools):
     """By the names of the saver's own nodes, and by names of variables."""
@@ -567,7 +585,7 @@ def estimator_exported(tf, tools):
     tools.keep(export(os.path.join(folder, "export"), serving), {"x": X})
 
 
-# ------------------------------------------------------------------------------------------ sequences
+# ---------------------------------------------------------------------------------------- sequences
 @program
 def speech(tf, tools):
     """CTC: its loss, its gradient, its decoders."""
@@ -591,10 +609,12 @@ def tagged(tf, tools):
     x = tf.placeholder(tf.float32, [2, 3, 2])
     with tf.variable_scope("", initializer=ramp(tf)):
         outputs, _ = tf.nn.dynamic_rnn(tf.nn.rnn_cell.GRUCell(3), x, [3, 2], dtype=tf.float32)
-        likelihood, transitions = crf.crf_log_likelihood(outputs, [[0, 1, 2], [2, 0, 0]], [3, 2])
+        lengths = tf.constant([3, 2])
+        likelihood, transitions = crf.crf_log_likelihood(
+            outputs, tf.constant([[0, 1, 2], [2, 0, 0]]), lengths)
     loss = -tf.reduce_mean(likelihood)
     train = tf.train.AdamOptimizer(0.1).minimize(loss)
-    tags, score = crf.crf_decode(outputs, transitions, [3, 2])
+    tags, score = crf.crf_decode(outputs, transitions, lengths)
     feeds = {x: np.linspace(-1, 1, 12).reshape(2, 3, 2)}
     with tf.Session() as session:
         started(tf, session)

@@ -195,7 +195,9 @@ def all_programs(tf, folder):
     """{name: function of (tf, tools)}."""
     found = sample_programs(tf, folder) if folder else {}
     for programs in (oracle_programs, value_programs, defun_programs, layer_programs,
-                     loop_programs, lambda: input_graphs.input_programs(load), lambda: era_graphs.ERA):
+                     loop_programs):
         found.update(programs())
+    found.update(input_graphs.input_programs(load))
+    found.update(era_graphs.ERA)
     return {name: program for name, program in found.items()
             if name not in LEFT_OUT and name.partition(":")[2] not in LEFT_OUT}

@@ -204,7 +204,8 @@ def unpacked_feeds(tf, run):
 # ---------------------------------------------------------------------- processes of their own
 def in_children(names, work, limit=60):
     """Yields (name, work(name), None) of each name, in a process that goes on until a name ends it
-    or takes `limit` seconds: (name, None, what happened)."""
+    or takes `limit` seconds: (name, None, what happened).  A name that ends a process after others
+    is tried again in a new one: what they did to memory is not its fault."""
     left = list(names)
     while left:
         reads, writes = os.pipe()
@@ -218,13 +219,16 @@ def in_children(names, work, limit=60):
             finally:
                 os._exit(0)
         os.close(writes)
+        done = 0
         try:
             while left:
                 data = _receive(reads, limit)
                 if not isinstance(data, bytes):
-                    yield left.pop(0), None, data or "ends the process"
+                    if data or not done:
+                        yield left.pop(0), None, data or "ends the process"
                     break
                 yield left.pop(0), pickle.loads(data), None
+                done += 1
         finally:
             os.close(reads)
             os.kill(child, signal.SIGKILL)

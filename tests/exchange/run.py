@@ -54,6 +54,10 @@ def report(writer, reader, found):
     text = ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
     print(f"{writer} -> {reader}: {sum(counts.values())} graphs: {text}", flush=True)
     print("  as " + ", ".join(f"{form} {count}" for form, count in forms.items()), flush=True)
+    unknown = {op for r in found["results"].values() if r["result"] == "unknown ops"
+               for op in r["why"].split()}
+    if unknown:
+        print("  ops that are unknown there:", *sorted(unknown), flush=True)
     print("\n".join(told), end="\n" if told else "", flush=True)
     return len(told)
 
