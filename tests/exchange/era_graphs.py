@@ -704,3 +704,212 @@ def words_near_words(tf, tools):
         started(tf, session)
         session.run(train, feeds)
         session.run([loss, near.values, near.indices], feeds)
+
+
+# ------------------------------------------------------------------------- what else programs have
+@program
+def random_numbers_with_seeds(tf, tools):
+    tf.set_random_seed(7)
+    logits = tf.constant([[0.1, 0.7, 0.2], [1.0, -1.0, 0.0]])
+    found = [tf.random_uniform([2, 3]), tf.random_normal([3], seed=3), tf.truncated_normal([4]),
+             tf.random_uniform([3], 0, 10, tf.int32), tf.nn.dropout(tf.ones([8]), 0.5, seed=5),
+             tf.random_gamma([2], [0.5, 2.0], seed=2), tf.random_poisson([3.0], [4], seed=1),
+             tf.multinomial(logits, 5, seed=4), tf.random_shuffle(tf.range(7), seed=9)]
+    with tf.Session() as session:
+        for _ in range(2):
+            session.run(found)
+
+
+@program
+def random_variables(tf, tools):
+    tf.set_random_seed(1)
+    made = [tf.get_variable("v%d" % i, [3, 4], initializer=initializer) for i, initializer in
+            enumerate([tf.glorot_uniform_initializer(), tf.orthogonal_initializer(seed=2),
+                       tf.variance_scaling_initializer(2.0, "fan_out", "normal"),
+                       tf.truncated_normal_initializer(stddev=0.1), tf.random_uniform_initializer(),
+                       tf.initializers.identity()])]
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(made)
+        tools.save(session, [tf.identity(v) for v in made])
+
+
+@program
+def restored_averages(tf, tools):
+    """A saver that maps the averages' names to variables."""
+    path = os.path.join(tools.files("averages"), "model")
+    w = tf.get_variable("w", [2], initializer=ramp(tf))
+    average = tf.train.ExponentialMovingAverage(0.5)
+    step = average.apply([w])
+    saver, restorer = tf.train.Saver(), tf.train.Saver(average.variables_to_restore())
+    with tf.Session() as session:
+        started(tf, session)
+        session.run(w.assign([4.0, 8.0]))
+        session.run(step)
+        saver.save(session, path, write_meta_graph=False)
+        restorer.restore(session, path)
+        session.run([w, average.average(w)])
+
+
+@program
+def begun_from_a_checkpoint(tf, tools):
+    path = os.path.join(tools.files("begun"), "model")
+    with tf.Graph().as_default(), tf.Session() as session:
+        a = tf.get_variable("old/a", [2, 3], initializer=ramp(tf))
+        session.run(a.initializer)
+        tools.saver().save(session, path, write_meta_graph=False)
+    with tf.variable_scope("new"):
+        a = tf.get_variable("a", [2, 3])
+    tf.get_variable("b", [2], initializer=tf.zeros_initializer())
+    tf.train.init_from_checkpoint(path, {"old/": "new/"})
+    with tf.Session() as session:
+        started(tf, session)
+        session.run(a * 2.0)
+
+
+@program
+def own_gradients(tf, tools):
+    """custom_gradient, gradient_override_map of a known op, stop_gradient."""
+    @tf.custom_gradient
+    def clipped(x):
+        return tf.identity(x), lambda dy: tf.clip_by_value(dy, -0.1, 0.1)
+    x = tf.placeholder(tf.float32, [3])
+    y = clipped(x * x) + tf.stop_gradient(x) * x
+    g, = tf.gradients(tf.reduce_sum(y * y), x)
+    with tf.Session() as session:
+        session.run([y, g], {x: [0.5, -2.0, 3.0]})
+        tools.save(session, [y, g], {x: [0.5, -2.0, 3.0]})
+
+
+@program
+def functions_called_often(tf, tools):
+    defun = tools.function.Defun
+
+    @defun(tf.float32, tf.float32, noinline=True)
+    def layer(x, w):
+        return tf.nn.relu(tf.matmul(x, w)), tf.reduce_sum(w)
+    x = tf.placeholder(tf.float32, [None, 3])
+    w = tf.get_variable("w", [3, 3], initializer=ramp(tf))
+    h, total = layer(x, w)
+    for _ in range(2):
+        h, more = layer(h, w)
+        total += more
+    g, = tf.gradients(tf.reduce_sum(h) + total, w)
+    with tf.Session() as session:
+        started(tf, session)
+        session.run([h, total, g], {x: X})
+
+
+@program
+def control_flow_of_functions(tf, tools):
+    """While, If: control flow's second version."""
+    tf.enable_control_flow_v2()
+    try:
+        x = tf.placeholder(tf.float32, [2], name="x")
+        y = tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, tf.cond(
+            y[0] > 0.5, lambda: y * x, lambda: y + x)), (0, x))[1]
+        g, = tf.gradients(y, x)
+        with tf.Session() as session:
+            session.run([y, g], {x: [0.75, 2.0]})
+            session.run([y, g], {x: [0.1, -2.0]})
+    finally:
+        tf.disable_control_flow_v2()
+
+
+@program
+def slim_network(tf, tools):
+    layers = tf.contrib.layers
+    x, training = tf.placeholder(tf.float32, [None, 8, 8, 3]), tf.placeholder_with_default(False, [])
+    with tf.variable_scope("net", initializer=ramp(tf)):
+        h = layers.conv2d(x, 4, 3, normalizer_fn=layers.batch_norm, weights_initializer=ramp(tf),
+                          normalizer_params={"is_training": training, "updates_collections": None})
+        h = layers.separable_conv2d(h, 4, 3, 1, weights_initializer=ramp(tf))
+        h = layers.max_pool2d(h, 2)
+        y = layers.fully_connected(layers.flatten(h), 2, activation_fn=None,
+                                   weights_initializer=ramp(tf),
+                                   weights_regularizer=layers.l2_regularizer(0.1))
+    loss = tf.reduce_mean(tf.square(y)) + tf.losses.get_regularization_loss()
+    train = tf.train.AdamOptimizer(0.01).minimize(loss)
+    feeds = {x: np.linspace(-1, 1, 384).reshape(2, 8, 8, 3), training: True}
+    with tf.Session() as session:
+        started(tf, session)
+        session.run(train, feeds)
+        session.run([loss], feeds)
+        session.run(y, {x: feeds[x]})
+        tools.save(session, [y], {x: feeds[x]}, frozen=False)   # TensorFlow reads its own no more
+
+
+@program
+def cells_of_contrib(tf, tools):
+    rnn = tf.contrib.rnn
+    x = tf.placeholder(tf.float32, [2, 3, 2])
+    found = []
+    with tf.variable_scope("", initializer=ramp(tf)):
+        for i, cell in enumerate([rnn.LayerNormBasicLSTMCell(3), rnn.LSTMBlockCell(3),
+                                  rnn.AttentionCellWrapper(rnn.GRUCell(3), 2,
+                                                           state_is_tuple=True)]):
+            found.append(tf.nn.dynamic_rnn(cell, x, [3, 2], dtype=tf.float32, scope="r%d" % i)[0])
+    grads = tf.gradients(found, x)
+    feeds = {x: np.linspace(-1, 1, 12).reshape(2, 3, 2)}
+    with tf.Session() as session:
+        started(tf, session)
+        session.run(found + grads, feeds)
+        tools.save(session, found, feeds)
+
+
+@program
+def canned_estimators(tf, tools):
+    folder = tools.files("canned_" + str(os.getpid()))
+    column = tf.feature_column
+    age, job = column.numeric_column("age"), column.categorical_column_with_vocabulary_list(
+        "job", ["a", "b"])
+    made = tf.estimator.DNNLinearCombinedClassifier(
+        folder, linear_feature_columns=[job], dnn_feature_columns=[age, column.indicator_column(
+            job)], dnn_hidden_units=[3], n_classes=3)
+
+    def data():
+        return tf.data.Dataset.from_tensors((
+            {"age": [[1.0], [2.0]], "job": [["a"], ["b"]]}, [[0], [2]])).repeat(2)
+    made.train(data)
+    spec = tf.feature_column.make_parse_example_spec([age, job])
+    receiver = tf.estimator.export.build_parsing_serving_input_receiver_fn(spec)
+    export = getattr(made, "export_saved_model", None) or made.export_savedmodel
+    feature = tf.train.Feature
+    record = tf.train.Example(features=tf.train.Features(feature={
+        "age": feature(float_list=tf.train.FloatList(value=[1.5])),
+        "job": feature(bytes_list=tf.train.BytesList(value=[b"b"]))})).SerializeToString()
+    tools.keep(export(os.path.join(folder, "export"), receiver), {"inputs": [record]})
+
+
+@program
+def variables_of_all_kinds(tf, tools):
+    with tf.variable_scope("kinds", use_resource=True):
+        a = tf.get_variable("a", [4, 2], initializer=ramp(tf))
+        counter = tf.get_variable("counter", [], tf.int64, tf.zeros_initializer(), trainable=False)
+    ref = tf.Variable(np.arange(6.0).reshape(3, 2), name="ref", use_resource=False)
+    wide = tf.Variable([1.0], validate_shape=False, name="wide", use_resource=False)
+    ops = [tf.scatter_update(a, [1, 3], [[9.0, 8.0], [7.0, 6.0]]), tf.assign_add(counter, 3),
+           tf.scatter_add(ref, [0, 0], [[1.0, 1.0], [2.0, 2.0]]), ref[1, 1].assign(-1.0),
+           tf.scatter_nd_update(ref, [[2, 0]], [5.0]), tf.assign(wide, [1.0, 2.0], False),
+           tf.count_up_to(tf.Variable(0, name="up", use_resource=False), 5)]
+    with tf.Session() as session:
+        started(tf, session)
+        session.run(tf.is_variable_initialized(ref))
+        for op in ops:
+            session.run(op)
+        session.run([a, counter, ref, wide, tf.report_uninitialized_variables()])
+
+
+@program
+def linear_algebra(tf, tools):
+    a = tf.placeholder(tf.float64, [3, 3])
+    spd = tf.matmul(a, a, transpose_b=True) + 3.0 * tf.eye(3, dtype=tf.float64)
+    found = [tf.cholesky(spd), tf.matrix_inverse(spd), tf.matrix_determinant(a),
+             tf.self_adjoint_eig(spd)[0], tf.svd(a, compute_uv=False), tf.matrix_solve(spd, a),
+             tf.linalg.logdet(spd), tf.einsum("ij,kj->ik", a, spd), tf.norm(a, axis=1),
+             tf.matrix_band_part(a, 1, 0), tf.trace(a), tf.linalg.expm(a / 5.0)]
+    grads = tf.gradients([tf.reduce_sum(y) for y in found[:8]], a)
+    with tf.Session() as session:
+        value = np.array([[1.0, 0.5, -0.2], [0.3, -1.0, 0.4], [0.2, 0.1, 0.7]])
+        session.run(found + grads, {a: value})
+        tools.save(session, found[:3], {a: value})

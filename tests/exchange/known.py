@@ -80,6 +80,7 @@ row(BOTH, "what an error takes with it: the batch in 2.21, in 1.15 where its rew
     "failing:batch failing:batch_of_3 failing:batch_drop failing:parallel_map_batch "
     "failing:batch_ignore failing:unbatch")
 row(NEW, "2.21 counts elements that failed among those to skip", "failing:skip")
+row(NEW, "2.21 has no gradient of contrib's LSTMBlockCell", "era:cells_of_contrib")
 row(OLD, "1.15 asks for a feature twice that two others need, and gives none of its values; ours "
     "refuses that", "reader:sparse_by_index")
 
@@ -87,6 +88,12 @@ LACKING = {
     "queue:fifo_from_list": "a vector of resources",
     "input:sparse_elements": "sparse tensors serialized as variants",
     "reader:sparse_datasets": "sparse tensors serialized as variants",
+}
+UNWRITTEN = {
+    "input:optionals": "no tf.data.experimental.get_next_as_optional",
+    "era:words_out_of_vocabulary": "no tf.contrib.lookup",
+    "era:ragged_rows": "no arithmetic of ragged tensors",
+    "era:control_flow_of_functions": "no enable_control_flow_v2; what others write is read",
 }
 LIMITS = (
     (re.compile(r"No OpKernel was registered|Invalid argument type bfloat16|"
@@ -124,5 +131,6 @@ def is_known(name, result, peer):
 
 
 def is_unwritten(name, why):
-    """A program that pyflow itself refuses: it has no kernel for this element type."""
-    return "has no kernel on CPU for" in why
+    """A program that pyflow cannot write: it has no kernel for this element type, or lacks a
+    function."""
+    return "has no kernel on CPU for" in why or name in UNWRITTEN

@@ -27,6 +27,7 @@ def library(name):
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import tensorflow
     if tensorflow.__version__.startswith("1."):
+        import tensorflow.contrib.rnn       # for the gradients of its ops
         tf = tensorflow                     # has contrib, which its compat.v1 lacks
     else:
         tf = tensorflow.compat.v1

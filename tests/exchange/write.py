@@ -23,7 +23,12 @@ class Tools:
 
     def __init__(self, tf, library, folder):
         self.tf, self.folder, self.saved, self.recorder = tf, folder, [], None
+        self.format = {"format": "tensorflow"} if library == "pyflow" else {}
         self.function = recording.function_module(library)
+
+    def saver(self):
+        """One that writes TensorFlow's checkpoints."""
+        return self.tf.train.Saver(**self.format)
 
     def files(self, name):
         """A folder for a program's files, which are there when it is read, too."""
