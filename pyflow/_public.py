@@ -8,9 +8,7 @@ PUBLIC = {
         "cast concat concat_v2 dtypes.cast equal expand_dims gather imag linalg.matrix_transpose "
         "linalg.transpose math.equal math.imag math.real matrix_transpose ones ones_like range "
         "rank real reshape shape size slice squeeze stack transpose unstack zeros zeros_like",
-    "pyflow.ops.data.audio_ops":
-        "audio.decode_wav audio.encode_wav",
-    "pyflow.ops.data.tensor_arrays":
+    "pyflow.ops.containers.tensor_arrays":
         "TensorArray",
     "pyflow.ops.elementwise.activation_ops":
         "math.sigmoid math.softplus math.softsign math.tanh nn.elu nn.relu nn.relu6 nn.selu "
@@ -56,6 +54,8 @@ PUBLIC = {
         "dynamic_stitch",
     "pyflow.ops.norm.softmax_ops":
         "nn.l2_loss",
+    "pyflow.ops.parsing.audio_ops":
+        "audio.decode_wav audio.encode_wav",
     "pyflow.ops.reduce.lookup_ops":
         "unravel_index",
     "pyflow.ops.reduce.segment_ops":

@@ -18,7 +18,7 @@ from pyflow.framework import nest
 from pyflow.lib.control_flow.while_loop import while_loop
 from pyflow.lib.array import identity_functions
 from pyflow.ops.control import identity_ops
-from pyflow.ops.data import tensor_arrays
+from pyflow.ops.containers import tensor_arrays
 from pyflow.ops.base import tensors
 
 _serial = itertools.count()

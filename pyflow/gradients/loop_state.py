@@ -34,7 +34,7 @@ from pyflow.lib.control_flow.control_flow_context import (constant_enter, is_loo
 from pyflow.lib.control_flow.switch_case import know_branches
 from pyflow.lib.control_flow.while_loop import WhileContext, entered
 from pyflow.ops.control import control_flow_ops as cf, identity_ops, routing
-from pyflow.ops.data import data_flow_ops
+from pyflow.ops.containers import stack_ops
 from pyflow.ops.base import tensors
 from pyflow.ops.move import array_ops
 from pyflow.lib.variables import resource_functions
@@ -116,7 +116,7 @@ class LoopState:
         with ops.control_dependencies(None):
             with entered(current), ops.colocate_with(value):
                 unlimited = ops.constant(-1, dtypes.int32)
-                stack = data_flow_ops.StackV2(unlimited, elem_type=value.dtype.base_dtype,
+                stack = stack_ops.StackV2(unlimited, elem_type=value.dtype.base_dtype,
                                               name="f_acc")
             push = self._push(self.forward_context.add_value(stack), value, dead_branch)
             push.op._add_control_input(self.forward_index.op.inputs[0].op)
@@ -140,7 +140,7 @@ class LoopState:
         return push
 
     def _push_op(self, stack, value):
-        return data_flow_ops.StackPushV2(stack, value, swap_memory=self.forward_context.swap_memory)
+        return stack_ops.StackPushV2(stack, value, swap_memory=self.forward_context.swap_memory)
 
     def restore(self, stack, value, dead_branch=False):
         """In the gradient loop: pops what `save(value)` pushed."""
@@ -149,7 +149,7 @@ class LoopState:
             with entered(self.grad_context):
                 if branch is not None:
                     stack = self._guarded(stack, branch, dead_branch)
-                popped = data_flow_ops.StackPopV2(stack, elem_type=value.dtype.base_dtype)
+                popped = stack_ops.StackPopV2(stack, elem_type=value.dtype.base_dtype)
                 popped.set_shape(value.shape)
         if self.grad_context.parallel_iterations > 1:
             self.grad_sync._add_control_input(popped.op)

@@ -7,6 +7,19 @@ OP_TYPES = {
     "checkpoint.io_ops":
         "MergeV2Checkpoints Restore RestoreSlice RestoreV2 Save SaveSlices SaveV2 ShardedFilename "
         "ShardedFilespec _CheckpointEntries",
+    "containers.list_ops":
+        "EmptyTensorList OptionalFromValue OptionalGetValue OptionalHasValue OptionalNone "
+        "TensorListConcat TensorListConcatLists TensorListConcatV2 TensorListElementShape "
+        "TensorListFromTensor TensorListGather TensorListGetItem TensorListLength "
+        "TensorListPopBack TensorListPushBack TensorListReserve TensorListResize "
+        "TensorListScatter TensorListScatterIntoExistingList TensorListScatterV2 "
+        "TensorListSetItem TensorListSplit TensorListStack",
+    "containers.stack_ops":
+        "Stack StackClose StackCloseV2 StackPop StackPopV2 StackPush StackPushV2 StackV2",
+    "containers.tensor_array_ops":
+        "TensorArrayCloseV3 TensorArrayConcatV3 TensorArrayGatherV3 TensorArrayGradV3 "
+        "TensorArrayGradWithShape TensorArrayReadV3 TensorArrayScatterV3 TensorArraySizeV3 "
+        "TensorArraySplitV3 TensorArrayV3 TensorArrayWriteV3",
     "control.control_flow_ops":
         "ControlTrigger Enter Exit LoopCond Merge NextIteration NoOp RefEnter RefExit RefIdentity "
         "RefMerge RefNextIteration RefSelect RefSwitch Switch _SwitchN",
@@ -23,29 +36,6 @@ OP_TYPES = {
     "conv.conv_ops":
         "Conv2D Conv2DBackpropFilter Conv2DBackpropInput DepthwiseConv2dNative "
         "DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput",
-    "data.audio_ops":
-        "DecodeWav EncodeWav",
-    "data.data_flow_ops":
-        "Stack StackClose StackCloseV2 StackPop StackPopV2 StackPush StackPushV2 StackV2",
-    "data.file_ops":
-        "MatchingFiles ReadFile WriteFile",
-    "data.list_ops":
-        "EmptyTensorList OptionalFromValue OptionalGetValue OptionalHasValue OptionalNone "
-        "TensorListConcat TensorListConcatLists TensorListConcatV2 TensorListElementShape "
-        "TensorListFromTensor TensorListGather TensorListGetItem TensorListLength "
-        "TensorListPopBack TensorListPushBack TensorListReserve TensorListResize "
-        "TensorListScatter TensorListScatterIntoExistingList TensorListScatterV2 "
-        "TensorListSetItem TensorListSplit TensorListStack",
-    "data.logging_ops":
-        "Assert Print PrintV2",
-    "data.script_ops":
-        "EagerPyFunc PyFunc PyFuncStateless",
-    "data.session_ops":
-        "DeleteSessionTensor GetSessionHandle GetSessionHandleV2 GetSessionTensor",
-    "data.tensor_array_ops":
-        "TensorArrayCloseV3 TensorArrayConcatV3 TensorArrayGatherV3 TensorArrayGradV3 "
-        "TensorArrayGradWithShape TensorArrayReadV3 TensorArrayScatterV3 TensorArraySizeV3 "
-        "TensorArraySplitV3 TensorArrayV3 TensorArrayWriteV3",
     "dataset.dataset_ops":
         "BatchDataset BatchDatasetV2 CacheDataset ConcatenateDataset DirectedInterleaveDataset "
         "FilterDataset FixedLengthRecordDataset FixedLengthRecordDatasetV2 FlatMapDataset "
@@ -160,6 +150,8 @@ OP_TYPES = {
     "norm.softmax_ops":
         "L2Loss LogSoftmax Softmax SoftmaxCrossEntropyWithLogits "
         "SparseSoftmaxCrossEntropyWithLogits",
+    "parsing.audio_ops":
+        "DecodeWav EncodeWav",
     "parsing.parsing_ops":
         "DecodeJSONExample ParseExample ParseExampleV2 ParseSequenceExample "
         "ParseSequenceExampleV2 ParseSingleExample ParseSingleSequenceExample ParseTensor "
@@ -306,6 +298,14 @@ OP_TYPES = {
     "summary.summary_ops":
         "AudioSummary AudioSummaryV2 HistogramSummary ImageSummary MergeSummary ScalarSummary "
         "TensorSummary TensorSummaryV2",
+    "transfer.file_ops":
+        "MatchingFiles ReadFile WriteFile",
+    "transfer.logging_ops":
+        "Assert Print PrintV2",
+    "transfer.script_ops":
+        "EagerPyFunc PyFunc PyFuncStateless",
+    "transfer.session_ops":
+        "DeleteSessionTensor GetSessionHandle GetSessionHandleV2 GetSessionTensor",
     "trees.tree_ops":
         "_TreeEnsemble _TreeEnsembleClassifier",
 }

@@ -126,7 +126,7 @@ def match_filenames_once(pattern, name=None):
     """The files that match a pattern, looked up once. TF: tf.train.match_filenames_once.
 
     A local variable: run tf.local_variables_initializer()."""
-    from pyflow.ops.data.file_ops import MatchingFiles
+    from pyflow.ops.transfer.file_ops import MatchingFiles
     with graph.name_scope(name, "matching_filenames", [pattern]) as scope:
         return variables.Variable(MatchingFiles(pattern), trainable=False, validate_shape=False,
                                   name=scope, collections=[graph.GraphKeys.LOCAL_VARIABLES])

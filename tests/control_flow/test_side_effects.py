@@ -195,17 +195,17 @@ def test_py_func_with_its_own_gradient(session):
 
 
 def test_stack_ops(session):
-    from pyflow.ops.data import data_flow_ops
-    handle = data_flow_ops.StackV2(2, elem_type=tf.float32)
-    first = data_flow_ops.StackPushV2(handle, 1.0)
+    from pyflow.ops.containers import stack_ops
+    handle = stack_ops.StackV2(2, elem_type=tf.float32)
+    first = stack_ops.StackPushV2(handle, 1.0)
     with tf.control_dependencies([first]):
-        second = data_flow_ops.StackPushV2(handle, 2.0)
+        second = stack_ops.StackPushV2(handle, 2.0)
     with tf.control_dependencies([second]):
-        top = data_flow_ops.StackPopV2(handle, elem_type=tf.float32)
+        top = stack_ops.StackPopV2(handle, elem_type=tf.float32)
     with tf.control_dependencies([top]):
-        below = data_flow_ops.StackPopV2(handle, elem_type=tf.float32)
+        below = stack_ops.StackPopV2(handle, elem_type=tf.float32)
     assert session.run([top, below]) == [2.0, 1.0]
     with tf.control_dependencies([below]):
-        empty = data_flow_ops.StackPopV2(handle, elem_type=tf.float32)
+        empty = stack_ops.StackPopV2(handle, elem_type=tf.float32)
     with pytest.raises(tf.errors.InvalidArgumentError):
         session.run(empty)

@@ -108,7 +108,7 @@ def test_references_to_queues_as_in_old_graphs():
 
 
 def test_stacks_as_in_old_graphs():
-    from pyflow.ops.data import data_flow_ops as stacks
+    from pyflow.ops.containers import stack_ops as stacks
     handle = stacks.Stack(elem_type=tf.float32)
     with tf.control_dependencies([stacks.StackPush(handle, 1.)]):
         with tf.control_dependencies([stacks.StackPush(handle, 2.)]):

@@ -15,7 +15,7 @@ from pyflow.framework import dtypes, graph as ops, nest
 from pyflow.framework.tensor_shape import TensorShape
 from pyflow.lib.control_flow.while_loop import while_loop
 from pyflow.ops.base import tensors
-from pyflow.ops.data.tensor_arrays import TensorArray
+from pyflow.ops.containers.tensor_arrays import TensorArray
 
 
 def _rows(elems, name="elem"):

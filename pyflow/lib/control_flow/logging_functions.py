@@ -1,7 +1,7 @@
 """tf.print and tf.Assert: looking at values while a graph runs."""
 from pyflow.framework import dtypes, graph as ops
 from pyflow.lib.control_flow import cond, grouping
-from pyflow.ops.data.logging_ops import AssertOp, Print
+from pyflow.ops.transfer.logging_ops import AssertOp, Print
 
 
 def print_tensors(input_, data, message=None, first_n=None, summarize=None, name=None):

@@ -15,7 +15,7 @@ from pyflow.framework import dtypes, graph as ops, nest
 from pyflow.framework.sparse_values import SparseTensor
 from pyflow.lib.contrib.framework import is_tensor
 from pyflow.lib.strings import string_text_functions
-from pyflow.ops.data.logging_ops import PrintV2
+from pyflow.ops.transfer.logging_ops import PrintV2
 
 _logger = logging.getLogger("tensorflow")       # tf.logging's functions are its methods
 _LEVELS = {

@@ -17,7 +17,7 @@ from collections import abc
 import numpy as np
 
 from pyflow.framework import dtypes, graph as ops, held
-from pyflow.ops.data.script_ops import PyFunc, PyFuncStateless
+from pyflow.ops.transfer.script_ops import PyFunc, PyFuncStateless
 
 _tokens = itertools.count()
 _PYTHON_VALUES = (int, float, bool, complex, list, tuple)       # take the declared dtype

@@ -1,5 +1,5 @@
 """Files read and written whole, as strings: tf.read_file, tf.write_file, tf.matching_files."""
-from pyflow.ops.data.file_ops import MatchingFiles, ReadFile, WriteFile
+from pyflow.ops.transfer.file_ops import MatchingFiles, ReadFile, WriteFile
 
 
 def read_file(filename, name=None):

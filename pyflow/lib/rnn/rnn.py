@@ -19,7 +19,7 @@ from pyflow.lib.rnn.rnn_cell_base import require_cell, with_batch, zeros_of
 from pyflow.lib.variables import variable_scope as vs
 from pyflow.ops.base import tensors
 from pyflow.ops.control import identity_ops
-from pyflow.ops.data.tensor_arrays import TensorArray
+from pyflow.ops.containers.tensor_arrays import TensorArray
 from pyflow.ops.elementwise import binary_ops, logic_ops
 
 

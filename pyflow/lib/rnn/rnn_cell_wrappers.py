@@ -22,7 +22,7 @@ from pyflow.lib.rnn.rnn_cell import LSTMStateTuple
 from pyflow.lib.rnn.rnn_cell_base import RNNCell, require_cell
 from pyflow.lib.variables import variable_scope as vs
 from pyflow.ops.base import tensors
-from pyflow.ops.data.tensor_arrays import TensorArray
+from pyflow.ops.containers.tensor_arrays import TensorArray
 from pyflow.ops.elementwise import binary_ops, unary_ops
 
 

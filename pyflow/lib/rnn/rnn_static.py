@@ -20,7 +20,7 @@ from pyflow.lib.rnn.rnn_cell_base import require_cell, zeros_of
 from pyflow.lib.variables import variable_scope as vs
 from pyflow.ops.base import tensors
 from pyflow.ops.control import identity_ops
-from pyflow.ops.data.tensor_arrays import TensorArray
+from pyflow.ops.containers.tensor_arrays import TensorArray
 
 
 def _require_inputs(inputs):

@@ -32,7 +32,7 @@ from pyflow.lib.variables import initializers
 from pyflow.lib.variables.variable_scope import get_variable, variable_scope
 from pyflow.ops.base import tensors
 from pyflow.ops.control import identity_ops
-from pyflow.ops.data.tensor_arrays import TensorArray
+from pyflow.ops.containers.tensor_arrays import TensorArray
 from pyflow.ops.elementwise import activation_ops, unary_ops
 
 

@@ -33,7 +33,7 @@ from pyflow.lib.rnn.rnn_cell_base import require_cell
 from pyflow.lib.seq2seq.decoders import Decoder
 from pyflow.lib.seq2seq.helpers import lookup
 from pyflow.ops.base import tensors
-from pyflow.ops.data.tensor_arrays import TensorArray
+from pyflow.ops.containers.tensor_arrays import TensorArray
 from pyflow.ops.elementwise import binary_ops, logic_ops
 from pyflow.ops.move import join_ops
 

@@ -25,7 +25,7 @@ from pyflow.lib.rnn.rnn import swap_batch_and_time
 from pyflow.lib.rnn.rnn_cell_base import require_cell
 from pyflow.lib.variables.variable_scope import variable_scope
 from pyflow.ops.base import tensors
-from pyflow.ops.data.tensor_arrays import TensorArray
+from pyflow.ops.containers.tensor_arrays import TensorArray
 from pyflow.ops.elementwise import logic_ops
 
 

@@ -19,7 +19,7 @@ from pyflow.lib.nn import nn_functions
 from pyflow.lib.random import random_functions
 from pyflow.lib.rnn.rnn import swap_batch_and_time
 from pyflow.ops.base import tensors
-from pyflow.ops.data.tensor_arrays import TensorArray
+from pyflow.ops.containers.tensor_arrays import TensorArray
 from pyflow.ops.elementwise import binary_ops, logic_ops
 
 

@@ -4,12 +4,12 @@
     p, a = tf.get_session_tensor(h.handle, tf.float32)
     sess.run(a * 10, {p: h.handle})
 
-What a handle is, and how long its tensor lives: ops/data/session_ops.py.
+What a handle is, and how long its tensor lives: ops/transfer/session_ops.py.
 """
 from pyflow.framework import device as device_lib
 from pyflow.framework import dtypes, graph
 from pyflow.lib.array import identity_functions
-from pyflow.ops.data import session_ops
+from pyflow.ops.transfer import session_ops
 
 
 def get_session_handle(data, name=None):

@@ -1,1 +1,1 @@
-"""Messages as tensors, tensors as messages."""
+"""Messages and sound files as tensors, tensors as messages and sound files."""

@@ -3,7 +3,7 @@
  *
  * Threads: as told there.
  */
-#include "data/tensor_list.h"
+#include "containers/tensor_list.h"
 #include "dataset/iterator.h"
 #include <time.h>
 

@@ -1,7 +1,7 @@
 /* source.c - files read in pieces: source.h. */
 #include "reader/source.h"
 #include "checkpoint/crc32c.h"
-#include "data/remote.h"
+#include "transfer/remote.h"
 #include <errno.h>
 
 pf_status pf_source_fail(pf_source *s, pf_status st, const char *what) {

@@ -3,7 +3,7 @@
  *
  * Threads: compute is concurrent; each array has a lock.
  */
-#include "data/tensor_array.h"
+#include "containers/tensor_array.h"
 
 /* ---------------------------------------------------------------- values */
 void value_release(value *v) {

@@ -1,5 +1,5 @@
 /* remote.c - paths with a scheme: remote.h. */
-#include "data/remote.h"
+#include "transfer/remote.h"
 #include <errno.h>
 #include <unistd.h>
 

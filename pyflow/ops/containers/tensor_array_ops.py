@@ -9,7 +9,7 @@ from pyflow.framework import graph as ops
 from pyflow.framework.op import op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops.base.element_shapes import element_shape
-from pyflow.ops.data.tensor_arrays import TensorArray
+from pyflow.ops.containers.tensor_arrays import TensorArray
 
 
 # -------------------------------------------------------------------------------------- gradients

@@ -5,8 +5,8 @@
  * Invariants: every shape is checked before a byte of the output is written; products are checked.
  * Threads: compute is concurrent.
  */
-#include "data/tensor_list.h"
-#include "data/tensor_array.h"
+#include "containers/tensor_list.h"
+#include "containers/tensor_array.h"
 
 /* ---------------------------------------------------------------- tensor -> list */
 static pf_status plain_elements(pf_ctx *c, int32_t type) {

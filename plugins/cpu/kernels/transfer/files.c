@@ -7,7 +7,7 @@
  * Threads: the host's BLOCKING lane.
  */
 #include "checkpoint/checkpoint.h"
-#include "data/remote.h"
+#include "transfer/remote.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>

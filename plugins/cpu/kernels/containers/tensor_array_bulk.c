@@ -6,7 +6,7 @@
  *   2. A failed call may leave earlier slots written, as in TF; it never leaves references behind.
  * Threads: compute is concurrent.
  */
-#include "data/tensor_array.h"
+#include "containers/tensor_array.h"
 
 static void release_all(value **v, int64_t n) {
   for (int64_t i = 0; i < n; i++) value_release(v[i]);

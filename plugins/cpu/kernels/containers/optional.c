@@ -7,7 +7,7 @@
  *
  * Threads: compute is concurrent.
  */
-#include "data/tensor_list.h"
+#include "containers/tensor_list.h"
 
 static pf_status optional_in(pf_ctx *c, int32_t in, tensor_list **out) {
   PF_TRY(list_in(c, in, 0, out));

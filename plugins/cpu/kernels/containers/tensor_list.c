@@ -3,7 +3,7 @@
  *
  * Threads: compute is concurrent; a list is written by its sole owner only.
  */
-#include "data/tensor_list.h"
+#include "containers/tensor_list.h"
 
 /* ---------------------------------------------------------------- values and items */
 void value_unref(list_value *v) {

@@ -1,0 +1,1 @@
+"""Stacks, lists and arrays of tensors."""

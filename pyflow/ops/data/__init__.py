@@ -1,1 +1,0 @@
-"""Stacks, lists and arrays of tensors; logging, Python functions, sound."""

@@ -1,0 +1,1 @@
+"""What leaves the graph or comes into it: files, logging, Python functions, tensors of sessions."""
