@@ -595,14 +595,35 @@ def test_fields_of_config_exist():
                 message = getattr(message, part)
 
 
+MADE = {"build", "dist"}                # by `make`, at the root
+MADE_FILES = {".so", ".o", ".pyc", ".pyi"}
+
+
+def folders_on_the_map():
+    """The folders of the first cells of the tables, and those named by their last part in a row."""
+    found = set()
+    rows = re.findall(r"^\| ((?:`[\w/]+/`(?:, )?)+) \|(.*)\|$",
+                      (ROOT / "docs/map.md").read_text(encoding="utf-8"), re.M)
+    for first, rest in rows:
+        named = re.findall(r"`((?:\w+/)+)`", first)
+        found.update(name.rstrip("/") for name in named)
+        found.update(named[-1] + name for name in re.findall(r"`(\w+)/`", rest))
+    return found
+
+
+def holds_sources(folder):
+    return any(p.is_file() and p.suffix not in MADE_FILES and "__pycache__" not in p.parts
+               for p in folder.rglob("*"))
+
+
 def test_the_map_names_every_folder():
-    text = (ROOT / "docs/map.md").read_text(encoding="utf-8")
-    for package in (ROOT / "pyflow").iterdir():
-        if (package / "__init__.py").is_file():
-            assert f"`pyflow/{package.name}/`" in text, package.name
-    for folder in (ROOT / "tests").iterdir():
-        if folder.is_dir() and any(folder.glob("*.py")):
-            assert f"`tests/{folder.name}/`" in text, folder.name
+    """And no other: where it names one of a folder's folders, it names all that hold sources."""
+    named = folders_on_the_map()
+    assert len(named) > 150 and not [name for name in named if not holds_sources(ROOT / name)]
+    above = {str(pathlib.PurePosixPath(name).parent) for name in named}
+    there = {p.relative_to(ROOT).as_posix() for folder in above for p in (ROOT / folder).iterdir()
+             if p.is_dir() and not p.name.startswith(".") and holds_sources(p)}
+    assert there - MADE - named - above == set(), "docs/map.md lacks them"
     floors = re.findall(r"^\| `(\w+)` \|", section("docs/map.md", "Floors of the core"), re.M)
     assert sorted(floors) == sorted(p.name for p in (ROOT / "_executor/core").iterdir()
                                     if p.is_dir() and any(f.suffix in (".pyx", ".c")
