@@ -32,6 +32,7 @@ OUTSIDE = {
     "containers.tensor_array_ops": ("arrays, written in a loop", "control_flow/test_values.py"),
     "dataset.dataset_ops": ("datasets, read by iterators", "data/test_answers.py"),
     "dataset.iterator_ops": ("iterators", "data/test_states.py"),
+    "dataset.tensorflow_ops": ("datasets as TensorFlow writes them", "data/test_answers.py"),
     "queue.accumulator_ops": ("accumulators, filled by one node and read by another",
                               "queues/test_oracle.py"),
     "queue.barrier_ops": ("barriers, likewise", "queues/test_oracle.py"),
