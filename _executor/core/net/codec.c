@@ -83,6 +83,12 @@ int32_t pf_net_too_large(pf_tensor *const *t, int32_t n) {
   return left < 0 ? largest : -1;
 }
 
+pf_status pf_net_say_too_large(const char *what, int32_t k, const pf_tensor *t, pf_error *err) {
+  pf_error_clear(err);
+  return pf_error_set(err, PF_RESOURCE_EXHAUSTED, "%s %d has %lld bytes: a task's arguments, or results, of one step are less than 4 GB "
+                      "in all, where they go over a link", what, k, (long long)pf_net_tensor_bytes(t));
+}
+
 void pf_net_put_shape(pf_net_out *o, const pf_tensor *t, uint32_t flags) { put_dims(o, t, flags, pf_net_tensor_bytes(t)); }
 
 void pf_net_put_tensor(pf_net_out *o, const pf_tensor *t, int32_t dead, const pf_net_arenas *arenas) {

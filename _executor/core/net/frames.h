@@ -150,6 +150,7 @@ pf_status pf_net_tensor_check(const pf_tensor *t, pf_error *err);
 int64_t pf_net_tensor_bytes(const pf_tensor *t);         /* of its elements; NULL: 0 */
 /* The largest of those that are too many bytes for one frame; -1: they are not. */
 int32_t pf_net_too_large(pf_tensor *const *t, int32_t n);
+pf_status pf_net_say_too_large(const char *what, int32_t k, const pf_tensor *t, pf_error *err);      /* the k-th argument or result */
 void pf_net_put_tensor(pf_net_out *o, const pf_tensor *t, int32_t dead, const pf_net_arenas *arenas);
 void pf_net_put_shape(pf_net_out *o, const pf_tensor *t, uint32_t flags);
 pf_status pf_net_get_shape(pf_net_in *in, pf_net_shape *out, pf_error *err);

@@ -30,9 +30,6 @@ enum { FREE, RUNS, ENDED };                      /* pf_net_thread.state */
 enum { EVENTS = 32, MAX_GREETING = 64, MAX_LINKS = 16, SIGNS_A_LEASE = 5, WATCHED_GREETING = 4 };
 static const int64_t STUCK_NS = 50000000, CLIENT_SILENCE_NS = 600000000000;      /* ten minutes */
 static const uint64_t WAKE = ~(uint64_t)0;
-static __thread int32_t own_thread;
-
-int32_t pf_net_is_own_thread(void) { return own_thread; }
 
 /* ---------------------------------------------------------------- links */
 static pthread_mutex_t links_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -66,44 +63,6 @@ static const pf_link *known_link(const char *kind, pf_error *err) {
   const pf_link *link = pf_net_link(kind);
   if (!link) pf_error_set(err, PF_NOT_FOUND, "there is no link of kind '%.60s'", kind);
   return link;
-}
-
-/* ---------------------------------------------------------------- what is polled */
-static pf_status watch(pf_net *n, int fd, uint64_t slot) {
-  struct epoll_event e = {.events = EPOLLIN, .data.u64 = slot};
-  return epoll_ctl(n->epfd, EPOLL_CTL_ADD, fd, &e) ? PF_UNAVAILABLE : PF_OK;
-}
-
-pf_status pf_net_poll_peer(pf_net *n, pf_peer *p) {
-  pthread_mutex_lock(&n->lock);
-  pf_status st = pf_a32_load(&n->closing) ? PF_CANCELLED : PF_OK;
-  if (!st) {
-    p->slot = ++n->slots;
-    pf_peer_ref(p);
-    p->next = n->peers;
-    n->peers = p;
-  }
-  pthread_mutex_lock(&p->out);
-  if (!st) st = watch(n, p->fd, p->slot);
-  p->registered = !st;
-  p->armed = EPOLLIN;
-  pthread_mutex_unlock(&p->out);
-  pthread_mutex_unlock(&n->lock);
-  return st;
-}
-
-void pf_net_forget(pf_net *n, pf_peer *p) {
-  pf_peer **at = &n->peers;
-  pthread_mutex_lock(&n->lock);
-  while (*at && *at != p) at = &(*at)->next;
-  int32_t was = *at != NULL;
-  if (was) *at = p->next;
-  pthread_mutex_lock(&p->out);
-  if (p->registered) epoll_ctl(n->epfd, EPOLL_CTL_DEL, p->fd, NULL);
-  p->registered = 0;
-  pthread_mutex_unlock(&p->out);
-  pthread_mutex_unlock(&n->lock);
-  if (was) pf_peer_unref(p);
 }
 
 /* Of MAX_GREETING that do not say who they are the one that has been at it longest goes, for who comes now. */
@@ -157,21 +116,6 @@ static void act(pf_net *n, const struct epoll_event *e) {
 }
 
 /* ---------------------------------------------------------------- time */
-static pf_peer **all_peers(pf_net *n, int32_t *count) {       /* each with a reference */
-  int32_t k = 0;
-  pthread_mutex_lock(&n->lock);
-  for (pf_peer *p = n->peers; p; p = p->next) k++;
-  pf_peer **all = malloc(sizeof *all * (size_t)(k + 1));
-  k = 0;
-  for (pf_peer *p = all ? n->peers : NULL; p; p = p->next) {
-    pf_peer_ref(p);
-    all[k++] = p;
-  }
-  pthread_mutex_unlock(&n->lock);
-  *count = k;
-  return all;
-}
-
 /* A client that was stopped by who sits before it goes on with its session: its connection says when it is dead. */
 static int64_t silence_of(const pf_peer *p) {
   int64_t lease = p->net->o.lease_ns;
@@ -192,7 +136,7 @@ static void look_after(pf_peer *p, int64_t now, int32_t late) {
 static void tick(pf_net *n, int64_t now) {
   int64_t interval = n->o.lease_ns / SIGNS_A_LEASE;
   int32_t count, late = now - __atomic_load_n(&n->last_tick, __ATOMIC_RELAXED) > 2 * interval;
-  pf_peer **all = all_peers(n, &count);
+  pf_peer **all = pf_net_all_peers(n, &count);
   for (int32_t k = 0; k < count; k++) {
     look_after(all[k], now, late);
     pf_peer_unref(all[k]);
@@ -272,7 +216,7 @@ static void work(pf_net *n) {                   /* lock held */
 /* What those who are stuck had kept back. */
 static void post_all(pf_net *n) {
   int32_t count;
-  pf_peer **all = all_peers(n, &count);
+  pf_peer **all = pf_net_all_peers(n, &count);
   for (int32_t k = 0; k < count; k++) {
     pf_peer_writable(all[k]);
     pf_peer_unref(all[k]);
@@ -294,7 +238,7 @@ static void *thread_main(void *arg) {
   thread_arg a = *(thread_arg *)arg;
   pf_net *n = a.n;
   free(arg);
-  own_thread = 1;
+  pf_net_be_own_thread();
   pf_name_thread("pyflow net %d", (uint8_t)(a.place + 1));
   pthread_mutex_lock(&n->lock);
   while (!pf_a32_load(&n->closing)) {
@@ -316,76 +260,7 @@ static void *thread_main(void *arg) {
   return NULL;
 }
 
-static void append(pf_tell **first, pf_tell **last, pf_tell *t) {      /* lock held */
-  if (*last) (*last)->next = t;
-  else *first = t;
-  *last = t;
-}
-
-void pf_net_work(pf_net *n, void (*fn)(void *), void *arg) {
-  pf_tell *t = malloc(sizeof *t);
-  pthread_mutex_lock(&n->lock);
-  int32_t later = t && !pf_a32_load(&n->closing);
-  if (later) {
-    *t = (pf_tell){NULL, fn, arg};
-    append(&n->works, &n->works_last, t);
-    pthread_cond_signal(&n->led);
-  }
-  pthread_mutex_unlock(&n->lock);
-  if (later) return;
-  free(t);
-  fn(arg);
-}
-
-static void *teller_main(void *arg) {
-  pf_net *n = arg;
-  pf_name_thread("pyflow tell", 0);
-  pthread_mutex_lock(&n->lock);
-  for (;;) {
-    while (!n->tells && n->teller_runs == 1) pthread_cond_wait(&n->told, &n->lock);
-    pf_tell *t = n->tells;
-    if (!t) break;
-    n->tells = t->next;
-    if (!n->tells) n->tells_last = NULL;
-    pthread_mutex_unlock(&n->lock);
-    t->fn(t->arg);
-    free(t);
-    pthread_mutex_lock(&n->lock);
-  }
-  pthread_mutex_unlock(&n->lock);
-  return NULL;
-}
-
-void pf_net_tell(pf_net *n, void (*fn)(void *), void *arg) {
-  pf_tell *t = malloc(sizeof *t);
-  pthread_mutex_lock(&n->lock);
-  if (t && n->teller_runs == 0 && n->fork_gen == pf_fork_generation())
-    n->teller_runs = pthread_create(&n->teller, NULL, teller_main, n) == 0;
-  int32_t there = t && n->teller_runs == 1;
-  if (there) {
-    *t = (pf_tell){NULL, fn, arg};
-    append(&n->tells, &n->tells_last, t);
-    pthread_cond_signal(&n->told);
-  }
-  pthread_mutex_unlock(&n->lock);
-  if (there) return;
-  free(t);
-  fn(arg);                                      /* nobody else is left to do it */
-}
-
 /* ---------------------------------------------------------------- begin and end */
-void pf_net_ref(pf_net *n) { pf_a32_add_rlx(&n->refs, 1); }
-
-void pf_net_unref(pf_net *n) {
-  if (!n || !pf_a32_dec_last(&n->refs)) return;
-  if (n->epfd >= 0) close(n->epfd);
-  if (n->wakefd >= 0) close(n->wakefd);
-  pthread_mutex_destroy(&n->lock);
-  pthread_cond_destroy(&n->changed), pthread_cond_destroy(&n->led), pthread_cond_destroy(&n->told);
-  pf_task_unref(n->task);
-  free(n->seen), free(n);
-}
-
 static int32_t start_threads(pf_net *n) {
   pthread_mutex_lock(&n->lock);
   int32_t both = start_thread(n) && start_thread(n);
@@ -411,7 +286,7 @@ pf_net *pf_net_new(pf_task *task, const pf_net_options *o, pf_error *err) {
   n->wakefd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   n->last_tick = pf_now_ns();
   n->next_tick = n->last_tick + o->lease_ns / SIGNS_A_LEASE;
-  if (n->epfd >= 0 && n->wakefd >= 0 && watch(n, n->wakefd, WAKE) == PF_OK && start_threads(n)) return n;
+  if (n->epfd >= 0 && n->wakefd >= 0 && pf_net_watch(n, n->wakefd, WAKE) == PF_OK && start_threads(n)) return n;
   pf_error_set(err, PF_RESOURCE_EXHAUSTED, "no descriptors or threads for a net");
   pf_net_close(n);
   pf_net_unref(n);
@@ -435,18 +310,9 @@ static void join_threads(pf_net *n) {
   pthread_mutex_unlock(&n->lock);
 }
 
-static void end_teller(pf_net *n) {
-  pthread_mutex_lock(&n->lock);
-  int32_t runs = n->teller_runs;
-  n->teller_runs = 2;                           /* what comes from now on is done by who brings it */
-  pthread_cond_signal(&n->told);
-  pthread_mutex_unlock(&n->lock);
-  if (runs == 1 && n->fork_gen == pf_fork_generation()) pthread_join(n->teller, NULL);
-}
-
 static void lose_all(pf_net *n) {
   int32_t count;
-  pf_peer **all = all_peers(n, &count);
+  pf_peer **all = pf_net_all_peers(n, &count);
   for (int32_t k = 0; k < count; k++) {
     if (n->fork_gen == pf_fork_generation()) pf_peer_bye(all[k], PF_OK, "");
     pf_peer_losef(all[k], PF_CANCELLED, "this task's net was closed");
@@ -472,7 +338,7 @@ void pf_net_close(pf_net *n) {
   join_threads(n);
   for (int32_t k = 0; k < 64; k++)
     while (n->served[k]) pf_net_unserve(n, n->served[k]->handle);
-  end_teller(n);
+  pf_net_end_teller(n);
 }
 
 /* ---------------------------------------------------------------- ports and peers */
@@ -495,7 +361,7 @@ pf_status pf_net_listen(pf_net *n, const char *kind, const char *address, int32_
   pthread_mutex_lock(&n->lock);
   if (pf_a32_load(&n->closing)) st = PF_CANCELLED;
   port->slot = ++n->slots;
-  if (!st) st = watch(n, link->port_descriptor(port->port), port->slot);
+  if (!st) st = pf_net_watch(n, link->port_descriptor(port->port), port->slot);
   if (!st) {
     port->next = n->ports;
     n->ports = port;
@@ -505,20 +371,6 @@ pf_status pf_net_listen(pf_net *n, const char *kind, const char *address, int32_
   link->unlisten(port->port);
   free(port);
   return failed(err, st, "listening at", kind, address, "the net was closed");
-}
-
-static pf_peer *find(pf_net *n, const char *name) {            /* lock held; the open one */
-  pf_peer *p = n->peers;
-  while (p && (strcmp(p->name, name) || !pf_peer_is(p, PF_PEER_OPEN))) p = p->next;
-  return p;
-}
-
-pf_peer *pf_net_peer(pf_net *n, const char *name) {
-  pthread_mutex_lock(&n->lock);
-  pf_peer *p = find(n, name);
-  if (p) pf_peer_ref(p);
-  pthread_mutex_unlock(&n->lock);
-  return p;
 }
 
 int32_t pf_net_kind(pf_net *n, const char *name, uint64_t incarnation, char *to, int64_t room) {
@@ -544,7 +396,7 @@ static pf_status wait_for(pf_net *n, pf_peer *p, uint64_t incarnation, int64_t u
   pf_status st = PF_PENDING;
   pthread_mutex_lock(&n->lock);
   while (st == PF_PENDING) {
-    pf_peer *q = find(n, p->name);
+    pf_peer *q = pf_net_find_peer(n, p->name);
     if (q && q->incarnation == incarnation) st = PF_OK;
     else if (pf_peer_is(p, PF_PEER_LOST) && p->why.code != PF_ALREADY_EXISTS) st = p->why.code;
     else if (pf_a32_load(&n->closing)) st = PF_CANCELLED;

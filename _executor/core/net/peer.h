@@ -174,14 +174,28 @@ static inline int32_t pf_is_within(int64_t unread, int64_t cost, int64_t window)
 }
 static inline int32_t pf_peer_is(pf_peer *p, int32_t state) { return pf_a32_load(&p->state) == state; }
 
-/* net.c */
+/* work.c, peer.c, net.c */
 void pf_net_ref(pf_net *n);
 pf_status pf_net_poll_peer(pf_net *n, pf_peer *p);      /* adds it to the list and to what is polled; takes a reference of its own */
 void pf_net_forget(pf_net *n, pf_peer *p);              /* out of both; 1 reference less, if it was there */
 int32_t pf_net_is_own_thread(void);
+void pf_net_be_own_thread(void);
+void pf_net_end_teller(pf_net *n);
+pf_status pf_net_watch(pf_net *n, int fd, uint64_t slot);
+pf_peer **pf_net_all_peers(pf_net *n, int32_t *count);  /* each with a reference */
+pf_peer *pf_net_find_peer(pf_net *n, const char *name); /* lock held; the open one */
 void pf_net_work(pf_net *n, void (*fn)(void *), void *arg);     /* something long, on a thread of the net's that reads nothing meanwhile */
 
-/* peers.c */
+/* peer.c, outbox.c, greeting.c, inbox.c */
+void pf_peer_rearm(pf_peer *p);                         /* out held */
+void pf_peer_set_direct(pf_peer *p, int32_t direct);
+void pf_outbox_drop(pf_peer *p);                        /* out held */
+pf_peer *pf_outbox_cork(pf_peer *p);                    /* what was corked */
+void pf_outbox_uncork(pf_peer *p, pf_peer *was);
+__attribute__((format(printf, 3, 4))) pf_status pf_peer_refuse(pf_peer *p, pf_status code, const char *fmt, ...);
+pf_status pf_greeted(pf_peer *p, const pf_net_head *h, pf_net_in *b);
+pf_status pf_bid_farewell(pf_peer *p, pf_net_in *b);
+pf_status pf_pinged(pf_peer *p, const pf_net_head *h, pf_net_in *b);
 pf_peer *pf_peer_new(pf_net *n, const pf_link *link, pf_link_conn *conn, int32_t initiated);
 static inline void pf_peer_ref(pf_peer *p) { pf_a32_add_rlx(&p->refs, 1); }
 void pf_peer_lose(pf_peer *p, const pf_error *why);     /* once; later reasons are not heard */
@@ -199,12 +213,13 @@ void pf_peer_hello(pf_peer *p, int32_t flags);
 void pf_peer_ping(pf_peer *p, int32_t flags, int64_t heard);
 void pf_peer_bye(pf_peer *p, pf_status st, const char *text);
 
-/* steps.c; `body` is the frame's */
+/* serving.c, calls.c; `body` is the frame's */
 pf_status pf_steps_run(pf_peer *p, const pf_net_head *h, pf_net_in *body, pf_serving **out);      /* *out: to be begun by pf_steps_begin */
 void pf_steps_begin(pf_serving *take);
 pf_status pf_steps_done(pf_peer *p, const pf_net_head *h, pf_net_in *body);
 pf_status pf_steps_cancel(pf_peer *p, const pf_net_head *h, pf_net_in *body);
-void pf_steps_lost(pf_peer *p);
+void pf_calls_lost(pf_peer *p);
+void pf_servings_lost(pf_peer *p);
 void pf_send_cancel(pf_peer *p, pf_step_key key, const pf_error *why);  /* the step failed here */
 void pf_served_unref(pf_served *s);
 

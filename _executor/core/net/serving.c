@@ -1,4 +1,4 @@
-/* steps.c - steps of registered plans, begun by a peer's RUN and answered by DONE; and the other end of that.
+/* serving.c - plans by handle, and steps of them that a peer asks for: begun by its RUN, answered by DONE.
  *
  *   asker   pf_net_run --RUN--> pf_steps_run -> pf_steps_begin -> pf_step_start     worker
  *           pf_steps_done <----------DONE------ finish <---------- `done`
@@ -7,8 +7,7 @@
  * find it (step_table.pyx).
  *
  * Invariants
- * 1. Each RUN is answered by one DONE, or the connection is lost; then every remote of it ends with that error, and every step that the
- *    lost peer had begun here fails with it.
+ * 1. Each RUN is answered by one DONE, or the connection is lost; then every step that the lost peer had begun here fails with it.
  * 2. A thread that reads links runs a step itself (help.pyx) only where its plan says that a hundredth of the lease is enough for it
  *    (plan/cost.pyx: no loops, calls, callbacks, unknown sizes) and its steps were brief of late; any other goes to the plan's pool.
  *    One that took longer all the same is followed by SPARED that go there.  net.c has what happens meanwhile.
@@ -143,12 +142,6 @@ static void unlist(pf_serving *s) {
   pthread_mutex_unlock(&p->lock);
 }
 
-static pf_status too_large(const char *what, int32_t k, const pf_tensor *t, pf_error *err) {
-  pf_error_clear(err);
-  return pf_error_set(err, PF_RESOURCE_EXHAUSTED, "%s %d has %lld bytes: a task's arguments, or results, of one step are less than 4 GB "
-                      "in all, where they go over a link", what, k, (long long)pf_net_tensor_bytes(t));
-}
-
 /* The node of the plans that gives this result. */
 static void name_ret(const pf_net_plans *all, int32_t number, pf_error *err) {
   for (int32_t j = 0, at = 0; j < all->n; j++)
@@ -175,7 +168,7 @@ static void finish(pf_serving *s, pf_status st, const pf_error *err, pf_tensor *
   for (int32_t k = 0; ordered && k < n; k++) ordered[s->s->plans.ret_of[k]] = rets[k];
   int32_t large = !st && ordered ? pf_net_too_large(ordered, n) : -1;
   if (large >= 0) {
-    st = too_large("result", large, ordered[large], &why);
+    st = pf_net_say_too_large("result", large, ordered[large], &why);
     name_ret(&s->s->plans, large, &why);
     err = &why;
   }
@@ -320,195 +313,6 @@ pf_status pf_steps_cancel(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
   return PF_OK;
 }
 
-/* ---------------------------------------------------------------- the asker's end */
-void pf_remote_unref(pf_remote *r) {
-  if (!r || !pf_a32_dec_last(&r->refs)) return;
-  for (int64_t k = 0; k < r->n_rets; k++) pf_tensor_unref(r->rets ? r->rets[k] : NULL);
-  free(r->rets);
-  pthread_mutex_destroy(&r->lock);
-  pthread_cond_destroy(&r->cond);
-  pf_peer_unref(r->peer);
-  free(r);
-}
-
-/* Takes the table's reference. */
-static void land(pf_remote *r, pf_status st, const pf_error *err) {
-  pthread_mutex_lock(&r->lock);
-  r->status = st;
-  if (st) {
-    r->error = *err;
-    r->error.code = st;
-  }
-  pf_a32_store(&r->over, 1);
-  pthread_cond_broadcast(&r->cond);
-  pthread_mutex_unlock(&r->lock);
-  if (r->told) pf_net_tell(r->peer->net, r->told, r->object);
-  pf_remote_unref(r);
-}
-
-static pf_remote *taken_out(pf_peer *p, uint64_t call) {
-  pthread_mutex_lock(&p->lock);
-  pf_remote **at = &p->remotes[call % PF_NET_REMOTE_BUCKETS];
-  while (*at && (*at)->call != call) at = &(*at)->next;
-  pf_remote *r = *at;
-  if (r) {
-    *at = r->next;
-    p->n_remotes--;
-  }
-  pthread_mutex_unlock(&p->lock);
-  return r;
-}
-
-static pf_status take_rets(pf_peer *p, pf_net_in *b, pf_remote *r, pf_error *err) {
-  pf_net_arenas arenas = pf_peer_arenas(p);
-  uint32_t n = pf_get32(b);
-  if (b->bad || n > b->n / 24) return pf_error_set(err, PF_DATA_LOSS, "a peer sent results that are none");
-  r->rets = calloc((size_t)n + 1, sizeof(void *));
-  if (!r->rets) return pf_error_set(err, PF_RESOURCE_EXHAUSTED, "out of memory for a step's results");
-  for (uint32_t k = 0; k < n; k++) {
-    int32_t dead = 0;
-    pf_status st = pf_net_get_tensor(b, arenas.self ? &arenas : NULL, &r->rets[k], &dead, err);
-    if (!st && dead) st = pf_error_set(err, PF_DATA_LOSS, "a peer sent a dead result");
-    if (st) return st;
-    r->n_rets = k + 1;
-  }
-  return PF_OK;
-}
-
-pf_status pf_steps_done(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
-  uint64_t call = pf_get64(b);
-  pf_error err;
-  pf_error_clear(&err);
-  if (b->bad) return PF_DATA_LOSS;
-  pf_remote *r = taken_out(p, call);
-  if (!r) return PF_OK;                         /* answered already */
-  pf_status st = PF_DATA_LOSS;
-  if (b->n >= 4 && pf_le32(b->p) == 0) {
-    pf_get32(b);
-    st = take_rets(p, b, r, &err);
-  } else {
-    st = pf_net_get_error(b, &err);
-  }
-  land(r, st, &err);
-  return st == PF_DATA_LOSS && b->bad ? PF_DATA_LOSS : PF_OK;
-}
-
-static void put_run(pf_net_out *o, pf_remote *r, uint64_t handle, pf_tensor *const *args, int32_t n, int64_t timeout_ns) {
-  pf_net_arenas arenas = pf_peer_arenas(r->peer);
-  pf_put_head(o, PF_NET_RUN, 0, r->key, r->peer->net->o.epoch);
-  pf_put64(o, r->call), pf_put64(o, handle), pf_put64(o, (uint64_t)timeout_ns), pf_put32(o, (uint32_t)n), pf_put32(o, 0);
-  for (int32_t k = 0; k < n; k++) pf_net_put_tensor(o, args[k], 0, arenas.self ? &arenas : NULL);
-  pf_put_end(o);
-}
-
-static void enter(pf_peer *p, pf_remote *r) {
-  pthread_mutex_lock(&p->lock);
-  r->call = ++p->calls;
-  r->next = p->remotes[r->call % PF_NET_REMOTE_BUCKETS];
-  p->remotes[r->call % PF_NET_REMOTE_BUCKETS] = r;
-  p->n_remotes++;
-  pthread_mutex_unlock(&p->lock);
-}
-
-static pf_status unconnected(pf_error *err, const char *peer) {
-  pf_copy_text(err->task, sizeof err->task, peer, (int64_t)strlen(peer));
-  return pf_error_set(err, PF_UNAVAILABLE, "there is no connection with %.127s", peer);
-}
-
-pf_status pf_net_run(pf_net *n, const char *peer, uint64_t handle, pf_step_key key, pf_tensor *const *args, int32_t n_args,
-                     int64_t timeout_ns, void (*told)(void *), void *object, pf_remote **out, pf_error *err) {
-  uint8_t memory[2048];
-  pf_net_out o = {.p = memory, .room = sizeof memory};
-  for (int32_t k = 0; k < n_args; k++) {
-    pf_status st = pf_net_tensor_check(args[k], err);
-    if (st) return st;
-  }
-  pf_peer *p = pf_net_peer(n, peer);
-  if (!p) return unconnected(err, peer);
-  int32_t large = pf_net_too_large(args, n_args);
-  if (large >= 0) {
-    too_large("argument", large, args[large], err);
-    pf_peer_unref(p);
-    return err->code;
-  }
-  pf_remote *r = calloc(1, sizeof *r);
-  if (!r) {
-    pf_peer_unref(p);
-    return pf_error_set(err, PF_RESOURCE_EXHAUSTED, "out of memory for a step");
-  }
-  pf_a32_store(&r->refs, 2);                    /* the caller's, the table's */
-  r->key = key, r->peer = p, r->told = told, r->object = object;
-  pthread_mutex_init(&r->lock, NULL);
-  pf_cond_init(&r->cond);
-  enter(p, r);
-  put_run(&o, r, handle, args, n_args, timeout_ns);
-  *out = r;
-  pf_peer_send(p, &o);
-  if (pf_peer_is(p, PF_PEER_LOST)) pf_steps_lost(p);    /* it may have been entered too late */
-  return PF_OK;
-}
-
-int32_t pf_remote_wait(pf_remote *r, int64_t until_ns) {
-  while (!pf_a32_load(&r->over) && pf_now_ns() < until_ns) {
-    if (pf_peer_poll(r->peer, &r->over, until_ns)) continue;
-    pthread_mutex_lock(&r->lock);
-    if (!pf_a32_load(&r->over)) pf_cond_wait_until(&r->cond, &r->lock, pf_min64(until_ns, pf_now_ns() + 2000000));
-    pthread_mutex_unlock(&r->lock);
-  }
-  return pf_a32_load(&r->over);
-}
-
-static int32_t has_failed(void *remote) {
-  pf_remote *r = remote;
-  return pf_a32_load(&r->over) && r->status;
-}
-
-static int32_t receive_for(void *remote, const pf_lull *lull) { return pf_peer_lull(((pf_remote *)remote)->peer, lull); }
-
-int32_t pf_remote_help(pf_remote *r, pf_started *own, int64_t until_ns) {
-  return pf_started_help(own, &(pf_helper){has_failed, receive_for, r}, until_ns);
-}
-
-void pf_send_cancel(pf_peer *p, pf_step_key key, const pf_error *why) {
-  uint8_t memory[1024];
-  pf_net_out o = {.p = memory, .room = sizeof memory};
-  pf_put_head(&o, PF_NET_CANCEL, 0, key, p->net->o.epoch);
-  pf_net_put_error(&o, why->code, why);
-  pf_put_end(&o);
-  pf_peer_send(p, &o);
-}
-
-void pf_remote_cancel(pf_remote *r, pf_status code, const char *message) {
-  pf_error why;
-  pf_error_clear(&why);
-  pf_error_set(&why, code, "%s", message);
-  if (!pf_a32_load(&r->over)) pf_send_cancel(r->peer, r->key, &why);
-}
-
-pf_status pf_net_cancel(pf_net *n, const char *peer, pf_step_key key, const pf_error *why) {
-  pf_peer *p = pf_net_peer(n, peer);
-  if (!p) return PF_UNAVAILABLE;
-  pf_send_cancel(p, key, why);
-  pf_peer_unref(p);
-  return PF_OK;
-}
-
-pf_status pf_net_clean(pf_net *n, const char *peer, pf_step_key key, int32_t all, int32_t soon) {
-  uint8_t memory[PF_NET_HEAD];
-  pf_net_head h = {0, PF_NET_CLEAN, all ? PF_NET_ALL : 0, key.session, key.step, n->o.epoch};
-  pf_peer *p = pf_net_peer(n, peer);
-  if (!p) return PF_UNAVAILABLE;
-  if (soon) {
-    pf_peer_send_soon(p, &h);
-  } else {
-    pf_net_out o = {.p = memory, .n = PF_NET_HEAD, .room = PF_NET_HEAD};
-    pf_net_head_to(memory, h);
-    pf_peer_send(p, &o);
-  }
-  pf_peer_unref(p);
-  return PF_OK;
-}
-
 /* ---------------------------------------------------------------- the peer is lost */
 static pf_step_key *keys_of(pf_peer *p, int64_t *count) {
   int64_t k = 0;
@@ -520,24 +324,8 @@ static pf_step_key *keys_of(pf_peer *p, int64_t *count) {
   return keys;
 }
 
-void pf_steps_lost(pf_peer *p) {
-  pf_remote *all = NULL;
+void pf_servings_lost(pf_peer *p) {
   int64_t count;
-  pthread_mutex_lock(&p->lock);
-  for (int k = 0; k < PF_NET_REMOTE_BUCKETS; k++)
-    while (p->remotes[k]) {
-      pf_remote *r = p->remotes[k];
-      p->remotes[k] = r->next;
-      r->next = all;
-      all = r;
-    }
-  p->n_remotes = 0;
-  pthread_mutex_unlock(&p->lock);
-  while (all) {
-    pf_remote *r = all;
-    all = r->next;
-    land(r, p->why.code, &p->why);
-  }
   pf_step_key *keys = keys_of(p, &count);
   for (int64_t k = 0; k < count; k++) pf_task_fail(p->net->task, keys[k], &p->why);
   free(keys);
