@@ -361,3 +361,51 @@ def test_the_core_meets_plugins_in_the_header():
     for path in sorted((ROOT / "_executor" / "core").rglob("*.h")):
         for quoted, name in includes(path):
             assert not quoted or name.rpartition("/")[2] in own or name in PUBLIC_HEADERS, (path, name)
+
+
+NET = ROOT / "_executor" / "core" / "net"
+
+
+def order_of_net():
+    """{file: its number} out of net.h's list: the names of a line before its text, `x` for x.c and x.h."""
+    text = NET.joinpath("net.h").read_text(encoding="utf-8")
+    rows = re.search(r"the lowest first:.*?\n \*\n(.*?)\n \*\n", text, re.S).group(1).splitlines()
+    places = {}
+    for number, row in enumerate(rows):
+        for name in re.match(r" \*   ((?:[\w.]+ {1,2})+)", row + " ").group(1).split():
+            for file in [name] if "." in name else [f"{name}.h", f"{name}.c"]:
+                places.setdefault(file, number)
+    return places
+
+
+def test_core_net_has_an_order():
+    """Each file includes headers of those before it, and names functions of those before it alone."""
+    places, files = order_of_net(), {p.name: p.read_text(encoding="utf-8") for p in NET.glob("*.[ch]")}
+    assert not files.keys() - places.keys(), "net.h's list leaves these out"
+    codes = {name: re.sub(r"/\*.*?\*/", "", text, flags=re.S) for name, text in files.items()}
+    made_in = {function: name for name, code in codes.items() if name.endswith(".c")
+               for function in re.findall(r"^(?!static|typedef)\w[\w *]*?\b(pf_\w+)\([^;]*?\) \{", code, re.M)}
+    assert len(made_in) > 90
+    problems = []
+    for name, code in codes.items():
+        below = {other.rpartition("/")[2] for _, other in includes(NET / name) if other.startswith("net/")}
+        if name.endswith(".c"):
+            below |= {made_in[word] for word in set(re.findall(r"\bpf_\w+", code)) if word in made_in}
+        problems += [f"{name} uses {other}" for other in below - {name}
+                     if places[other] > places[name] or (places[other] == places[name] and name.endswith("h")
+                                                         and other.endswith("c"))]
+    assert not problems, problems
+
+
+def test_each_part_of_a_peer_is_touched_by_one_file():
+    """Its members; others call that file's functions."""
+    parts = {"inbox": "inbox.c", "outbox": "outbox.c", "arenas": "arenas.c", "calls": "calls.c",
+             "servings": "serving.c", "arrivals": "incoming.c", "polled": "peer.c"}
+    members = set(re.findall(r"^  pf_\w+ (\w+);", re.search(
+        r"struct pf_peer \{.*?\n\};", NET.joinpath("peer.h").read_text("utf-8"), re.S).group(), re.M))
+    assert parts.keys() | {"signs", "letters"} == members - {"why"}
+    for path in sorted(NET.glob("*.c")):
+        text = path.read_text(encoding="utf-8")
+        for part, own in parts.items():
+            assert path.name == own or not re.search(rf"->{part}\.", text), (path.name, part)
+        assert not re.search(r"->letters\.", text), path.name

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
-#include "net/peer.h"
+#include "net/outgoing.h"
 
 enum { MOST = 1 << 21 };
 static const int64_t CAP = (int64_t)256 << 20;

@@ -51,12 +51,12 @@ static int32_t block_in(pf_own_arena *a, int64_t bytes, uint64_t *offset) {
 
 static pf_own_arena *new_arena(pf_peer *p, int64_t bytes) {
   int64_t size = bytes > ARENA_BYTES ? (bytes + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES : ARENA_BYTES;
-  if (size > p->net->o.arena_bytes - p->arena_bytes) size = (bytes + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES;
-  if (size > p->net->o.arena_bytes - p->arena_bytes) return NULL;
-  pf_own_arena *larger = realloc(p->arenas, sizeof *larger * (size_t)(p->n_arenas + 1));
+  if (size > p->net->o.arena_bytes - p->arenas.bytes) size = (bytes + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES;
+  if (size > p->net->o.arena_bytes - p->arenas.bytes) return NULL;
+  pf_own_arena *larger = realloc(p->arenas.own, sizeof *larger * (size_t)(p->arenas.n + 1));
   if (!larger) return NULL;
-  p->arenas = larger;
-  pf_own_arena *a = larger + p->n_arenas;
+  p->arenas.own = larger;
+  pf_own_arena *a = larger + p->arenas.n;
   memset(a, 0, sizeof *a);
   if (!more_blocks(a)) return NULL;
   a->base = p->link->arena(p->conn, size, &a->id);
@@ -67,14 +67,14 @@ static pf_own_arena *new_arena(pf_peer *p, int64_t bytes) {
   a->bytes = size;
   a->blocks[0] = (pf_block_of_arena){0, size, 0, 0};
   a->n = 1;
-  p->n_arenas++;
-  p->arena_bytes += size;
+  p->arenas.n++;
+  p->arenas.bytes += size;
   return a;
 }
 
 /* Pages up to `end` of that arena are there from now on; how many bytes before `end` were not. */
 static int64_t touch(pf_peer *p, uint32_t id, int64_t end) {
-  pf_own_arena *a = p->arenas;
+  pf_own_arena *a = p->arenas.own;
   while (a->id != id) a++;
   int64_t fresh = end - a->touched;
   if (fresh > 0) a->touched = end;
@@ -86,13 +86,13 @@ static int32_t place(void *self, const pf_tensor *t, uint32_t *arena, uint64_t *
   int64_t bytes = (t->nbytes + PAGE - 1) / PAGE * PAGE;
   uint8_t *base = NULL;
   pthread_mutex_lock(&p->out);
-  for (int32_t k = 0; k < p->n_arenas && !base && !p->post_failed; k++)
-    if (block_in(p->arenas + k, bytes, offset)) base = p->arenas[k].base, *arena = p->arenas[k].id;
-  if (!base && !p->post_failed) {
+  for (int32_t k = 0; k < p->arenas.n && !base && !pf_outbox_has_failed(p); k++)
+    if (block_in(p->arenas.own + k, bytes, offset)) base = p->arenas.own[k].base, *arena = p->arenas.own[k].id;
+  if (!base && !pf_outbox_has_failed(p)) {
     pf_own_arena *a = new_arena(p, bytes);
     if (a && block_in(a, bytes, offset)) base = a->base, *arena = a->id;
   }
-  if (base) p->arena_used += bytes;
+  if (base) p->arenas.used += bytes;
   int64_t fresh = base ? touch(p, *arena, (int64_t)*offset + bytes) : 0;
   pthread_mutex_unlock(&p->out);
   if (fresh) madvise(base + *offset + bytes - fresh, (size_t)fresh, MADV_POPULATE_WRITE);       /* at once, not page by page; failing that, as ever */
@@ -129,16 +129,16 @@ pf_status pf_credited(pf_peer *p, pf_net_in *b) {
   int64_t bytes = 0;
   int32_t found = 0;
   pthread_mutex_lock(&p->out);
-  for (int32_t k = 0; k < p->n_arenas && !b->bad; k++)
-    if (p->arenas[k].id == arena) found = freed(p->arenas + k, offset, &bytes);
-  p->arena_used -= bytes;
+  for (int32_t k = 0; k < p->arenas.n && !b->bad; k++)
+    if (p->arenas.own[k].id == arena) found = freed(p->arenas.own + k, offset, &bytes);
+  p->arenas.used -= bytes;
   pthread_mutex_unlock(&p->out);
   return found ? PF_OK : PF_DATA_LOSS;
 }
 
 void pf_arenas_free(pf_peer *p) {
-  for (int32_t k = 0; k < p->n_arenas; k++) free(p->arenas[k].blocks);
-  free(p->arenas);
+  for (int32_t k = 0; k < p->arenas.n; k++) free(p->arenas.own[k].blocks);
+  free(p->arenas.own);
 }
 
 /* ---------------------------------------------------------------- arenas of the peer's */
@@ -172,10 +172,10 @@ static pf_tensor *find(void *self, int32_t type, const int64_t *dims, int32_t nd
   }
   *b = (borrowed){p, map, arena, 0, offset};
   pf_peer_ref(p);
-  if (arena < PF_NET_ARENAS && (int64_t)offset + bytes > p->touched[arena]) {   /* under `reading` */
+  if (arena < PF_NET_ARENAS && (int64_t)offset + bytes > p->arenas.touched[arena]) {   /* under `reading` */
     uint64_t from = offset & ~(uint64_t)(PAGE - 1);
     madvise(base + from, (size_t)(offset + (uint64_t)bytes - from), MADV_POPULATE_READ);
-    p->touched[arena] = (int64_t)offset + bytes;
+    p->arenas.touched[arena] = (int64_t)offset + bytes;
   }
   return t;
 }
@@ -184,3 +184,5 @@ pf_net_arenas pf_peer_arenas(pf_peer *p) {
   int32_t has = p->link->size >= sizeof(pf_link) && p->link->arena && p->link->map && p->link->unmap && p->net->o.arena_bytes > 0;
   return (pf_net_arenas){has ? p : NULL, place, find};
 }
+
+void pf_arenas_view(const pf_peer *p, pf_peer_view *v) { v->arena_bytes = p->arenas.bytes, v->arena_used = p->arenas.used; }

@@ -33,15 +33,15 @@ static void land(pf_remote *r, pf_status st, const pf_error *err) {
 }
 
 static pf_remote *taken_out(pf_peer *p, uint64_t call) {
-  pthread_mutex_lock(&p->lock);
-  pf_remote **at = &p->remotes[call % PF_NET_REMOTE_BUCKETS];
+  pthread_mutex_lock(&p->calls.lock);
+  pf_remote **at = &p->calls.remotes[call % PF_NET_BUCKETS];
   while (*at && (*at)->call != call) at = &(*at)->next;
   pf_remote *r = *at;
   if (r) {
     *at = r->next;
-    p->n_remotes--;
+    p->calls.n--;
   }
-  pthread_mutex_unlock(&p->lock);
+  pthread_mutex_unlock(&p->calls.lock);
   return r;
 }
 
@@ -88,12 +88,12 @@ static void put_run(pf_net_out *o, pf_remote *r, uint64_t handle, pf_tensor *con
 }
 
 static void enter(pf_peer *p, pf_remote *r) {
-  pthread_mutex_lock(&p->lock);
-  r->call = ++p->calls;
-  r->next = p->remotes[r->call % PF_NET_REMOTE_BUCKETS];
-  p->remotes[r->call % PF_NET_REMOTE_BUCKETS] = r;
-  p->n_remotes++;
-  pthread_mutex_unlock(&p->lock);
+  pthread_mutex_lock(&p->calls.lock);
+  r->call = ++p->calls.last;
+  r->next = p->calls.remotes[r->call % PF_NET_BUCKETS];
+  p->calls.remotes[r->call % PF_NET_BUCKETS] = r;
+  p->calls.n++;
+  pthread_mutex_unlock(&p->calls.lock);
 }
 
 static pf_status unconnected(pf_error *err, const char *peer) {
@@ -176,19 +176,29 @@ pf_status pf_net_clean(pf_net *n, const char *peer, pf_step_key key, int32_t all
 
 void pf_calls_lost(pf_peer *p) {
   pf_remote *all = NULL;
-  pthread_mutex_lock(&p->lock);
-  for (int k = 0; k < PF_NET_REMOTE_BUCKETS; k++)
-    while (p->remotes[k]) {
-      pf_remote *r = p->remotes[k];
-      p->remotes[k] = r->next;
+  pthread_mutex_lock(&p->calls.lock);
+  for (int k = 0; k < PF_NET_BUCKETS; k++)
+    while (p->calls.remotes[k]) {
+      pf_remote *r = p->calls.remotes[k];
+      p->calls.remotes[k] = r->next;
       r->next = all;
       all = r;
     }
-  p->n_remotes = 0;
-  pthread_mutex_unlock(&p->lock);
+  p->calls.n = 0;
+  pthread_mutex_unlock(&p->calls.lock);
   while (all) {
     pf_remote *r = all;
     all = r->next;
     land(r, p->why.code, &p->why);
   }
+}
+
+void pf_calls_init(pf_peer *p) { pthread_mutex_init(&p->calls.lock, NULL); }
+
+void pf_calls_free(pf_peer *p) { pthread_mutex_destroy(&p->calls.lock); }
+
+void pf_calls_view(pf_peer *p, pf_peer_view *v) {
+  pthread_mutex_lock(&p->calls.lock);
+  v->remotes = p->calls.n;
+  pthread_mutex_unlock(&p->calls.lock);
 }

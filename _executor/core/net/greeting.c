@@ -7,7 +7,7 @@
  *
  * Threads: whoever receives for the peer, or says something to it.
  */
-#include "net/peer.h"
+#include "net/greeting.h"
 
 static const pf_step_key none;
 
@@ -55,7 +55,7 @@ static int32_t opened(pf_peer *p) {
     if (q == p || strcmp(q->name, p->name) || pf_peer_is(q, PF_PEER_LOST)) continue;
     int32_t ours_first = q->initiated && !p->initiated && strcmp(n->task->name, p->name) < 0 && q->incarnation == p->incarnation;
     if (pf_peer_is(q, PF_PEER_OPEN)) {
-      int64_t now = pf_now_ns(), heard = pf_a64_load_rlx(&q->last_in);
+      int64_t now = pf_now_ns(), heard = pf_a64_load_rlx(&q->signs.last_in);
       int32_t alive = now - heard < n->o.lease_ns / 2 || q->link->flags & PF_LINK_WATCHES;
       if (ours_first && (alive || now - q->since_ns < n->o.lease_ns)) stays = 1;       /* both connected at once: the other one was late */
       else old = q;
@@ -123,7 +123,7 @@ pf_status pf_greeted(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
     return pf_peer_refuse(p, PF_ABORTED, "%.*s is of epoch %llu, which is over: %llu has been here", (int)name.len, name.data,
                   (unsigned long long)h->epoch, (unsigned long long)newer);
   pthread_mutex_lock(&p->out);
-  p->window = window;
+  pf_letters_welcome(&p->letters, window);
   pthread_mutex_unlock(&p->out);
   pthread_mutex_lock(&n->lock);
   p->epoch = h->epoch;
@@ -169,12 +169,12 @@ pf_status pf_pinged(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
     return PF_OK;
   }
   if (rtt < 0 || ours == 0) return PF_OK;
-  best = pf_a64_load_rlx(&p->rtt_ns);
+  best = pf_a64_load_rlx(&p->signs.rtt_ns);
   if (best == 0 || rtt <= best + best / 8) {    /* the least of late: its clock is the surest */
-    pf_a64_store_rlx(&p->rtt_ns, rtt);
-    pf_a64_store_rlx(&p->clock_offset_ns, theirs - ours - rtt / 2);
+    pf_a64_store_rlx(&p->signs.rtt_ns, rtt);
+    pf_a64_store_rlx(&p->signs.clock_offset_ns, theirs - ours - rtt / 2);
   } else {
-    pf_a64_store_rlx(&p->rtt_ns, best + best / 64 + 1);
+    pf_a64_store_rlx(&p->signs.rtt_ns, best + best / 64 + 1);
   }
   return PF_OK;
 }

@@ -1,7 +1,7 @@
 /* inbox.c - frames in: what a peer's link brings is received into a buffer, or where a large body belongs, and acted on.
  *
  * Invariants
- * 1. Whoever has `reading` receives: the net's thread, or a thread that waits for an answer (pf_peer_poll; the net's thread is not woken
+ * 1. Whoever has `reading` receives: the net's thread, or a thread that waits for an answer (pf_remote_wait; the net's thread is not woken
  *    for that connection then).  Steps begin after `reading` is released, so one that takes long stops nobody.
  * 2. Nothing is believed: before HELLO a peer may say nothing else and not more than HELLO_BYTES, afterwards frames of the epoch that it
  *    gave there; what is broken ends the connection with a reason on both sides.
@@ -11,9 +11,22 @@
 #include <errno.h>
 #include <poll.h>
 #include <unistd.h>
-#include "net/peer.h"
+#include "net/greeting.h"
+#include "net/outgoing.h"
 
 enum { HELLO_BYTES = 1024, READS = 16, SMALL_BODY = PF_NET_BUFFER - PF_NET_HEAD };
+
+int32_t pf_inbox_init(pf_peer *p) {
+  pthread_mutex_init(&p->inbox.reading, NULL);
+  p->inbox.buf = malloc(PF_NET_BUFFER);
+  return p->inbox.buf != NULL;
+}
+
+void pf_inbox_free(pf_peer *p) {
+  pthread_mutex_destroy(&p->inbox.reading);
+  pf_tensor_unref(p->inbox.body);
+  free(p->inbox.buf);
+}
 
 static pf_status handle(pf_peer *p, const pf_net_head *h, pf_net_in *b, pf_serving **todo) {
   pf_serving *s = NULL;
@@ -58,58 +71,58 @@ static const char *problem_of(const pf_peer *p, const pf_net_head *h) {
 }
 
 static void to_the_front(pf_peer *p) {
-  if (p->lo) memmove(p->buf, p->buf + p->lo, (size_t)(p->hi - p->lo));
-  p->hi -= p->lo, p->lo = 0;
+  if (p->inbox.lo) memmove(p->inbox.buf, p->inbox.buf + p->inbox.lo, (size_t)(p->inbox.hi - p->inbox.lo));
+  p->inbox.hi -= p->inbox.lo, p->inbox.lo = 0;
 }
 
 /* What is there of the sink's bytes goes there; the rest is received there. */
 static void fill_sink(pf_peer *p) {
-  int64_t k = pf_min64(p->sink_left, p->hi - p->lo);
-  memcpy(p->sink_to, p->buf + p->lo, (size_t)k);
-  p->sink_to += k, p->sink_left -= k, p->lo += k;
+  int64_t k = pf_min64(p->inbox.sink_left, p->inbox.hi - p->inbox.lo);
+  memcpy(p->inbox.sink, p->inbox.buf + p->inbox.lo, (size_t)k);
+  p->inbox.sink += k, p->inbox.sink_left -= k, p->inbox.lo += k;
 }
 
 static pf_status begin_body(pf_peer *p, const pf_net_head *h) {
   int64_t n = h->length;
   if (n > p->net->o.incoming_bytes) return PF_RESOURCE_EXHAUSTED;
-  p->body = pf_tensor_new(PF_UINT8, &n, 1);
-  if (!p->body) return PF_RESOURCE_EXHAUSTED;
-  p->body_head = *h;
-  p->lo += PF_NET_HEAD;
-  p->sink_to = p->body->m.dl_tensor.data, p->sink_left = n;
+  p->inbox.body = pf_tensor_new(PF_UINT8, &n, 1);
+  if (!p->inbox.body) return PF_RESOURCE_EXHAUSTED;
+  p->inbox.body_head = *h;
+  p->inbox.lo += PF_NET_HEAD;
+  p->inbox.sink = p->inbox.body->m.dl_tensor.data, p->inbox.sink_left = n;
   fill_sink(p);                                 /* it is longer than the buffer: something is left */
   return PF_OK;
 }
 
 /* All of it is there. */
 static pf_status sink_over(pf_peer *p, pf_serving **todo) {
-  pf_tensor *body = p->body;
+  pf_tensor *body = p->inbox.body;
   if (!body) {
     pf_chunk_ends(p);
     return PF_OK;
   }
-  p->body = NULL;
+  p->inbox.body = NULL;
   pf_net_in in = {body->m.dl_tensor.data, body->nbytes, 0, 0, body};
-  pf_status st = handle(p, &p->body_head, &in, todo);
+  pf_status st = handle(p, &p->inbox.body_head, &in, todo);
   pf_tensor_unref(body);
   return st;
 }
 
 /* The bytes of a chunk that came with others go where they belong; those to come are received there. */
 static pf_status chunk(pf_peer *p, const pf_net_head *h) {
-  pf_status st = pf_chunk_begins(p, h, p->buf + p->lo + PF_NET_HEAD);
+  pf_status st = pf_chunk_begins(p, h, p->inbox.buf + p->inbox.lo + PF_NET_HEAD, &p->inbox.sink, &p->inbox.sink_left);
   if (st) return st;
-  p->lo += PF_NET_HEAD + PF_NET_CHUNK_HEAD;
+  p->inbox.lo += PF_NET_HEAD + PF_NET_CHUNK_HEAD;
   fill_sink(p);
-  if (!p->sink_left) pf_chunk_ends(p);
+  if (!p->inbox.sink_left) pf_chunk_ends(p);
   return PF_OK;
 }
 
 /* What is whole in the buffer. */
 static pf_status parse(pf_peer *p, pf_serving **todo, const char **why) {
   *why = NULL;
-  while (!p->sink_left && p->hi - p->lo >= PF_NET_HEAD && !pf_peer_is(p, PF_PEER_LOST)) {
-    pf_net_head h = pf_net_head_of(p->buf + p->lo);
+  while (!p->inbox.sink_left && p->inbox.hi - p->inbox.lo >= PF_NET_HEAD && !pf_peer_is(p, PF_PEER_LOST)) {
+    pf_net_head h = pf_net_head_of(p->inbox.buf + p->inbox.lo);
     if ((*why = problem_of(p, &h))) return PF_DATA_LOSS;
     int64_t need = PF_NET_HEAD + (h.type == PF_NET_CHUNK ? PF_NET_CHUNK_HEAD : (int64_t)h.length);
     if (need > PF_NET_BUFFER) {
@@ -117,8 +130,8 @@ static pf_status parse(pf_peer *p, pf_serving **todo, const char **why) {
       if (st) return st;
       break;
     }
-    if (p->hi - p->lo < need) {
-      if (need > PF_NET_BUFFER - p->lo) to_the_front(p);
+    if (p->inbox.hi - p->inbox.lo < need) {
+      if (need > PF_NET_BUFFER - p->inbox.lo) to_the_front(p);
       return PF_OK;
     }
     if (h.type == PF_NET_CHUNK) {
@@ -126,12 +139,12 @@ static pf_status parse(pf_peer *p, pf_serving **todo, const char **why) {
       if (st) return st;
       continue;
     }
-    pf_net_in body = {p->buf + p->lo + PF_NET_HEAD, h.length, 0, 0, NULL};
+    pf_net_in body = {p->inbox.buf + p->inbox.lo + PF_NET_HEAD, h.length, 0, 0, NULL};
     pf_status st = handle(p, &h, &body, todo);
-    p->lo += need;
+    p->inbox.lo += need;
     if (st) return st;
   }
-  if (p->lo == p->hi || PF_NET_BUFFER - p->hi < PF_NET_HEAD) to_the_front(p);
+  if (p->inbox.lo == p->inbox.hi || PF_NET_BUFFER - p->inbox.hi < PF_NET_HEAD) to_the_front(p);
   return PF_OK;
 }
 
@@ -142,23 +155,23 @@ static int32_t receive_once(pf_peer *p, pf_serving **todo) {
   pf_link_problem problem = {text, sizeof text, 0};
   pf_span spans[2];
   int32_t k = 0;
-  if (p->sink_left) spans[k++] = (pf_span){p->sink_to, (size_t)p->sink_left};
-  spans[k++] = (pf_span){p->buf + p->hi, (size_t)(PF_NET_BUFFER - p->hi)};
-  int64_t asked = p->sink_left + PF_NET_BUFFER - p->hi, got = p->link->receive(p->conn, spans, k, &problem), n = got;
+  if (p->inbox.sink_left) spans[k++] = (pf_span){p->inbox.sink, (size_t)p->inbox.sink_left};
+  spans[k++] = (pf_span){p->inbox.buf + p->inbox.hi, (size_t)(PF_NET_BUFFER - p->inbox.hi)};
+  int64_t asked = p->inbox.sink_left + PF_NET_BUFFER - p->inbox.hi, got = p->link->receive(p->conn, spans, k, &problem), n = got;
   if (n < 0) {
     pf_peer_losef(p, PF_UNAVAILABLE, "%s", text);
     return 0;
   }
   if (n == 0) return 0;
-  pf_a64_store_rlx(&p->last_in, pf_coarse_ns());
-  pf_a64_add_rlx(&p->bytes_in, n);
+  pf_a64_store_rlx(&p->signs.last_in, pf_coarse_ns());
+  pf_a64_add_rlx(&p->signs.bytes_in, n);
   pf_status st = PF_OK;
-  if (p->sink_left) {
-    int64_t here = pf_min64(n, p->sink_left);
-    p->sink_to += here, p->sink_left -= here, n -= here;
-    if (!p->sink_left) st = sink_over(p, todo);
+  if (p->inbox.sink_left) {
+    int64_t here = pf_min64(n, p->inbox.sink_left);
+    p->inbox.sink += here, p->inbox.sink_left -= here, n -= here;
+    if (!p->inbox.sink_left) st = sink_over(p, todo);
   }
-  p->hi += n;
+  p->inbox.hi += n;
   if (!st) st = parse(p, todo, &why);
   if (st && !pf_peer_is(p, PF_PEER_LOST)) {
     if (!why) why = st == PF_RESOURCE_EXHAUSTED ? "a frame that there is no memory for" : "a frame that is broken";
@@ -186,20 +199,20 @@ int32_t pf_peer_has_unread(pf_peer *p) {
 
 int32_t pf_peer_receive(pf_peer *p) {
   pf_serving *todo = NULL;
-  if (pthread_mutex_trylock(&p->reading)) return 0;
+  if (pthread_mutex_trylock(&p->inbox.reading)) return 0;
   for (int k = 0; k < READS && !pf_peer_is(p, PF_PEER_LOST) && receive_once(p, &todo); k++) continue;
-  pthread_mutex_unlock(&p->reading);
+  pthread_mutex_unlock(&p->inbox.reading);
   begin_all(p, todo);
   return 1;
 }
 
 void pf_peer_readable(pf_peer *p) {
-  if (!pf_peer_receive(p) && !p->direct) usleep(200);   /* who has it waits for something itself; the bytes are still there */
+  if (!pf_peer_receive(p) && !pf_peer_is_direct(p)) usleep(200);   /* who has it waits for something itself; the bytes are still there */
 }
 
-int32_t pf_peer_lull(pf_peer *p, const pf_lull *lull) {
+static int32_t lull_at(pf_peer *p, const pf_lull *lull) {
   pf_serving *todo = NULL;
-  if (!pf_peer_is(p, PF_PEER_OPEN) || pthread_mutex_trylock(&p->reading)) return 0;
+  if (!pf_peer_is(p, PF_PEER_OPEN) || pthread_mutex_trylock(&p->inbox.reading)) return 0;
   pf_peer_set_direct(p, 1);
   while (!lull->enough(lull->self) && !todo && pf_peer_is(p, PF_PEER_OPEN)) {
     int64_t left = lull->until_ns - pf_now_ns();
@@ -211,7 +224,7 @@ int32_t pf_peer_lull(pf_peer *p, const pf_lull *lull) {
     receive_once(p, &todo);
   }
   pf_peer_set_direct(p, 0);
-  pthread_mutex_unlock(&p->reading);
+  pthread_mutex_unlock(&p->inbox.reading);
   pf_worker *was = pf_pool_be(NULL);            /* those steps are none of the helper's */
   begin_all(p, todo);
   pf_pool_be(was);
@@ -220,14 +233,14 @@ int32_t pf_peer_lull(pf_peer *p, const pf_lull *lull) {
 
 static int32_t is_set(void *flag) { return pf_a32_load(flag); }
 
-int32_t pf_peer_poll(pf_peer *p, pf_a32 *until_set, int64_t until_ns) {
-  return pf_peer_lull(p, &(pf_lull){.nudge = -1, .until_ns = until_ns, .enough = is_set, .self = until_set});
+static int32_t poll_at(pf_peer *p, pf_a32 *until_set, int64_t until_ns) {
+  return lull_at(p, &(pf_lull){.nudge = -1, .until_ns = until_ns, .enough = is_set, .self = until_set});
 }
 
 /* ---------------------------------------------------------------- who waits for an answer receives */
 int32_t pf_remote_wait(pf_remote *r, int64_t until_ns) {
   while (!pf_a32_load(&r->over) && pf_now_ns() < until_ns) {
-    if (pf_peer_poll(r->peer, &r->over, until_ns)) continue;
+    if (poll_at(r->peer, &r->over, until_ns)) continue;
     pthread_mutex_lock(&r->lock);
     if (!pf_a32_load(&r->over)) pf_cond_wait_until(&r->cond, &r->lock, pf_min64(until_ns, pf_now_ns() + 2000000));
     pthread_mutex_unlock(&r->lock);
@@ -240,7 +253,7 @@ static int32_t has_failed(void *remote) {
   return pf_a32_load(&r->over) && r->status;
 }
 
-static int32_t receive_for(void *remote, const pf_lull *lull) { return pf_peer_lull(((pf_remote *)remote)->peer, lull); }
+static int32_t receive_for(void *remote, const pf_lull *lull) { return lull_at(((pf_remote *)remote)->peer, lull); }
 
 int32_t pf_remote_help(pf_remote *r, pf_started *own, int64_t until_ns) {
   return pf_started_help(own, &(pf_helper){has_failed, receive_for, r}, until_ns);

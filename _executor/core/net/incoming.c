@@ -14,11 +14,8 @@
  * Threads: any; announcements under the peer's lock.
  */
 #include "net/peer.h"
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 
-enum { MUCH = 1 << 20, MANY = 1 << 13 };
+enum { MUCH = 1 << 20 };
 
 /* The tensor could not be put: the step fails on both sides, unless it is over, or failed before. */
 static void put_failed(pf_peer *p, pf_step_key key, pf_error *why) {
@@ -38,11 +35,11 @@ static void deliver(pf_peer *p, pf_step_key key, pf_str name, pf_tensor *take, i
 /* 0: more than the peer may push; it may have sent two of them in another order than it counted them. */
 static int32_t count_stored(pf_peer *p, int64_t cost) {
   int64_t window = p->net->o.window_bytes;
-  pthread_mutex_lock(&p->lock);
-  int32_t within = cost > window ? p->stored_alone == 0 : p->stored - p->stored_alone + cost <= window + window / 4;
-  if (within) p->stored += cost;
-  if (within && cost > window) p->stored_alone = cost;
-  pthread_mutex_unlock(&p->lock);
+  pthread_mutex_lock(&p->arrivals.lock);
+  int32_t within = cost > window ? p->arrivals.stored_alone == 0 : p->arrivals.stored - p->arrivals.stored_alone + cost <= window + window / 4;
+  if (within) p->arrivals.stored += cost;
+  if (within && cost > window) p->arrivals.stored_alone = cost;
+  pthread_mutex_unlock(&p->arrivals.lock);
   return within;
 }
 
@@ -52,12 +49,12 @@ static void pushed_left(void *arg, int64_t bytes) {
   uint8_t memory[PF_NET_HEAD];
   pf_net_out o = {.p = memory, .n = PF_NET_HEAD, .room = PF_NET_HEAD};
   int64_t n = 0;
-  pthread_mutex_lock(&p->lock);
-  p->stored -= bytes;
-  if (bytes > p->net->o.window_bytes) p->stored_alone = 0;
-  p->read += bytes;
-  if (p->read >= p->net->o.window_bytes / 4) n = p->read, p->read = 0;
-  pthread_mutex_unlock(&p->lock);
+  pthread_mutex_lock(&p->arrivals.lock);
+  p->arrivals.stored -= bytes;
+  if (bytes > p->net->o.window_bytes) p->arrivals.stored_alone = 0;
+  p->arrivals.read += bytes;
+  if (p->arrivals.read >= p->net->o.window_bytes / 4) n = p->arrivals.read, p->arrivals.read = 0;
+  pthread_mutex_unlock(&p->arrivals.lock);
   if (n) {
     pf_net_head_to(memory, (pf_net_head){0, PF_NET_READ, 0, (uint64_t)n, 0, p->net->o.epoch});
     pf_peer_send(p, &o);
@@ -67,18 +64,18 @@ static void pushed_left(void *arg, int64_t bytes) {
 
 /* 0: more dead tensors than may wait. */
 static int32_t count_dead(pf_peer *p, int64_t cost) {
-  pthread_mutex_lock(&p->lock);
-  int32_t within = p->dead + cost <= PF_NET_DEAD;
-  if (within) p->dead += cost;
-  pthread_mutex_unlock(&p->lock);
+  pthread_mutex_lock(&p->arrivals.lock);
+  int32_t within = p->arrivals.dead + cost <= PF_NET_DEAD;
+  if (within) p->arrivals.dead += cost;
+  pthread_mutex_unlock(&p->arrivals.lock);
   return within;
 }
 
 static void dead_left(void *arg, int64_t bytes) {
   pf_peer *p = arg;
-  pthread_mutex_lock(&p->lock);
-  p->dead -= bytes;
-  pthread_mutex_unlock(&p->lock);
+  pthread_mutex_lock(&p->arrivals.lock);
+  p->arrivals.dead -= bytes;
+  pthread_mutex_unlock(&p->arrivals.lock);
   pf_peer_unref(p);
 }
 
@@ -96,28 +93,28 @@ static void deliver_dead(pf_peer *p, pf_step_key key, pf_str name) {
 
 static void early_left(void *arg, int64_t bytes) {
   pf_peer *p = arg;
-  pthread_mutex_lock(&p->lock);
-  p->early_bytes -= bytes;
-  pthread_mutex_unlock(&p->lock);
+  pthread_mutex_lock(&p->arrivals.lock);
+  p->arrivals.early_bytes -= bytes;
+  pthread_mutex_unlock(&p->arrivals.lock);
   pf_peer_unref(p);
 }
 
-/* Tensors that peers have for us: lists, p->lock held. */
+/* Tensors that peers have for us: lists, p->arrivals.lock held. */
 static pf_incoming *incoming_of(pf_peer *p, uint64_t id) {
-  pf_incoming *in = p->incoming[id % PF_NET_REMOTE_BUCKETS];
+  pf_incoming *in = p->arrivals.announced[id % PF_NET_BUCKETS];
   while (in && in->id != id) in = in->next;
   return in;
 }
 
 static void unlink_incoming(pf_peer *p, pf_incoming *in) {
-  pf_incoming **at = &p->incoming[in->id % PF_NET_REMOTE_BUCKETS];
+  pf_incoming **at = &p->arrivals.announced[in->id % PF_NET_BUCKETS];
   while (*at != in) at = &(*at)->next;
   *at = in->next;
-  p->incoming_cost -= pf_cost_announced(in->name);
+  p->arrivals.cost -= pf_cost_announced(in->name);
   pf_a64_add_rlx(&p->net->incoming_cost, -pf_cost_announced(in->name));
-  p->n_postponed -= in->postponed;
+  p->arrivals.n_postponed -= in->postponed;
   in->postponed = 0;
-  if (in->asked) p->incoming_bytes -= in->bytes;
+  if (in->asked) p->arrivals.bytes -= in->bytes;
 }
 
 static void drop_incoming(pf_incoming *in) {
@@ -130,16 +127,16 @@ static void drop_incoming(pf_incoming *in) {
 /* Whether it is to be asked for now. */
 static int32_t claim(pf_peer *p, pf_incoming *in, int32_t wanted) {
   if (in->asked) return 0;
-  if (p->incoming_bytes && in->bytes > p->net->o.incoming_bytes - p->incoming_bytes) {
-    if (wanted && !in->postponed) in->postponed = 1, p->n_postponed++;
+  if (p->arrivals.bytes && in->bytes > p->net->o.incoming_bytes - p->arrivals.bytes) {
+    if (wanted && !in->postponed) in->postponed = 1, p->arrivals.n_postponed++;
     return 0;
   }
-  if (!wanted && !pf_is_within(p->early_bytes, in->bytes + PF_NET_ENTRY, p->net->o.window_bytes)) return 0;
-  p->n_postponed -= in->postponed;
+  if (!wanted && !pf_is_within(p->arrivals.early_bytes, in->bytes + PF_NET_ENTRY, p->net->o.window_bytes)) return 0;
+  p->arrivals.n_postponed -= in->postponed;
   in->postponed = 0;
   in->asked = 1;
-  p->incoming_bytes += in->bytes;
-  if (!wanted) in->early = 1, p->early_bytes += in->bytes + PF_NET_ENTRY;
+  p->arrivals.bytes += in->bytes;
+  if (!wanted) in->early = 1, p->arrivals.early_bytes += in->bytes + PF_NET_ENTRY;
   return 1;
 }
 
@@ -156,20 +153,20 @@ static pf_status tensor_asked_for(pf_peer *p, const pf_net_head *h, pf_net_in *b
   pf_error err;
   int32_t dead = 0;
   pf_error_clear(&err);
-  pthread_mutex_lock(&p->lock);
+  pthread_mutex_lock(&p->arrivals.lock);
   pf_incoming *in = incoming_of(p, id);
   int32_t right = in && in->asked && !in->t && in->key.session == h->session && in->key.step == h->step;
-  pthread_mutex_unlock(&p->lock);
+  pthread_mutex_unlock(&p->arrivals.lock);
   if (b->bad || !right) return PF_DATA_LOSS;
   pf_status st = pf_net_get_tensor(b, arenas.self ? &arenas : NULL, &t, &dead, &err);
   if (st == PF_DATA_LOSS || dead || (t && (t->type != in->shape->type || pf_net_tensor_bytes(t) != in->bytes))) {
     pf_tensor_unref(t);
     return PF_DATA_LOSS;
   }
-  pthread_mutex_lock(&p->lock);
+  pthread_mutex_lock(&p->arrivals.lock);
   unlink_incoming(p, in);
-  if (st && in->early) p->early_bytes -= in->bytes + PF_NET_ENTRY;
-  pthread_mutex_unlock(&p->lock);
+  if (st && in->early) p->arrivals.early_bytes -= in->bytes + PF_NET_ENTRY;
+  pthread_mutex_unlock(&p->arrivals.lock);
   if (st) put_failed(p, in->key, &err);
   else put_incoming(p, in, t);
   drop_incoming(in);
@@ -224,14 +221,14 @@ static void ask_for(pf_peer *p, uint64_t id, pf_step_key key, int32_t flags) {
 static void fetch_postponed(pf_peer *p) {
   for (;;) {
     pf_incoming *in, *oldest = NULL;
-    pthread_mutex_lock(&p->lock);
-    for (int k = 0; k < PF_NET_REMOTE_BUCKETS && p->n_postponed; k++)
-      for (in = p->incoming[k]; in; in = in->next)
+    pthread_mutex_lock(&p->arrivals.lock);
+    for (int k = 0; k < PF_NET_BUCKETS && p->arrivals.n_postponed; k++)
+      for (in = p->arrivals.announced[k]; in; in = in->next)
         if (in->postponed && (!oldest || in->id < oldest->id)) oldest = in;
     if (oldest && !claim(p, oldest, 1)) oldest = NULL;
     uint64_t id = oldest ? oldest->id : 0;
     pf_step_key key = oldest ? oldest->key : (pf_step_key){0, 0};
-    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_unlock(&p->arrivals.lock);
     if (!oldest) return;
     ask_for(p, id, key, 0);
   }
@@ -242,14 +239,14 @@ static void wanted(void *arg, int32_t yes) {
   pf_incoming *in = arg;
   pf_peer *p = in->peer;
   int32_t get = 0, refuse = 0;
-  pthread_mutex_lock(&p->lock);
+  pthread_mutex_lock(&p->arrivals.lock);
   if (yes) {
     get = claim(p, in, 1);
   } else if (!in->asked) {
     refuse = 1;
     unlink_incoming(p, in);
   }
-  pthread_mutex_unlock(&p->lock);
+  pthread_mutex_unlock(&p->arrivals.lock);
   if (get || refuse) ask_for(p, in->id, in->key, refuse ? PF_NET_REFUSED : 0);
   if (refuse) drop_incoming(in);
   drop_incoming(in);
@@ -266,9 +263,9 @@ static void offer(pf_peer *p, pf_incoming *in) {
     wanted(in, 0);
     put_failed(p, in->key, &err);
   } else {
-    pthread_mutex_lock(&p->lock);
+    pthread_mutex_lock(&p->arrivals.lock);
     int32_t get = incoming_of(p, in->id) == in && claim(p, in, 0);
-    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_unlock(&p->arrivals.lock);
     if (get) ask_for(p, in->id, in->key, 0);
   }
   drop_incoming(in);
@@ -298,7 +295,7 @@ pf_status pf_announced(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
   pf_error_clear(&err);
   if (b->bad || pf_net_get_shape(b, &shape, &err) || shape.flags != PF_TENSOR_ABSENT) return PF_DATA_LOSS;
   int64_t cost = pf_cost_announced(name);
-  if (p->incoming_cost + cost > PF_NET_INCOMING) return PF_DATA_LOSS;         /* who heeds the bound does not come here */
+  if (p->arrivals.cost + cost > PF_NET_INCOMING) return PF_DATA_LOSS;         /* who heeds the bound does not come here */
   if (pf_a64_load_rlx(&p->net->incoming_cost) + cost > PF_NET_ALL_INCOMING) return PF_RESOURCE_EXHAUSTED;
   pf_incoming *in = new_incoming(p, h, id, name, &shape);
   if (!in) return PF_RESOURCE_EXHAUSTED;
@@ -310,46 +307,46 @@ pf_status pf_announced(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
     drop_incoming(in);
     return PF_OK;
   }
-  pthread_mutex_lock(&p->lock);
+  pthread_mutex_lock(&p->arrivals.lock);
   int32_t known = incoming_of(p, id) != NULL;
   if (!known) {
-    in->next = p->incoming[id % PF_NET_REMOTE_BUCKETS];
-    p->incoming[id % PF_NET_REMOTE_BUCKETS] = in;
-    p->incoming_cost += cost;
-    if (p->incoming_cost > p->incoming_most) p->incoming_most = p->incoming_cost;
+    in->next = p->arrivals.announced[id % PF_NET_BUCKETS];
+    p->arrivals.announced[id % PF_NET_BUCKETS] = in;
+    p->arrivals.cost += cost;
+    if (p->arrivals.cost > p->arrivals.most) p->arrivals.most = p->arrivals.cost;
     pf_a64_add_rlx(&p->net->incoming_cost, cost);
   }
-  pthread_mutex_unlock(&p->lock);
+  pthread_mutex_unlock(&p->arrivals.lock);
   if (known) drop_incoming(in);
   else offer(p, in);
   return known ? PF_DATA_LOSS : PF_OK;
 }
 
-pf_status pf_chunk_begins(pf_peer *p, const pf_net_head *h, const uint8_t *chunk_head) {
+pf_status pf_chunk_begins(pf_peer *p, const pf_net_head *h, const uint8_t *chunk_head, uint8_t **to, int64_t *left) {
   uint64_t id = pf_le64(chunk_head), offset = pf_le64(chunk_head + 8);
   int64_t n = (int64_t)h->length - PF_NET_CHUNK_HEAD;
-  pthread_mutex_lock(&p->lock);
+  pthread_mutex_lock(&p->arrivals.lock);
   pf_incoming *in = incoming_of(p, id);
   int32_t asked = in && in->asked;
-  pthread_mutex_unlock(&p->lock);
+  pthread_mutex_unlock(&p->arrivals.lock);
   if (!asked || offset != (uint64_t)in->got || n <= 0 || n > in->bytes - in->got || in->shape->type == PF_STRING) return PF_DATA_LOSS;
   if (!in->t && !(in->t = room_for(p, in))) return PF_RESOURCE_EXHAUSTED;
-  p->sink = in;
-  p->sink_to = (uint8_t *)in->t->m.dl_tensor.data + in->got;
-  p->sink_left = n;
+  p->arrivals.sink = in;
+  *to = (uint8_t *)in->t->m.dl_tensor.data + in->got;
+  *left = n;
   in->got += n;
   return PF_OK;
 }
 
 void pf_chunk_ends(pf_peer *p) {
-  pf_incoming *in = p->sink;
-  p->sink = NULL;
+  pf_incoming *in = p->arrivals.sink;
+  p->arrivals.sink = NULL;
   if (in->got < in->bytes) return;
   pf_tensor *t = in->t;
   in->t = NULL;
-  pthread_mutex_lock(&p->lock);
+  pthread_mutex_lock(&p->arrivals.lock);
   unlink_incoming(p, in);
-  pthread_mutex_unlock(&p->lock);
+  pthread_mutex_unlock(&p->arrivals.lock);
   put_incoming(p, in, t);
   drop_incoming(in);
   fetch_postponed(p);
@@ -357,17 +354,17 @@ void pf_chunk_ends(pf_peer *p) {
 
 static pf_incoming **all_incoming(pf_peer *p, int64_t *count) {         /* each with a reference */
   int64_t n = 0;
-  pthread_mutex_lock(&p->lock);
-  for (int k = 0; k < PF_NET_REMOTE_BUCKETS; k++)
-    for (pf_incoming *in = p->incoming[k]; in; in = in->next) n++;
+  pthread_mutex_lock(&p->arrivals.lock);
+  for (int k = 0; k < PF_NET_BUCKETS; k++)
+    for (pf_incoming *in = p->arrivals.announced[k]; in; in = in->next) n++;
   pf_incoming **all = n ? malloc(sizeof *all * (size_t)n) : NULL;
   *count = 0;
-  for (int k = 0; all && k < PF_NET_REMOTE_BUCKETS; k++)
-    for (pf_incoming *in = p->incoming[k]; in; in = in->next) {
+  for (int k = 0; all && k < PF_NET_BUCKETS; k++)
+    for (pf_incoming *in = p->arrivals.announced[k]; in; in = in->next) {
       pf_a32_add_rlx(&in->refs, 1);
       all[(*count)++] = in;
     }
-  pthread_mutex_unlock(&p->lock);
+  pthread_mutex_unlock(&p->arrivals.lock);
   return all;
 }
 
@@ -384,21 +381,23 @@ void pf_incoming_lost(pf_peer *p) {
   free(all);
 }
 
-static void give_memory_back(void *none) {
-  (void)none;
-#ifdef __GLIBC__
-  malloc_trim(0);
-#endif
-}
-
 /* Nobody has the peer any more. */
-void pf_incoming_free(pf_peer *p) {
-  for (int k = 0; k < PF_NET_REMOTE_BUCKETS; k++)
-    while (p->incoming[k]) {
-      pf_incoming *in = p->incoming[k];
-      p->incoming[k] = in->next;
+int32_t pf_incoming_free(pf_peer *p) {
+  for (int k = 0; k < PF_NET_BUCKETS; k++)
+    while (p->arrivals.announced[k]) {
+      pf_incoming *in = p->arrivals.announced[k];
+      p->arrivals.announced[k] = in->next;
       pf_a64_add_rlx(&p->net->incoming_cost, -pf_cost_announced(in->name));
       drop_incoming(in);
     }
-  if (p->incoming_most > MUCH || p->most_out > MANY) pf_net_work(p->net, give_memory_back, NULL);
+  pthread_mutex_destroy(&p->arrivals.lock);
+  return p->arrivals.most > MUCH;
+}
+
+void pf_incoming_init(pf_peer *p) { pthread_mutex_init(&p->arrivals.lock, NULL); }
+
+void pf_incoming_view(pf_peer *p, pf_peer_view *v) {
+  pthread_mutex_lock(&p->arrivals.lock);
+  v->stored = p->arrivals.stored;
+  pthread_mutex_unlock(&p->arrivals.lock);
 }

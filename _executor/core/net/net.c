@@ -24,47 +24,16 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include "net/peer.h"
+#include "net/greeting.h"
+#include "net/life.h"
+#include "net/outgoing.h"
 
 enum { FREE, RUNS, ENDED };                      /* pf_net_thread.state */
-enum { EVENTS = 32, MAX_GREETING = 64, MAX_LINKS = 16, SIGNS_A_LEASE = 5, WATCHED_GREETING = 4 };
+enum { EVENTS = 32, MAX_GREETING = 64, SIGNS_A_LEASE = 5, WATCHED_GREETING = 4 };
 static const int64_t STUCK_NS = 50000000, CLIENT_SILENCE_NS = 600000000000;      /* ten minutes */
 static const uint64_t WAKE = ~(uint64_t)0;
 
-/* ---------------------------------------------------------------- links */
-static pthread_mutex_t links_lock = PTHREAD_MUTEX_INITIALIZER;
-static const pf_link *links[MAX_LINKS];
-static int32_t n_links;
-
-pf_status pf_net_add_link(const pf_link *link) {
-  if (!link || link->size < offsetof(pf_link, arena) || !link->kind || !link->listen || !link->port_descriptor || !link->accept ||
-      !link->unlisten || !link->connect || !link->descriptor || !link->post || !link->receive || !link->close || !link->release)
-    return PF_INVALID_ARGUMENT;
-  pthread_mutex_lock(&links_lock);
-  pf_status st = PF_OK;
-  for (int32_t k = 0; k < n_links; k++)
-    if (!strcmp(links[k]->kind, link->kind)) st = PF_ALREADY_EXISTS;
-  if (!st && n_links == MAX_LINKS) st = PF_RESOURCE_EXHAUSTED;
-  if (!st) links[n_links++] = link;
-  pthread_mutex_unlock(&links_lock);
-  return st;
-}
-
-const pf_link *pf_net_link(const char *kind) {
-  const pf_link *found = NULL;
-  pthread_mutex_lock(&links_lock);
-  for (int32_t k = 0; k < n_links; k++)
-    if (!strcmp(links[k]->kind, kind)) found = links[k];
-  pthread_mutex_unlock(&links_lock);
-  return found;
-}
-
-static const pf_link *known_link(const char *kind, pf_error *err) {
-  const pf_link *link = pf_net_link(kind);
-  if (!link) pf_error_set(err, PF_NOT_FOUND, "there is no link of kind '%.60s'", kind);
-  return link;
-}
-
+/* ---------------------------------------------------------------- what is polled */
 /* Of MAX_GREETING that do not say who they are the one that has been at it longest goes, for who comes now. */
 static void make_room(pf_net *n) {
   pf_peer *oldest = NULL;
@@ -100,10 +69,9 @@ static void greet_all(pf_net *n, pf_port *port) {
 
 /* One event. */
 static void act(pf_net *n, const struct epoll_event *e) {
-  pf_peer *p;
   pf_port *port = NULL;
   pthread_mutex_lock(&n->lock);
-  for (p = n->peers; p && p->slot != e->data.u64; p = p->next) continue;
+  pf_peer *p = pf_net_peer_of_slot(n, e->data.u64);
   if (p) pf_peer_ref(p);
   else
     for (port = n->ports; port && port->slot != e->data.u64; port = port->next) continue;
@@ -123,9 +91,9 @@ static int64_t silence_of(const pf_peer *p) {
 }
 
 static void look_after(pf_peer *p, int64_t now, int32_t late) {
-  int64_t lease = p->net->o.lease_ns, silent = now - pf_a64_load_rlx(&p->last_in);
+  int64_t lease = p->net->o.lease_ns, silent = now - pf_a64_load_rlx(&p->signs.last_in);
   int32_t watches = (p->link->flags & PF_LINK_WATCHES) != 0;
-  if (late) pf_a64_store_rlx(&p->last_in, now);         /* it was us who slept */
+  if (late) pf_a64_store_rlx(&p->signs.last_in, now);         /* it was us who slept */
   else if (pf_peer_is(p, PF_PEER_GREETING) && now - p->since_ns > (watches ? WATCHED_GREETING : 1) * lease)
     pf_peer_losef(p, PF_DEADLINE_EXCEEDED, "it said nothing");
   else if (pf_peer_is(p, PF_PEER_OPEN) && silent > silence_of(p) && !watches && !pf_peer_has_unread(p))
@@ -277,7 +245,7 @@ pf_net *pf_net_new(pf_task *task, const pf_net_options *o, pf_error *err) {
   pf_watch_forks();
   pf_a32_store(&n->refs, 1);
   pf_task_ref(task);
-  n->task = task, n->o = *o;
+  n->task = task, n->o = *o, n->life = &pf_life_of_peers;
   n->incarnation = pf_task_incarnation(task);
   n->fork_gen = pf_fork_generation();
   pthread_mutex_init(&n->lock, NULL);
@@ -336,14 +304,19 @@ void pf_net_close(pf_net *n) {
   }
   if (n->fork_gen == pf_fork_generation()) lose_all(n);
   join_threads(n);
-  for (int32_t k = 0; k < 64; k++)
-    while (n->served[k]) pf_net_unserve(n, n->served[k]->handle);
+  pf_net_unserve_all(n);
   pf_net_end_teller(n);
 }
 
 /* ---------------------------------------------------------------- ports and peers */
 static pf_status failed(pf_error *err, pf_status st, const char *what, const char *kind, const char *address, const char *text) {
   return pf_error_set(err, st, "%s %s '%.200s': %.300s", what, kind, address, text[0] ? text : "failed");
+}
+
+static const pf_link *known_link(const char *kind, pf_error *err) {
+  const pf_link *link = pf_net_link(kind);
+  if (!link) pf_error_set(err, PF_NOT_FOUND, "there is no link of kind '%.60s'", kind);
+  return link;
 }
 
 pf_status pf_net_listen(pf_net *n, const char *kind, const char *address, int32_t flags, char *bound, int32_t room, pf_error *err) {
@@ -457,14 +430,13 @@ static void view(pf_peer *p, pf_peer_view *v) {
   memcpy(v->name, p->name, sizeof v->name);
   pf_copy_text(v->kind, sizeof v->kind, p->link->kind, (int64_t)strlen(p->link->kind));
   v->incarnation = p->incarnation, v->epoch = p->epoch, v->state = pf_a32_load(&p->state), v->initiated = p->initiated;
-  v->since_ns = p->since_ns, v->bytes_in = pf_a64_load_rlx(&p->bytes_in), v->bytes_out = pf_a64_load_rlx(&p->bytes_out);
-  v->rtt_ns = pf_a64_load_rlx(&p->rtt_ns), v->clock_offset_ns = pf_a64_load_rlx(&p->clock_offset_ns);
-  v->silent_ns = pf_now_ns() - pf_a64_load_rlx(&p->last_in);
-  pthread_mutex_lock(&p->lock);
-  v->remotes = p->n_remotes, v->serving = p->n_serving, v->stored = p->stored;
-  pthread_mutex_unlock(&p->lock);
+  v->since_ns = p->since_ns, v->bytes_in = pf_a64_load_rlx(&p->signs.bytes_in), v->bytes_out = pf_a64_load_rlx(&p->signs.bytes_out);
+  v->rtt_ns = pf_a64_load_rlx(&p->signs.rtt_ns), v->clock_offset_ns = pf_a64_load_rlx(&p->signs.clock_offset_ns);
+  v->silent_ns = pf_now_ns() - pf_a64_load_rlx(&p->signs.last_in);
+  pf_calls_view(p, v), pf_servings_view(p, v), pf_incoming_view(p, v);
   pthread_mutex_lock(&p->out);
-  v->queued = p->tensor_bytes, v->announced = p->announced, v->unread = p->unread, v->arena_bytes = p->arena_bytes, v->arena_used = p->arena_used;
+  v->queued = pf_outbox_bytes(p);
+  pf_letters_view(&p->letters, v), pf_arenas_view(p, v);
   pthread_mutex_unlock(&p->out);
 }
 

@@ -2,11 +2,32 @@
  * the Python extension alone.
  *
  *   pf_net      of one task: ports, peers, plans by handle, threads (net.c)
- *   pf_peer     one connection with one other task (peers.c): queue out, frames in, heartbeats
- *   pf_remote   a step of a plan at a peer, seen from who asked for it (steps.c)
+ *   pf_peer     one connection with one other task (peer.h): frames in and out, tensors, calls
+ *   pf_remote   a step of a plan at a peer, seen from who asked for it (calls.c)
  *
- * Lock order (outermost first): pf_peer.reading, pf_net.lock, pf_peer.lock, pf_peer.out.  Nothing of tasks, rendezvous, steps or
- * `done` functions is called with any but `reading` held.
+ * Files, the lowest first: each includes headers of those before it and calls functions of those before it alone (tests/abi has a
+ * test that reads this list).  What a peer is made of lies in parts, each touched by one file (peer.h).
+ *
+ *   frames  codec     what tasks say, as bytes
+ *   net.h             what others may use of all this
+ *   offered           links
+ *   work              a net, and what it lets its threads do
+ *   letters           tensors that wait to go
+ *   outbox.h  arenas.h  calls.h  serving.h  incoming.h  inbox.h  peer.h       the parts of a peer, and the whole
+ *   peer              its references and its end
+ *   outbox            frames out
+ *   arenas            memory that both ends see
+ *   calls             steps that we asked for
+ *   serving           steps that the peer asked for
+ *   outgoing          tensors to the peer
+ *   incoming          tensors from it
+ *   greeting          who it is, and signs of life
+ *   inbox             frames in, and what is done about each
+ *   life              what the end of a peer brings about in its parts
+ *   net               threads, ports, connections
+ *
+ * Lock order (outermost first): pf_inbox.reading, pf_net.lock, the locks of pf_calls, pf_servings and pf_arrivals (one at a time),
+ * pf_peer.out.  Nothing of tasks, rendezvous, steps or `done` functions is called with any but `reading` held.
  */
 #ifndef PF_NET_H
 #define PF_NET_H
@@ -57,7 +78,7 @@ typedef struct {
 enum { PF_PEER_GREETING = 0, PF_PEER_OPEN = 1, PF_PEER_LOST = 2 };
 int32_t pf_net_views(pf_net *n, pf_peer_view *to, int32_t room);            /* how many there are */
 
-/* ---------------------------------------------------------------- plans by handle, steps (steps.c) */
+/* ---------------------------------------------------------------- plans by handle, steps (serving.c, calls.c) */
 /* Plans of one step, in one pool, and whose argument and result is which: argument k, plan after plan, is what the peer sends as number
  * arg_of[k], result k what it gets as number ret_of[k].  Both lists are copied. */
 typedef struct { pf_plan **plans; const int32_t *arg_of, *ret_of; int32_t n, n_args, n_rets, n_feeds; } pf_net_plans;

@@ -1,4 +1,5 @@
-/* offered.c - links that plugins offer: an untrusted table becomes a struct of ours, or an error that says what is wrong with it.
+/* offered.c - the links that there are.  Of those that plugins offer an untrusted table becomes a struct of ours, or an error that says
+ * what is wrong with it.
  *
  *   pf_net_offer_link(theirs, &err);      afterwards connections of that kind can be made, for ever
  *
@@ -8,10 +9,38 @@
  *
  * Threads: any.
  */
-#include "net/peer.h"
+#include "net/net.h"
 
-enum { MAX_KIND = 15, KNOWN_FLAGS = PF_LINK_FAR | PF_LINK_SECURE | PF_LINK_WATCHES };
+enum { MAX_LINKS = 16, MAX_KIND = 15, KNOWN_FLAGS = PF_LINK_FAR | PF_LINK_SECURE | PF_LINK_WATCHES };
 
+static pthread_mutex_t links_lock = PTHREAD_MUTEX_INITIALIZER;
+static const pf_link *links[MAX_LINKS];
+static int32_t n_links;
+
+pf_status pf_net_add_link(const pf_link *link) {
+  if (!link || link->size < offsetof(pf_link, arena) || !link->kind || !link->listen || !link->port_descriptor || !link->accept ||
+      !link->unlisten || !link->connect || !link->descriptor || !link->post || !link->receive || !link->close || !link->release)
+    return PF_INVALID_ARGUMENT;
+  pthread_mutex_lock(&links_lock);
+  pf_status st = PF_OK;
+  for (int32_t k = 0; k < n_links; k++)
+    if (!strcmp(links[k]->kind, link->kind)) st = PF_ALREADY_EXISTS;
+  if (!st && n_links == MAX_LINKS) st = PF_RESOURCE_EXHAUSTED;
+  if (!st) links[n_links++] = link;
+  pthread_mutex_unlock(&links_lock);
+  return st;
+}
+
+const pf_link *pf_net_link(const char *kind) {
+  const pf_link *found = NULL;
+  pthread_mutex_lock(&links_lock);
+  for (int32_t k = 0; k < n_links; k++)
+    if (!strcmp(links[k]->kind, kind)) found = links[k];
+  pthread_mutex_unlock(&links_lock);
+  return found;
+}
+
+/* ---------------------------------------------------------------- of plugins */
 static int32_t good_kind(const char *kind) {
   int32_t n = 0;
   for (; n <= MAX_KIND && kind[n]; n++)

@@ -12,47 +12,47 @@
  */
 #include "net/peer.h"
 
-enum { MOST_OUT = 1 << 16, SPANS = 32 };
+enum { MOST_OUT = 1 << 16, MANY = 1 << 13, SPANS = 32 };
 static const int64_t POST_BYTES = 1 << 20, CORK_BYTES = 1 << 16, PUMP_BYTES = 1 << 23;
 static __thread pf_peer *corked;                /* whose steps this thread begins now */
 static __thread int64_t corked_bytes;           /* that they sent, and that were not posted yet */
 
 void pf_outbox_drop(pf_peer *p) {            /* out held */
-  p->post_failed = 1;
-  while (p->first) {
-    pf_out *o = p->first;
-    p->first = o->next;
-    if (o->last_of) o->last_of->next = p->transfers, p->transfers = o->last_of;
+  p->outbox.failed = 1;
+  while (p->outbox.first) {
+    pf_out *o = p->outbox.first;
+    p->outbox.first = o->next;
+    if (o->last_of) pf_letters_back(&p->letters, o->last_of);
     free(o->own);
     free(o);
   }
-  p->last = NULL;
-  p->n_out = 0;
-  p->tensor_bytes = 0;
-  pthread_cond_broadcast(&p->roomy);
+  p->outbox.last = NULL;
+  p->outbox.n = 0;
+  p->outbox.tensor_bytes = 0;
+  pf_letters_wake(&p->letters);
 }
 
 static void append(pf_peer *p, pf_out *o) {     /* out held */
-  if (!o->counted && ++p->n_out > p->most_out) p->most_out = p->n_out;
+  if (!o->counted && ++p->outbox.n > p->outbox.most) p->outbox.most = p->outbox.n;
   o->next = NULL;
-  if (p->last) p->last->next = o;
-  else p->first = o;
-  p->last = o;
+  if (p->outbox.last) p->outbox.last->next = o;
+  else p->outbox.first = o;
+  p->outbox.last = o;
 }
 
 static int64_t bytes_left(const pf_out *o) { return o->head_n + o->n - o->at; }
 
-static void consume(pf_peer *p, int64_t taken, pf_transfer **finished) {       /* out held */
-  pf_a64_add_rlx(&p->bytes_out, taken);
-  while (p->first && (taken || !bytes_left(p->first))) {
-    pf_out *o = p->first;
+static void consume(pf_peer *p, int64_t taken, pf_letter **finished) {       /* out held */
+  pf_a64_add_rlx(&p->signs.bytes_out, taken);
+  while (p->outbox.first && (taken || !bytes_left(p->outbox.first))) {
+    pf_out *o = p->outbox.first;
     int64_t k = pf_min64(taken, bytes_left(o));
     o->at += k, taken -= k;
     if (bytes_left(o)) break;
-    p->first = o->next;
-    if (!o->counted) p->n_out--;
-    if (!p->first) p->last = NULL;
-    if (o->counted) p->tensor_bytes -= o->n;
+    p->outbox.first = o->next;
+    if (!o->counted) p->outbox.n--;
+    if (!p->outbox.first) p->outbox.last = NULL;
+    if (o->counted) p->outbox.tensor_bytes -= o->n;
     if (o->last_of) o->last_of->next = *finished, *finished = o->last_of;
     free(o->own);
     free(o);
@@ -70,100 +70,88 @@ static int32_t gather(const pf_out *o, pf_span *spans, int64_t *bytes) {
   return k;
 }
 
-/* Out held.  Only the net's thread lets go what waits for room: it comes for that, too, where another one has posted all. */
-static int32_t wants_out(const pf_peer *p) { return (p->first || pf_may_release(p)) && !p->post_failed; }
+int64_t pf_outbox_room(const pf_peer *p) { return p->net->o.queue_bytes - p->outbox.tensor_bytes; }
 
-static void pump(pf_peer *p, pf_transfer **finished) {         /* out held */
+int32_t pf_outbox_may_release(const pf_peer *p) { return pf_letters_may_release(&p->letters, pf_outbox_room(p)); }
+
+/* Only the net's thread lets go what waits for room: it comes for that, too, where another one has posted all. */
+static int32_t wants_out(const pf_peer *p) { return (p->outbox.first || pf_outbox_may_release(p)) && !p->outbox.failed; }
+
+void pf_outbox_want_out(pf_peer *p) { pf_peer_want_out(p, wants_out(p)); }
+
+void pf_outbox_pump(pf_peer *p, pf_letter **finished) {         /* out held */
   pf_span spans[SPANS];
   int64_t bytes, taken, left = PUMP_BYTES;
-  while (!p->post_failed) {
-    pf_out *chunk = p->first ? NULL : pf_next_chunk(p);
+  while (!p->outbox.failed) {
+    pf_out *chunk = p->outbox.first ? NULL : pf_letters_chunk(&p->letters, p->net->o.epoch);
     if (chunk) append(p, chunk);
-    if (!p->first || left <= 0) break;          /* the rest is the net's thread's: others want `out` */
-    int32_t k = gather(p->first, spans, &bytes);
+    if (!p->outbox.first || left <= 0) break;          /* the rest is the net's thread's: others want `out` */
+    int32_t k = gather(p->outbox.first, spans, &bytes);
     taken = k ? p->link->post(p->conn, spans, k) : 0;
-    if (taken < 0) p->post_failed = 1;          /* who receives finds out why */
+    if (taken < 0) p->outbox.failed = 1;          /* who receives finds out why */
     else consume(p, taken, finished);
     if (taken < bytes) break;
     left -= taken;
   }
-  p->want_out = wants_out(p);
-  pf_peer_rearm(p);
-}
-
-void pf_peer_writable(pf_peer *p) {
-  pf_transfer *finished = NULL;
-  pthread_mutex_lock(&p->out);
-  pump(p, &finished);
-  pf_held *held = pf_release_held(p);
-  pthread_mutex_unlock(&p->out);
-  pf_transfers_finished(finished);
-  pf_send_held(p, held);
-  pthread_mutex_lock(&p->out);
-  if (pf_may_release(p)) {                      /* those were posted at once */
-    p->want_out = wants_out(p);
-    pf_peer_rearm(p);
-  }
-  pthread_mutex_unlock(&p->out);
+  pf_outbox_want_out(p);
 }
 
 /* What of these bytes was not taken at once; `own`, where there is one, is the memory that they lie in. */
 static void queue_rest(pf_peer *p, const uint8_t *bytes, int64_t n, uint8_t *own, int32_t counted) {   /* out held */
   pf_out *node = calloc(1, sizeof *node);
-  if (node && !counted && p->n_out >= MOST_OUT) free(node), node = NULL;    /* it asks and asks, and reads no answer */
+  if (node && !counted && p->outbox.n >= MOST_OUT) free(node), node = NULL;    /* it asks and asks, and reads no answer */
   if (node && !own && (own = malloc((size_t)n))) {
     memcpy(own, bytes, (size_t)n);
     bytes = own;
   }
   if (!node || !own) {                          /* half a frame is out: the peer would misread the rest */
     free(node), free(own);
-    p->post_failed = 1;
+    p->outbox.failed = 1;
     p->link->close(p->conn);
     return;
   }
   node->own = own, node->p = bytes, node->n = n, node->counted = counted;
   if (corked == p) corked_bytes += n;
-  if (counted) p->tensor_bytes += n;
+  if (counted) p->outbox.tensor_bytes += n;
   append(p, node);
 }
 
 /* Behind what waits, or at once; what rides goes ahead. */
 static void send_held(pf_peer *p, pf_net_out *o, int32_t counted) {    /* out held */
-  int64_t taken = 0, riding = p->n_riding;
-  if (!p->first && corked != p) {
-    pf_span spans[2] = {{p->riding, (size_t)riding}, {o->p, (size_t)o->n}};
+  int64_t taken = 0, riding = p->outbox.n_riding;
+  if (!p->outbox.first && corked != p) {
+    pf_span spans[2] = {{p->outbox.riding, (size_t)riding}, {o->p, (size_t)o->n}};
     taken = p->link->post(p->conn, riding ? spans : spans + 1, riding ? 2 : 1);
     if (taken < 0) {
-      p->post_failed = 1;
+      p->outbox.failed = 1;
       return;
     }
-    pf_a64_add_rlx(&p->bytes_out, taken);
+    pf_a64_add_rlx(&p->signs.bytes_out, taken);
   }
-  if (taken < riding) queue_rest(p, p->riding + taken, riding - taken, NULL, 0);
-  p->n_riding = 0;
+  if (taken < riding) queue_rest(p, p->outbox.riding + taken, riding - taken, NULL, 0);
+  p->outbox.n_riding = 0;
   taken = taken > riding ? taken - riding : 0;
   if (taken < o->n) {
     queue_rest(p, o->p + taken, o->n - taken, o->own, counted);
     o->own = NULL;
   }
-  p->want_out = wants_out(p) && (p->want_out || corked != p || pf_may_release(p));
-  pf_peer_rearm(p);
+  pf_peer_want_out(p, wants_out(p) && (pf_peer_wants_out(p) || corked != p || pf_outbox_may_release(p)));
 }
 
 /* Tensors of the frame as they are, between copies of the rest. */
 static void queue_spliced(pf_peer *p, pf_net_out *o) {          /* out held */
   int64_t at = 0;
-  if (p->n_riding) queue_rest(p, p->riding, p->n_riding, NULL, 0);
-  p->n_riding = 0;
-  for (int32_t k = 0; k < o->n_splices && !p->post_failed; k++) {
+  if (p->outbox.n_riding) queue_rest(p, p->outbox.riding, p->outbox.n_riding, NULL, 0);
+  p->outbox.n_riding = 0;
+  for (int32_t k = 0; k < o->n_splices && !p->outbox.failed; k++) {
     pf_splice *s = o->splices + k;
     pf_out *node = calloc(1, sizeof *node);
-    pf_transfer *whole = calloc(1, sizeof *whole);
+    pf_letter *whole = calloc(1, sizeof *whole);
     queue_rest(p, o->p + at, s->at - at, NULL, 0);
     at = s->at;
     if (!node || !whole) {
       free(node), free(whole);
-      p->post_failed = 1;
+      p->outbox.failed = 1;
       p->link->close(p->conn);
       return;
     }
@@ -172,26 +160,26 @@ static void queue_spliced(pf_peer *p, pf_net_out *o) {          /* out held */
     node->p = whole->t->m.dl_tensor.data, node->n = whole->t->nbytes, node->last_of = whole;
     append(p, node);
   }
-  if (at < o->n && !p->post_failed) queue_rest(p, o->p + at, o->n - at, NULL, 0);
+  if (at < o->n && !p->outbox.failed) queue_rest(p, o->p + at, o->n - at, NULL, 0);
 }
 
 void pf_peer_send_as(pf_peer *p, pf_net_out *o, int32_t counted) {
-  pf_transfer *finished = NULL;
+  pf_letter *finished = NULL;
   if (o->failed) pf_peer_losef(p, PF_RESOURCE_EXHAUSTED, "out of memory for a frame, or one of more than 4 GB");
   pthread_mutex_lock(&p->out);
-  if (!o->failed && !p->post_failed && o->n_splices) {
+  if (!o->failed && !p->outbox.failed && o->n_splices) {
     queue_spliced(p, o);
-    pump(p, &finished);
-  } else if (!o->failed && !p->post_failed) {
-    int32_t kept_back = p->first && !p->want_out;
+    pf_outbox_pump(p, &finished);
+  } else if (!o->failed && !p->outbox.failed) {
+    int32_t kept_back = p->outbox.first && !pf_peer_wants_out(p);
     send_held(p, o, counted);
     if (corked == p ? corked_bytes > CORK_BYTES : kept_back) {
       corked_bytes = 0;
-      pump(p, &finished);
+      pf_outbox_pump(p, &finished);
     }
   }
   pthread_mutex_unlock(&p->out);
-  pf_transfers_finished(finished);
+  pf_letters_told(finished, PF_OK);
   pf_net_out_free(o);
 }
 
@@ -203,24 +191,30 @@ pf_peer *pf_outbox_cork(pf_peer *p) {
 }
 
 void pf_outbox_uncork(pf_peer *p, pf_peer *was) {
-  pf_transfer *finished = NULL;
+  pf_letter *finished = NULL;
   corked = was, corked_bytes = 0;
   pthread_mutex_lock(&p->out);
-  if (p->first && !p->want_out && !p->post_failed) pump(p, &finished);
+  if (p->outbox.first && !pf_peer_wants_out(p) && !p->outbox.failed) pf_outbox_pump(p, &finished);
   pthread_mutex_unlock(&p->out);
-  pf_transfers_finished(finished);
+  pf_letters_told(finished, PF_OK);
   pf_peer_unref(p);
 }
 
 void pf_peer_send_soon(pf_peer *p, const pf_net_head *h) {
   pf_net_out rest = {0};
   pthread_mutex_lock(&p->out);
-  if (p->n_riding + PF_NET_HEAD > (int32_t)sizeof p->riding && !p->post_failed) send_held(p, &rest, 0);
-  if (!p->post_failed) {
-    pf_net_head_to(p->riding + p->n_riding, *h);
-    p->n_riding += PF_NET_HEAD;
+  if (p->outbox.n_riding + PF_NET_HEAD > (int32_t)sizeof p->outbox.riding && !p->outbox.failed) send_held(p, &rest, 0);
+  if (!p->outbox.failed) {
+    pf_net_head_to(p->outbox.riding + p->outbox.n_riding, *h);
+    p->outbox.n_riding += PF_NET_HEAD;
   }
   pthread_mutex_unlock(&p->out);
 }
 
 void pf_peer_send(pf_peer *p, pf_net_out *take) { pf_peer_send_as(p, take, 0); }
+
+int64_t pf_outbox_bytes(const pf_peer *p) { return p->outbox.tensor_bytes; }
+
+int32_t pf_outbox_has_failed(const pf_peer *p) { return p->outbox.failed; }
+
+int32_t pf_outbox_had_many(const pf_peer *p) { return p->outbox.most > MANY; }

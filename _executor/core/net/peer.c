@@ -4,7 +4,7 @@
  *       `------refused, EOF, too late------------------------------------------------^
  *
  * Invariants
- * 1. A peer is lost once; what its parts do then is ends.c's.
+ * 1. A peer is lost once; what its parts do then is life.c's.
  * 2. A descriptor is polled under a slot number that is used once, so a late event finds nothing rather than another's peer.
  *
  * Threads: any.  net.h has the lock order.
@@ -15,9 +15,7 @@
 /* ---------------------------------------------------------------- begin and end */
 pf_peer *pf_peer_new(pf_net *n, const pf_link *link, pf_link_conn *conn, int32_t initiated) {
   pf_peer *p = calloc(1, sizeof *p);
-  uint8_t *buf = malloc(PF_NET_BUFFER);
-  if (!p || !buf) {
-    free(p), free(buf);
+  if (!p) {
     link->release(conn);
     return NULL;
   }
@@ -25,34 +23,21 @@ pf_peer *pf_peer_new(pf_net *n, const pf_link *link, pf_link_conn *conn, int32_t
   pf_net_ref(n);
   p->net = n, p->link = link, p->conn = conn, p->initiated = initiated;
   p->fd = link->descriptor(conn);
-  p->buf = buf;
   p->since_ns = pf_now_ns();
-  pf_a64_store_rlx(&p->last_in, p->since_ns);
-  pthread_mutex_init(&p->reading, NULL), pthread_mutex_init(&p->out, NULL), pthread_mutex_init(&p->lock, NULL);
-  pf_cond_init(&p->roomy);
-  return p;
+  pf_a64_store_rlx(&p->signs.last_in, p->since_ns);
+  pthread_mutex_init(&p->out, NULL);
+  if (n->life->begin(p)) return p;
+  pf_peer_unref(p);
+  return NULL;
 }
 
 void pf_peer_unref(pf_peer *p) {
   if (!p || !pf_a32_dec_last(&p->refs)) return;
   pf_net *n = p->net;
-  pf_incoming_free(p);
-  pf_arenas_free(p);
-  p->link->release(p->conn);
-  pthread_mutex_destroy(&p->reading), pthread_mutex_destroy(&p->out), pthread_mutex_destroy(&p->lock);
-  pthread_cond_destroy(&p->roomy);
-  pf_tensor_unref(p->body);
-  free(p->buf);
+  n->life->left(p);
+  pthread_mutex_destroy(&p->out);
   free(p);
   pf_net_unref(n);
-}
-
-typedef struct { pf_net *n; char name[128]; uint64_t incarnation; pf_error why; } loss;
-static void tell_loss(void *arg) {
-  loss *l = arg;
-  l->n->o.lost(l->n->o.lost_arg, l->name, l->incarnation, &l->why);
-  pf_net_unref(l->n);
-  free(l);
 }
 
 void pf_peer_lose(pf_peer *p, const pf_error *why) {
@@ -67,21 +52,7 @@ void pf_peer_lose(pf_peer *p, const pf_error *why) {
   }
   pthread_mutex_unlock(&n->lock);
   if (was == PF_PEER_LOST) return;
-  p->link->close(p->conn);
-  pthread_mutex_lock(&p->out);
-  pf_outbox_drop(p);
-  pthread_mutex_unlock(&p->out);
-  pf_calls_lost(p);
-  pf_servings_lost(p);
-  pf_transfers_lost(p);
-  pf_incoming_lost(p);
-  loss *l = was == PF_PEER_OPEN && n->o.lost && !pf_a32_load(&n->closing) ? malloc(sizeof *l) : NULL;
-  if (l) {
-    *l = (loss){.n = n, .incarnation = p->incarnation, .why = p->why};
-    memcpy(l->name, p->name, sizeof l->name);
-    pf_net_ref(n);
-    pf_net_tell(n, tell_loss, l);
-  }
+  n->life->lost(p, was);
   pf_net_forget(n, p);                          /* the net's reference goes; the caller has one */
 }
 
@@ -95,11 +66,11 @@ void pf_peer_losef(pf_peer *p, pf_status code, const char *fmt, ...) {
 }
 
 /* ---------------------------------------------------------------- what is polled */
-void pf_peer_rearm(pf_peer *p) {                 /* out held */
-  uint32_t events = (p->direct ? 0 : EPOLLIN) | (p->want_out ? EPOLLOUT : 0);
-  struct epoll_event e = {.events = events, .data.u64 = p->slot};
-  if (!p->registered || p->armed == (int32_t)events) return;
-  p->armed = (int32_t)events;
+static void rearm(pf_peer *p) {                 /* out held */
+  uint32_t events = (p->polled.direct ? 0 : EPOLLIN) | (p->polled.want_out ? EPOLLOUT : 0);
+  struct epoll_event e = {.events = events, .data.u64 = p->polled.slot};
+  if (!p->polled.registered || p->polled.armed == (int32_t)events) return;
+  p->polled.armed = (int32_t)events;
   epoll_ctl(p->net->epfd, EPOLL_CTL_MOD, p->fd, &e);
 }
 
@@ -112,15 +83,15 @@ pf_status pf_net_poll_peer(pf_net *n, pf_peer *p) {
   pthread_mutex_lock(&n->lock);
   pf_status st = pf_a32_load(&n->closing) ? PF_CANCELLED : PF_OK;
   if (!st) {
-    p->slot = ++n->slots;
+    p->polled.slot = ++n->slots;
     pf_peer_ref(p);
     p->next = n->peers;
     n->peers = p;
   }
   pthread_mutex_lock(&p->out);
-  if (!st) st = pf_net_watch(n, p->fd, p->slot);
-  p->registered = !st;
-  p->armed = EPOLLIN;
+  if (!st) st = pf_net_watch(n, p->fd, p->polled.slot);
+  p->polled.registered = !st;
+  p->polled.armed = EPOLLIN;
   pthread_mutex_unlock(&p->out);
   pthread_mutex_unlock(&n->lock);
   return st;
@@ -133,17 +104,26 @@ void pf_net_forget(pf_net *n, pf_peer *p) {
   int32_t was = *at != NULL;
   if (was) *at = p->next;
   pthread_mutex_lock(&p->out);
-  if (p->registered) epoll_ctl(n->epfd, EPOLL_CTL_DEL, p->fd, NULL);
-  p->registered = 0;
+  if (p->polled.registered) epoll_ctl(n->epfd, EPOLL_CTL_DEL, p->fd, NULL);
+  p->polled.registered = 0;
   pthread_mutex_unlock(&p->out);
   pthread_mutex_unlock(&n->lock);
   if (was) pf_peer_unref(p);
 }
 
+int32_t pf_peer_is_direct(const pf_peer *p) { return p->polled.direct; }
+
+void pf_peer_want_out(pf_peer *p, int32_t want) {
+  p->polled.want_out = want;
+  rearm(p);
+}
+
+int32_t pf_peer_wants_out(const pf_peer *p) { return p->polled.want_out; }
+
 void pf_peer_set_direct(pf_peer *p, int32_t direct) {
   pthread_mutex_lock(&p->out);
-  p->direct = direct;
-  pf_peer_rearm(p);
+  p->polled.direct = direct;
+  rearm(p);
   pthread_mutex_unlock(&p->out);
 }
 
@@ -174,5 +154,11 @@ pf_peer *pf_net_peer(pf_net *n, const char *name) {
   pf_peer *p = pf_net_find_peer(n, name);
   if (p) pf_peer_ref(p);
   pthread_mutex_unlock(&n->lock);
+  return p;
+}
+
+pf_peer *pf_net_peer_of_slot(pf_net *n, uint64_t slot) {
+  pf_peer *p = n->peers;
+  while (p && p->polled.slot != slot) p = p->next;
   return p;
 }

@@ -21,7 +21,7 @@ static const int64_t BRIEF_NS = 100000;
 
 /* ---------------------------------------------------------------- plans by handle */
 static pf_served **place_of(pf_net *n, uint64_t handle) {       /* lock held */
-  pf_served **at = &n->served[(handle ^ handle >> 6 ^ handle >> 17) % 64];
+  pf_served **at = &n->served[(handle ^ handle >> 6 ^ handle >> 17) % PF_NET_HANDLES];
   while (*at && (*at)->handle != handle) at = &(*at)->next;
   return at;
 }
@@ -121,25 +121,25 @@ static void answer(pf_peer *p, pf_step_key key, uint64_t call, pf_status st, con
 
 static void list(pf_serving *s) {
   pf_peer *p = s->peer;
-  pthread_mutex_lock(&p->lock);
-  s->prev = NULL, s->next = p->serving;
-  if (p->serving) p->serving->prev = s;
-  p->serving = s;
-  p->n_serving++;
+  pthread_mutex_lock(&p->servings.lock);
+  s->prev = NULL, s->next = p->servings.first;
+  if (p->servings.first) p->servings.first->prev = s;
+  p->servings.first = s;
+  p->servings.n++;
   s->listed = 1;
-  pthread_mutex_unlock(&p->lock);
+  pthread_mutex_unlock(&p->servings.lock);
 }
 
 static void unlist(pf_serving *s) {
   pf_peer *p = s->peer;
-  pthread_mutex_lock(&p->lock);
+  pthread_mutex_lock(&p->servings.lock);
   if (s->listed) {
     if (s->prev) s->prev->next = s->next;
-    else p->serving = s->next;
+    else p->servings.first = s->next;
     if (s->next) s->next->prev = s->prev;
-    p->n_serving--;
+    p->servings.n--;
   }
-  pthread_mutex_unlock(&p->lock);
+  pthread_mutex_unlock(&p->servings.lock);
 }
 
 /* The node of the plans that gives this result. */
@@ -316,10 +316,10 @@ pf_status pf_steps_cancel(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
 /* ---------------------------------------------------------------- the peer is lost */
 static pf_step_key *keys_of(pf_peer *p, int64_t *count) {
   int64_t k = 0;
-  pthread_mutex_lock(&p->lock);
-  pf_step_key *keys = p->n_serving ? malloc(sizeof *keys * (size_t)p->n_serving) : NULL;
-  for (pf_serving *s = keys ? p->serving : NULL; s; s = s->next) keys[k++] = s->key;
-  pthread_mutex_unlock(&p->lock);
+  pthread_mutex_lock(&p->servings.lock);
+  pf_step_key *keys = p->servings.n ? malloc(sizeof *keys * (size_t)p->servings.n) : NULL;
+  for (pf_serving *s = keys ? p->servings.first : NULL; s; s = s->next) keys[k++] = s->key;
+  pthread_mutex_unlock(&p->servings.lock);
   *count = k;
   return keys;
 }
@@ -329,4 +329,19 @@ void pf_servings_lost(pf_peer *p) {
   pf_step_key *keys = keys_of(p, &count);
   for (int64_t k = 0; k < count; k++) pf_task_fail(p->net->task, keys[k], &p->why);
   free(keys);
+}
+
+void pf_net_unserve_all(pf_net *n) {
+  for (int32_t k = 0; k < PF_NET_HANDLES; k++)
+    while (n->served[k]) pf_net_unserve(n, n->served[k]->handle);
+}
+
+void pf_servings_init(pf_peer *p) { pthread_mutex_init(&p->servings.lock, NULL); }
+
+void pf_servings_free(pf_peer *p) { pthread_mutex_destroy(&p->servings.lock); }
+
+void pf_servings_view(pf_peer *p, pf_peer_view *v) {
+  pthread_mutex_lock(&p->servings.lock);
+  v->serving = p->servings.n;
+  pthread_mutex_unlock(&p->servings.lock);
 }

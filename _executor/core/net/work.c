@@ -3,7 +3,7 @@
  * Threads: any.
  */
 #include <unistd.h>
-#include "net/peer.h"
+#include "net/work.h"
 
 static __thread int32_t own_thread;
 
