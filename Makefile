@@ -27,6 +27,19 @@ dev: .venv/build-needs  ## an editable install into .venv for working on pyflow
 tables: .venv/made  ## after a change of ops or public names: op_types.py, op_families.py, _public.py (and the types, *.pyi)
 	@PYTHONPATH=$(CURDIR) $(BIN)/python -P -m pyflow.tools.tables pyflow
 
+# Tools of one pinned version: another one lays some lines out otherwise.
+CLANG_FORMAT := clang-format==23.1.5
+C_FILES = $(shell find include _executor plugins examples -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp')
+format: .venv-format/made  ## lays out what .clang-format is for: C and CUDA
+	.venv-format/bin/clang-format -i $(C_FILES)
+
+format-check: .venv-format/made  ## says what `make format` would change
+	.venv-format/bin/clang-format --dry-run --Werror $(C_FILES)
+
+.venv-format/made: Makefile
+	$(PYTHON) -m venv .venv-format && .venv-format/bin/python -m pip -q install "$(CLANG_FORMAT)"
+	@touch $@
+
 docs: .venv/installed  ## the documentation as a site in build/site: warnings are errors, links are followed; a minute
 	$(BIN)/python tests/long.py --environments docs
 	$(BIN)/python -P docs/site/make.py build/site-pages
