@@ -151,6 +151,7 @@ class SavedModelBuilder:
         for name, signature in signature_map.items():
             message.signature_def[name].CopyFrom(signature)
         message.asset_file_def.extend(assets)
+        message.collection_def.pop(keys.ASSETS_KEY, None)       # of the model that was loaded
         for asset in assets:
             message.collection_def[keys.ASSETS_KEY].any_list.value.add(
                 type_url="type.googleapis.com/tensorflow.AssetFileDef",

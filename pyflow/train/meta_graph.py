@@ -234,6 +234,8 @@ def _export_item(target, name, item, scope):
             own, proto = proto, protos.SaverDef()
             _copy_saver(own, proto)
         target.bytes_list.value.append(proto.SerializeToString())
+    elif hasattr(item, "type_url"):             # google.protobuf.Any
+        target.any_list.value.add(type_url=item.type_url, value=item.value)
     elif isinstance(item, (str, bytes)):
         target.bytes_list.value.append(item.encode() if isinstance(item, str) else item)
     elif isinstance(item, bool) or not isinstance(item, (int, float)):
@@ -388,7 +390,7 @@ def _import_options(kwargs):
 
 def _import_collection(graph, name, target, scope):
     kind = target.WhichOneof("kind")
-    if kind in (None, "any_list"):              # of other messages: a SavedModel's assets
+    if kind is None:
         return
     for value in getattr(target, kind).value:
         try:
@@ -404,6 +406,8 @@ def _import_item(graph, name, kind, value, scope):
         return int(value)
     if kind == "float_list":
         return float(value)
+    if kind == "any_list":                      # a message, such as a SavedModel's assets
+        return value
     if name in _VARIABLES:
         return _variable(value, scope)
     if name == graph_lib.GraphKeys.SAVERS:

@@ -269,6 +269,8 @@ def words_of_a_file(tf, tools):
     with tf.Session() as session:
         started(tf, session)
         session.run(ids, {x: ["blue", "pink"]})
+        tools.save(session, [ids], {x: ["blue", "pink"]}, main_op=tf.tables_initializer(),
+                   frozen=False)
 
 
 @program

@@ -186,7 +186,10 @@ def saved(tf, models):
                 if how == "frozen":
                     tf.import_graph_def(tf.GraphDef.FromString(frozen), name="")
                 else:
-                    tf.saved_model.loader.load(session, ["serve"], path)
+                    meta = tf.saved_model.loader.load(session, ["serve"], path)
+                    signature = meta.signature_def["serving_default"]
+                    if {n: info.name for n, info in signature.outputs.items()} != names:
+                        return "SavedModel: signature %s" % signature
                 found = session.run(names, {n: programs.unpacked(tf, a) for n, a in feeds.items()})
             for name, wanted in values.items():
                 why = difference(tf, found[name], wanted)

@@ -296,3 +296,28 @@ def test_a_supervisor_writes_the_meta_graph(tmp_path):
     metas = [tf.MetaGraphDef.FromString(e.meta_graph_def) for e in events
              if e.WhichOneof("what") == "meta_graph_def"]
     assert [m.saver_def.save_tensor_name != "" for m in metas] == [True]
+
+
+def test_collections_of_messages_are_kept(tmp_path):
+    """As a SavedModel's assets; those of a model that was loaded are not the next one's."""
+    path = tmp_path / "words.txt"
+    path.write_text("a\nb\n")
+    with tf.Graph().as_default(), tf.Session() as session:
+        asset = tf.constant(str(path))
+        tf.add_to_collection(tf.GraphKeys.ASSET_FILEPATHS, asset)
+        builder = tf.saved_model.Builder(str(tmp_path / "model"))
+        builder.add_meta_graph_and_variables(
+            session, ["serve"], assets_collection=tf.get_collection(tf.GraphKeys.ASSET_FILEPATHS))
+        builder.save()
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        tf.saved_model.loader.load(session, ["serve"], str(tmp_path / "model"))
+        assert [a.type_url for a in graph.get_collection("saved_model_assets")] == [
+            "type.googleapis.com/tensorflow.AssetFileDef"]
+        again = tf.train.export_meta_graph()
+        builder = tf.saved_model.Builder(str(tmp_path / "next"))
+        builder.add_meta_graph_and_variables(session, ["serve"])
+        builder.save()
+    assert len(again.collection_def["saved_model_assets"].any_list.value) == 1
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        tf.saved_model.loader.load(session, ["serve"], str(tmp_path / "next"))
+        assert not graph.get_collection("saved_model_assets")

@@ -44,10 +44,13 @@ class Tools:
         outputs = {"y%d" % i: y for i, y in enumerate(outputs)}
         values = {n: programs.packed(v) for n, v in session.run(outputs, feeds).items()}
         info = {n: tf.saved_model.build_tensor_info(y) for n, y in outputs.items()}
-        signature = tf.saved_model.build_signature_def({}, info, "tensorflow/serving/predict")
+        given = {"x%d" % i: tf.saved_model.build_tensor_info(x) for i, x in enumerate(feeds)
+                 if isinstance(x, tf.Tensor)}
+        signature = tf.saved_model.build_signature_def(given, info, "tensorflow/serving/predict")
         builder = tf.saved_model.Builder(path)
-        builder.add_meta_graph_and_variables(session, ["serve"], {"serving_default": signature},
-                                             main_op=main_op)
+        builder.add_meta_graph_and_variables(
+            session, ["serve"], {"serving_default": signature}, main_op=main_op,
+            assets_collection=tf.get_collection(tf.GraphKeys.ASSET_FILEPATHS) or None)
         builder.save()
         frozen = tf.graph_util.convert_variables_to_constants(
             session, session.graph.as_graph_def(),
