@@ -1,6 +1,6 @@
 """What a newcomer waits for: the build, the wheel's installation, the first import and first step.
 
-    python benchmarks/install.py [--json benchmarks/results/install.json] [--baseline]
+    python benchmarks/install.py [--json benchmarks/results/install.json] [--baseline] [--wheel FILE]
 
 In a fresh clone of this tree's last commit, in a folder that goes again, each once:
 
@@ -10,8 +10,8 @@ In a fresh clone of this tree's last commit, in a folder that goes again, each o
     import       a process that imports pyflow, right after that, the best of three
     first_step   `import` and a session's first step: plugins are opened, a graph is compiled
 
---baseline builds with ISA=baseline.  With --json the machine's row joins those of other machines
-that the file has (the same processor and number of cores: replaces it).
+--baseline builds with ISA=baseline; --wheel builds nothing and installs that one.  With --json the machine's row joins those of other machines
+that the file has: the same processor's and number of cores', its figures replaced.
 """
 import argparse
 import json
@@ -45,12 +45,20 @@ def timed(words, cwd, **variables):
     return time.perf_counter() - start
 
 
-def measure(folder, isa):
-    """The row of this machine, in seconds."""
-    clone, fresh = folder / "clone", folder / "fresh"
+def built(folder, isa):
+    """(the wheel of a clone, seconds that `make demo` took there)."""
+    clone = folder / "clone"
     timed(["git", "clone", "-q", "--depth", "1", ROOT.as_uri(), clone], folder)
-    row = {"make_demo": timed(["make", "demo", *([f"ISA={isa}"] if isa else [])], clone)}
+    took = timed(["make", "demo", *([f"ISA={isa}"] if isa else [])], clone)
     [wheel] = (clone / "dist").glob("*.whl")
+    return wheel, took
+
+
+def measure(folder, isa, wheel):
+    """The row of this machine, in seconds."""
+    row, fresh = {}, folder / "fresh"
+    if wheel is None:
+        wheel, row["make_demo"] = built(folder, isa)
     row["wheel"] = timed(["sh", "-c", f"{sys.executable} -m venv {fresh} && "
                           f"{fresh}/bin/python -m pip install -q --no-cache-dir {wheel}"], folder)
     for name, code in (("import", "import pyflow"), ("first_step", STEP)):
@@ -63,17 +71,20 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--baseline", action="store_true", help="kernels of one instruction set")
+    parser.add_argument("--wheel", type=pathlib.Path, help="installed without a build")
     options = parser.parse_args()
     machine = {"processor": processor(), "cores": os.cpu_count(),
                "isa": "baseline" if options.baseline else "all"}
     with tempfile.TemporaryDirectory() as folder:
-        row = measure(pathlib.Path(folder), "baseline" if options.baseline else "")
+        row = measure(pathlib.Path(folder), "baseline" if options.baseline else "",
+                      options.wheel and options.wheel.resolve())
     found = {**machine, "date": time.strftime("%Y-%m-%d"), **row}
     print(json.dumps(found))
     if options.json:
         rows = json.loads(options.json.read_text("utf-8")) if options.json.exists() else []
-        kept = [r for r in rows if {k: r[k] for k in machine} != machine]
-        resultfile.write(options.json, [*kept, found])
+        same = [r for r in rows if {k: r[k] for k in machine} == machine]
+        kept = [r for r in rows if r not in same]
+        resultfile.write(options.json, [*kept, {**(same[0] if same else {}), **found}])
 
 
 if __name__ == "__main__":

@@ -46,6 +46,11 @@ def add_elsewhere(trace, data):
     _elsewhere.setdefault(trace, []).append(data)
 
 
+def weakly(run_metadata):
+    """A weak reference to a tf.RunMetadata; None of a message of another class."""
+    return weakref.ref(run_metadata) if hasattr(run_metadata, "_fill_later") else None
+
+
 def fill(run_metadata, trace=None, graphs=()):
     """Replaces what is in a RunMetadata by the StepStats of a core Trace, whose steps are over, and
     serialized GraphDefs; a tf.RunMetadata makes them later."""

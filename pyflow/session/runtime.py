@@ -9,6 +9,7 @@ Invariants
 Threads: every function may be called from any thread.
 """
 import logging
+import pathlib
 import threading
 
 from pyflow.session import stuck
@@ -26,11 +27,18 @@ def executor():
     try:
         from pyflow import _executor
     except ImportError as e:
-        raise ImportError(
-            f"pyflow's executor is not built ({e}): install the wheel, or run `pip install .` in"
-            " the source tree"
-        ) from None
+        raise ImportError(f"pyflow's executor is not built ({e}): {_what_to_do()}") from None
     return _executor
+
+
+def _what_to_do():
+    """About a package without its executor: a source tree hides the installed one, if there is."""
+    tree = pathlib.Path(__file__).resolve().parents[2]
+    if not (tree / "pyproject.toml").is_file():
+        return "install the wheel, or run `pip install .` in the source tree"
+    return (f"what was imported is the source tree {tree}, not an installed package. After `make "
+            "demo` or an installation leave its root, run `python -P`, or set PYTHONSAFEPATH=1; "
+            "else run `pip install .` there")
 
 
 def start():

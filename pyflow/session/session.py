@@ -29,7 +29,6 @@ import numpy as np
 from pyflow import config as env
 from pyflow.framework import errors, origin
 from pyflow.framework import graph as graph_lib
-from pyflow.framework.run_metadata import RunMetadata
 from pyflow.session import callable_options as callable_options_lib
 from pyflow.session import devices as devices_lib
 from pyflow.session import feeds as feeds_lib
@@ -232,8 +231,8 @@ class BaseSession:
         values = feed_dict.values() if feed_dict else ()
         if step is None or pool:
             step, values = self._step_for(fetches, feed_dict, pool)
-        if type(run_metadata) is RunMetadata:
-            self._traced = step, weakref.ref(run_metadata)
+        if run_metadata is not None:
+            self._traced = step, metadata.weakly(run_metadata)
         return self._run_step(step, values, options, run_metadata)
 
     def _run_step(self, step, values, options, run_metadata):

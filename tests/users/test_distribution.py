@@ -51,6 +51,18 @@ def test_nobody_is_told_to_install_the_other_pyflow():
     assert set(re.findall(r"dist/([\w-]+)-\*\.whl", makefile)) == {NAME.replace("-", "_")}
 
 
+def test_a_source_tree_that_hides_the_installed_package_says_so(monkeypatch):
+    """README's twenty lines in the root of a tree, after `make demo`."""
+    from pyflow.session import runtime
+    monkeypatch.setattr(runtime, "__file__", str(ROOT / "pyflow/session/runtime.py"))
+    monkeypatch.setitem(sys.modules, "pyflow._executor", None)
+    monkeypatch.delattr("pyflow._executor", raising=False)
+    with pytest.raises(ImportError) as caught:
+        runtime.executor()
+    assert f"is the source tree {ROOT}" in str(caught.value)
+    assert "PYTHONSAFEPATH=1" in str(caught.value) and "pip install ." in str(caught.value)
+
+
 def test_extras_in_texts_exist():
     for path, text in texts():
         for extra in re.findall(rf"{NAME}\[(\w+)\]", text):

@@ -96,7 +96,20 @@ def test_no_other_figures_of_time_or_size():
     """Whoever adds one says here where it is from."""
     prose = re.sub(r"```.*?```|^    [^\n]*$|^\|[^\n]*$", "", README, flags=re.S | re.M)
     found = re.findall(r"\d[\d.,]* (?:ns|us|ms|s|MB|KB|minutes)\b", prose)
-    assert sorted(found) == ["0.7 MB", "25 MB", "6.7 MB"]
+    assert sorted(found) == ["0.7 MB", "1.0 s", "142 s", "25 MB", "40 s", "6.7 MB"]
+
+
+def test_times_of_builds_and_installations():
+    """Those of benchmarks/install.py, each beside the processor that it was measured on."""
+    text = re.sub(r"\s+", " ", README)
+    rows = {row["processor"]: row for row in record("install") if row["isa"] == "all"}
+    demo, kind = re.search(r"`make demo` took (\d+) s on two cores of an ([A-Z][\w ]+)\.", text).groups()
+    assert float(demo) == round(rows[f"x86_64, {kind}"]["make_demo"])
+    kind, wheel, step = re.search(r"on two busy cores of an ([A-Z][\w ]+) it was installed in (\d+) s, "
+                                  r"import and first step took ([\d.]+) s", text).groups()
+    row = rows[f"x86_64, {kind}"]
+    assert row["cores"] == 2 and float(wheel) == round(row["wheel"])
+    assert float(step) == round(row["first_step"], 1)
 
 
 def test_sizes():
