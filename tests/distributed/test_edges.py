@@ -43,7 +43,7 @@ def test_a_key_is_found_whatever_nodes_are_called():
 
 def test_what_is_narrowed_is_known_as_it_is_in_the_graph():
     parts = split(lambda source, destination: True)
-    (_, _, edge), = table_of(parts).values()
+    edge = next(iter(table_of(parts).values())).edge
     assert edge.narrowed and edge.tensor == "x/_part_send_7;edge_1_y:0;:0:0"
     assert edge.dtype == "float32"
 

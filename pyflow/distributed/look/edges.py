@@ -21,22 +21,32 @@ from pyflow.passes.partition_split import partition_name
 
 
 class Found(NamedTuple):
-    """The Edge of a key, with its tasks; frame: of the loop around it, "" without one."""
+    """An Edge, with the devices between which it lies; frame: of the loop around a key of it, ""
+    without one."""
 
-    source: str
-    destination: str
+    send_device: str
+    recv_device: str
     edge: partition.Edge
-    frame: str
+    frame: str = ""
+
+    @property
+    def source(self):
+        """The task that sends."""
+        return partition_name(self.send_device)
+
+    @property
+    def destination(self):
+        """The task that receives."""
+        return partition_name(self.recv_device)
 
 
 def add(table, nodes):
     """Puts what these nodes send and receive into the table, {key without frame and iteration:
-    (task that sends, task that receives, Edge)}."""
+    Found}."""
     for node in nodes:
         if node.edge is not None:
             attrs = node.attrs
-            table[_stem(attrs)] = (partition_name(attrs["send_device"]),
-                                   partition_name(attrs["recv_device"]), node.edge)
+            table[_stem(attrs)] = Found(attrs["send_device"], attrs["recv_device"], node.edge)
 
 
 def of_key(table, key):
@@ -45,16 +55,15 @@ def of_key(table, key):
     while ";" in stem:                              # a frame's name may hold one
         stem = stem.rpartition(";")[0]
         if stem in table:
-            return Found(*table[stem], key[len(stem) + 1:].rpartition(":")[0])
+            return table[stem]._replace(frame=key[len(stem) + 1:].rpartition(":")[0])
     return None
 
 
 def of_ends(table, names):
     """{name: Found} of those nodes that send or receive an edge, without its key."""
     wanted, found = set(names), {}
-    for source, destination, edge in table.values():
-        for name in wanted.intersection((edge.send, edge.recv)):
-            found[name] = Found(source, destination, edge, "")
+    for row in table.values():
+        found.update(dict.fromkeys(wanted.intersection((row.edge.send, row.edge.recv)), row))
     return found
 
 

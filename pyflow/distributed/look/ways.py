@@ -25,11 +25,11 @@ def text(sizes, table, link_of, why_not=None):
     -> kind or None; why_not: pairs.Choice.why_not, for those that pairs were asked for."""
     tasks = ", ".join(f"{task_names.short(t)} ({n} nodes)" for t, n in sizes.items())
     lines, groups = [f"{len(sizes)} part{'s' * (len(sizes) != 1)}: {tasks}"], {}
-    for key, (source, destination, edge) in table.items():
-        if source != destination:
-            devices = tuple(key.split(";")[:3:2])
-            groups.setdefault((source, destination, edge.send_op, edge.recv_op), []).append(
-                (edge, devices))
+    for row in table.values():
+        if row.source != row.destination:
+            ops = row.edge.send_op, row.edge.recv_op
+            groups.setdefault((row.source, row.destination, *ops), []).append(
+                (row.edge, (row.send_device, row.recv_device)))
     for (source, destination, send, recv), among in sorted(groups.items()):
         over = ""
         if send == pairs.NET.send:
