@@ -36,7 +36,7 @@ class Asker:
                 reply.place.add(node=node, op=op, line=line)
         for resource, node, op, *role in self.partners:
             if resource in request.resource:
-                reply.partner.add(resource=resource, node=node, op=op, line="user.py:7",
+                reply.partner.add(resource=resource, node=node, op=op, line="user.py:7", session=9,
                                   role=role[0] if role else PUTS)
         return reply
 
@@ -274,6 +274,21 @@ def test_one_session_alone_has_no_replicas():
                        sessions=[(9, A)])}
     text, _ = first(replies, partners=[("/q", "put", "QueueEnqueueV2")])
     assert text.startswith(f"empty queue 'q' at {A}: nothing that runs fills it; this would:")
+
+
+def test_what_a_process_would_do_itself_makes_it_no_replica():
+    """Steps of a server's own process have no session; the graph's session is its own, too: who
+    waits for a token waits for who waits for sums, and is not what that waits for."""
+    def at(resource, step, session, *more):
+        return (begun(step, session), ("resource", dict(name=resource, takes=resource[1:])),
+                *under_way(f"take{resource}", "Take", *more, resource=resource, role=TAKES,
+                           step=step, session=session))
+    replies = {A: task(*at("/sums", 7, 0, ("let", "Put")), *at("/token", 8, 0),
+                       sessions=[(9, A)])}
+    partners = [("/sums", "give", "Give"), ("/token", "let", "Put")]
+    found = why._why(Asker(replies, partners), replies, None, 0.0)
+    assert [c.kind for c in found.culprits] == ["empty"], found.text()
+    assert "this would: Give 'give' made at user.py:7" in found.text()
 
 
 def test_a_lock_is_given_back_by_who_has_it():

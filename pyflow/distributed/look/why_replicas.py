@@ -37,15 +37,16 @@ class Replicas:
         node); None: no other session uses the resource, or is to."""
         owner_of = self._answers.owner
         session, number = at[2:4]
+        own = owner_of(session) if session else (task, "")      # a step of the task's own process
         users = {}
         for use in resource.uses:
             if use.role == role:
                 owner = owner_of(use.session) or (f"session {use.session:016x}", "")
                 if owner not in users or use.seconds < users[owner].seconds:
                     users[owner] = use
-        absent = self._absent(users, owner_of(session), resource) if role == PUTS else []
+        absent = self._absent(users, own, resource) if role == PUTS else []
         if not users and not absent:            # nobody has yet: those in whose graphs it stands
-            absent = {owner_of(p.session) for p in partners if p.session != session} - {None}
+            absent = {owner_of(p.session) for p in partners if p.session != session} - {None, own}
         if not absent and all(use.session == session for use in users.values()):
             return None
         late = self._without_those_that_came(users, resource, bool(absent))
