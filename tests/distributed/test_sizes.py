@@ -58,20 +58,20 @@ def test_a_fetch_of_4_gb_from_a_part_elsewhere(cluster):
 @pytest.mark.long
 @pytest.mark.parametrize("way", ["feed", "fetch", "edge"])
 def test_values_between_2_and_4_gb(cluster, way):
-    size = 5 * GB // 2
+    rows = 2560                         # of a megabyte each
     with tf.Graph().as_default():
         x = tf.placeholder(tf.uint8, [None], name="x")
         n = tf.placeholder(tf.int32, [], name="n")
         with tf.device(TASKS["there"]):
-            made = tf.fill([n], tf.constant(7, tf.uint8))
+            made = tf.fill([n, 1 << 20], tf.constant(7, tf.uint8))
             fed = tf.reduce_max(x)
         with tf.device(TASKS["here"]):
-            last = made[-1] + tf.constant(0, tf.uint8)
+            last = made[-1, -1] + tf.constant(0, tf.uint8)
         with tf.Session(cluster.server.target) as sess:
             if way == "feed":
-                assert sess.run(fed, {x: np.full(size, 5, np.uint8)}) == 5
+                assert sess.run(fed, {x: np.full(rows << 20, 5, np.uint8)}) == 5
             elif way == "edge":
-                assert sess.run(last, {n: size}) == 7
+                assert sess.run(last, {n: rows}) == 7
             else:
-                found = sess.run(made, {n: size})
-                assert found.shape == (size,) and found[0] == found[-1] == 7
+                found = sess.run(made, {n: rows})
+                assert found.shape == (rows, 1 << 20) and found[0, 0] == found[-1, -1] == 7
