@@ -41,6 +41,18 @@ def test_a_feed_of_4_gb_to_a_part_elsewhere(cluster, alone):
                 assert sess.run(n, {x: [1, 2]}) == 3
 
 
+def test_a_feed_over_4_gb_of_a_client(cluster):
+    """Its master is elsewhere, with all of the step."""
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.uint8, [None], name="x")
+        n = tf.size(x) + 1
+        with tf.Session(cluster.target("ps", 0)) as sess:
+            with pytest.raises(tf.errors.ResourceExhaustedError, match=re.escape(
+                    f"(x:0) has {4 * GB + 1} bytes: a tensor that goes over a link has 4 GB")):
+                sess.run(n, {x: untouched(4 * GB + 1)})
+            assert sess.run(n, {x: [1, 2]}) == 3
+
+
 @pytest.mark.long
 def test_a_fetch_of_4_gb_from_a_part_elsewhere(cluster):
     with tf.Graph().as_default():

@@ -374,8 +374,9 @@ class Compiled:
             call=remote_worker.new_call(), callable=self._number, timeout_ms=timeout_ms,
             trace=3 if trace is not None else 0, step=way.step if way is not None else 0)
         try:
-            request.feed.extend(exchange.sent(way, f"feed {k}", a, t)
-                                for k, (a, t) in enumerate(zip(args, self._types)))
+            request.feed.extend(
+                exchange.sent(way, f"feed {k}", *fed)
+                for k, fed in enumerate(zip(args, self._types, self._request.feed)))
             reply = self._link.call("RunCallable", request,
                                     timeout_ms / 1000 + 2.0 if timeout_ms else None)
             values = [exchange.received(way, f"fetch {k}", value)
@@ -537,8 +538,9 @@ class PartialRun:
 
     def _advance(self, request, converted, way):
         try:
-            request.value.extend(exchange.sent(way, f"feed {k}", value, type)
-                                 for k, (value, type) in enumerate(converted))
+            request.value.extend(
+                exchange.sent(way, f"feed {k}", *fed, tensor)
+                for k, (fed, tensor) in enumerate(zip(converted, request.feed)))
         except protos.EncodeError as problem:
             raise _too_large(problem) from None
         request.step = way.step if way is not None else 0

@@ -203,8 +203,8 @@ class MasterService:
         except (ValueError, TypeError) as wrong:
             raise errors.InvalidArgumentError(None, None, str(wrong)) from None
         stats = tracing.step_stats(trace) if trace is not None else b""
-        return [exchange.sent(way, f"fetch {k}", v, t)
-                for k, (v, t) in enumerate(zip(results, compiled.fetch_types))], stats
+        fetched = zip(results, compiled.fetch_types, compiled.fetches)
+        return [exchange.sent(way, f"fetch {k}", *of) for k, of in enumerate(fetched)], stats
 
     # ------------------------------------------------------------ steps in stages
 
@@ -234,8 +234,8 @@ class MasterService:
             values = run.advance(mapper, pairs, request.timeout_ms, begin)
             if run.finished:
                 session.partial.pop(request.handle, None)
-            found = [exchange.sent(way, f"fetch {k}", v, t.dtype.base_dtype.as_datatype_enum)
-                     for k, (v, t) in enumerate(zip(values, mapper.tensors))]
+            found = [exchange.sent(way, f"fetch {k}", v, t.dtype.base_dtype.as_datatype_enum,
+                                   t.name) for k, (v, t) in enumerate(zip(values, mapper.tensors))]
         return messages.PartialRunResponse(fetch=found)
 
 
@@ -280,12 +280,13 @@ def _origin_of(compiled):
 
 
 class _Callable:
-    """A Compiled, and the types of what it fetches."""
+    """A Compiled, and what it fetches: names and types."""
 
-    __slots__ = ("plan", "timed", "origins", "graphs", "fetch_types", "served", "n_feeds")
+    __slots__ = ("plan", "timed", "origins", "graphs", "fetches", "fetch_types", "served",
+                 "n_feeds")
 
-    def __init__(self, compiled, fetch_types, n_feeds):
-        self.n_feeds = n_feeds
+    def __init__(self, compiled, fetches, fetch_types, n_feeds):
+        self.fetches, self.n_feeds = fetches, n_feeds
         self.plan, self.origins, self.graphs = compiled.plan, compiled.origins, compiled.graphs
         self.timed = getattr(compiled.run, "timed", compiled.plan)      # for steps with a deadline
         self.fetch_types, self.served = fetch_types, 0
@@ -369,7 +370,7 @@ class _Session:
             fed = [self.tensor(name) for name in request.feed]
             joined = {self.tensor(j.tensor): self.tensor(j.reads) for j in request.joined} or None
             compiled = self.compiler.compile(fetched, targets, fed, joined)
-            found = _Callable(compiled,
+            found = _Callable(compiled, [t.name for t in fetched],
                               [t.dtype.base_dtype.as_datatype_enum for t in fetched], len(fed))
             number = next(self._numbers)
             self.client_task = request.client or self.client_task

@@ -20,7 +20,7 @@ import threading
 
 import numpy as np
 
-from pyflow.distributed.wire import messages, tensors
+from pyflow.distributed.wire import links, messages, tensors
 from pyflow.framework import dtypes, errors
 from pyflow.session import runtime
 
@@ -96,11 +96,18 @@ class Exchange:
         """As `fail`, where the call was given up."""
         self.fail(errors.CANCELLED, "the call was given up")
 
-    def send(self, name, value, type):
-        """The TensorMessage of a value, which is announced over the link if it is large.  Raises
-        StepError, UNAVAILABLE, on a link that is lost."""
+    def send(self, name, value, type, tensor=""):
+        """The TensorMessage of a value, which is announced over the link if it is large.  tensor:
+        its name for people.  Raises StepError, UNAVAILABLE, on a link that is lost, and
+        ResourceExhaustedError for more than a link takes at once."""
         if not _is_large(value, type):
             return tensors.encode(value, type)
+        size = 0 if type == _STRING else (
+            value.data().nbytes if hasattr(value, "on_host") else value.nbytes)
+        if size > links.LARGEST:
+            raise errors.ResourceExhaustedError(None, None, (
+                f"{name} ({tensor}) has {size} bytes: a tensor that goes over a link has 4 GB at "
+                "most"))
         if hasattr(value, "on_host"):
             given = value = value if value.on_host else value.array()
         elif type == _STRING:
@@ -147,10 +154,10 @@ def received(exchange, name, message):
     return tensors.decode(message)
 
 
-def sent(exchange, name, value, type):
+def sent(exchange, name, value, type, tensor=""):
     """As Exchange.send, where there may be no exchange."""
     if exchange is not None:
-        return exchange.send(name, value, type)
+        return exchange.send(name, value, type, tensor)
     return tensors.encode(value, type)
 
 
