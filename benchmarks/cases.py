@@ -41,9 +41,10 @@ def counter(tf, session, fetches, feeds):
     all (pyflow's plan)."""
 
     def count_all():
+        from pyflow.session import contract
         step, values = session._step_for(fetches, feeds)
         stats = {}
-        step.compiled.plan.run(values, stats=stats)
+        step.compiled.plan.run(values, contract.RunOptions(stats=stats))
         return {"all": stats["kernels"]}
 
     def count():

@@ -125,7 +125,7 @@ def tenth(times):
 def measure_case(name, rounds, blocks=30, threads=1):
     """One case -> {"us": untraced, "kernels": n, "records": ratio, ...}."""
     import pyflow as tf
-    from pyflow.session import runtime, trace_file
+    from pyflow.session import contract, runtime, trace_file
 
     with tf.Graph().as_default(), tempfile.TemporaryDirectory() as folder:
         tf.set_random_seed(0)
@@ -136,13 +136,13 @@ def measure_case(name, rounds, blocks=30, threads=1):
             step, values = session._step_for(fetches, feeds)
             values = [f.convert(v) for f, v in zip(step.feeds, values)]
             plan, new, stats = step.compiled.plan, runtime.executor().Trace, {}
-            plan.run(values, stats=stats)
+            plan.run(values, contract.RunOptions(stats=stats))
             file = trace_file.TraceFile(os.path.join(folder, "t.json"), 1 << 14)
             to_file = file.run(plan.run)
             best = best_of({
                 "off": lambda: plan.run(values),
-                "blocks": lambda: plan.run(values, trace=new(1)),
-                "records": lambda: plan.run(values, trace=new(3)),
+                "blocks": lambda: plan.run(values, contract.RunOptions(trace=new(1))),
+                "records": lambda: plan.run(values, contract.RunOptions(trace=new(3))),
                 "file": lambda: to_file(values),
             }, rounds)
             best = {kind: cpu for kind, (cpu, _) in best.items()}

@@ -8,7 +8,7 @@ import sys
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
 from importlib.util import module_from_spec
 
-PARTS = ("values", "steps", "tasks", "host", "started", "explain", "plans", "records", "step_stats", "spool", "callbacks", "net", "streams")
+PARTS = ("values", "steps", "tasks", "options", "host", "started", "explain", "plans", "records", "step_stats", "spool", "callbacks", "net", "streams")
 ONLY_LINUX = {"net", "streams"}
 
 

@@ -289,8 +289,9 @@ cdef class State:
                 n = pf_state_streams(s, to, room)
         return bytes(data[:n])
 
-    def seek(self, uint64_t position, uint64_t shard=0):
-        """What random operations draw from now on depends on their seeds, the position (below 2**32) and the shard alone."""
+    def seek(self, uint64_t position, uint64_t shard=0, bint everywhere=False):
+        """What random operations draw from now on depends on their seeds, the position (below 2**32) and the shard alone.  everywhere:
+        all of it is here."""
         pf_state_seek(self.s, position, shard)
 
     def set_streams(self, bytes data):
@@ -305,6 +306,11 @@ cdef class State:
             st = pf_state_set_streams(s, c, n, NULL, NULL, &err)
         if st:
             raise_error(&err)
+
+    def abandon(self):
+        """Cancels and closes it; nothing here waits for another process."""
+        self.cancel("the session was closed")
+        self.close()
 
     def close(self):
         """Aborts and forgets everything in the session's own container."""

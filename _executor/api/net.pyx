@@ -12,7 +12,7 @@ Only the callbacks of `run` and `lost` need the GIL, on a thread of their own: w
 cimport cython
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from look_h cimport *
-from pyflow._executor.plans cimport Parts, Plan
+from pyflow._executor.plans cimport Runnable
 from pyflow._executor.started cimport Started
 from pyflow._executor.tasks cimport Task
 from pyflow._executor.values cimport array_of, borrow, clear_error, kept, raise_error, tensor_of
@@ -178,6 +178,7 @@ cdef class Remote:
     cdef pf_remote* r
     cdef Net net
     cdef object callback
+    cdef bint keep              # results are Kept
     cdef object __weakref__
 
     def __dealloc__(self):
@@ -191,12 +192,12 @@ cdef class Remote:
         """The step is over: `result` will not wait."""
         return pf_a32_load(&self.r.over) != 0
 
-    def cancel(self, int code=1, str message="cancelled"):
-        """The step fails there, with all that runs under its key in that task; `result` raises then, unless it ended before."""
-        cdef bytes text = message.encode()[:4000]
+    def cancel(self, str why="cancelled"):
+        """The step fails there, with all that runs under its key in that task; `result` raises CANCELLED then, unless it ended before."""
+        cdef bytes text = why.encode()[:4000]
         cdef const char* t = text
         with nogil:
-            pf_remote_cancel(self.r, <pf_status>code, t)
+            pf_remote_cancel(self.r, PF_CANCELLED, t)
 
     def wait(self, timeout=None):
         """Until the step is over, at most `timeout` seconds; whether it is.  Signal handlers run meanwhile."""
@@ -232,8 +233,8 @@ cdef class Remote:
         own.raise_interrupt()
         return True
 
-    def result(self, timeout=None, bint keep=False):
-        """The fetches' values in order, with `keep` as Kept; raises what failed the step, or TimeoutError.  Once: values are handed over."""
+    def result(self, timeout=None):
+        """The fetches' values in order; raises what failed the step, or TimeoutError.  Once: values are handed over."""
         cdef list out
         cdef int64_t k
         cdef pf_tensor** rets
@@ -245,7 +246,7 @@ cdef class Remote:
         self.r.rets = NULL
         if rets == NULL:
             raise RuntimeError("the results of this step were taken already")
-        out = [kept(rets[k]) if keep else array_of(rets[k]) for k in range(self.r.n_rets)]
+        out = [kept(rets[k]) if self.keep else array_of(rets[k]) for k in range(self.r.n_rets)]
         free(rets)
         return out
 
@@ -365,34 +366,26 @@ cdef class Net:
 
     def serve(self, handle, plans):
         """Peers may run the Plan, or the Parts, under that number below 2**64, until `unserve`."""
-        cdef tuple all = (<Parts>plans).plans if isinstance(plans, Parts) else (plans,)
-        cdef list arg_of = [], ret_of = []
-        cdef int k, n = <int>len(all)
+        cdef Runnable r = <Runnable?>plans
+        cdef int k
         cdef pf_net_plans given
         cdef int32_t* numbers
         cdef pf_error err
         cdef uint64_t h = <uint64_t>handle
-        if isinstance(plans, Parts):
-            arg_of = [a for part in (<Parts>plans).args for a in part]
-            ret_of = [r for part in (<Parts>plans).rets for r in part]
-        else:
-            arg_of = list(range((<Plan?>plans).n_args))
-            ret_of = list(range((<Plan>plans).n_rets))
-        given.n = n
-        given.n_args = <int32_t>len(arg_of)
-        given.n_feeds = given.n_args
-        given.n_rets = <int32_t>len(ret_of)
-        given.plans = <pf_plan**>malloc(sizeof(void*) * (n + 1))
-        numbers = <int32_t*>malloc(sizeof(int32_t) * (len(arg_of) + len(ret_of) + 1))
+        given.plans = r.all
+        given.n = r.n
+        given.n_args = given.n_feeds = r.n_args
+        given.n_rets = r.n_rets
+        numbers = <int32_t*>malloc(sizeof(int32_t) * (r.n_args + r.n_rets + 1))
         try:
-            if given.plans == NULL or numbers == NULL:
+            if numbers == NULL:
                 raise MemoryError()
-            for k in range(n):
-                given.plans[k] = (<Plan?>all[k]).p
-            for k, number in enumerate(arg_of + ret_of):
-                numbers[k] = number
+            for k in range(r.n_args):
+                numbers[k] = k if r.arg_of == NULL else r.arg_of[k]
+            for k in range(r.n_rets):
+                numbers[r.n_args + k] = k if r.ret_of == NULL else r.ret_of[k]
             given.arg_of = numbers
-            given.ret_of = numbers + len(arg_of)
+            given.ret_of = numbers + r.n_args
             clear_error(&err)
             Py_INCREF(plans)
             pf_net_serve(self.n, h, &given, <void*>plans, drop_owner, &err)
@@ -400,7 +393,6 @@ cdef class Net:
                 Py_DECREF(plans)
                 raise_error(&err)
         finally:
-            free(given.plans)
             free(numbers)
 
     def asked(self, handle):
@@ -419,11 +411,11 @@ cdef class Net:
             st = pf_net_unserve(self.n, h)
         return st == PF_OK
 
-    def run(self, str peer, handle, session, step, args=(), types=(), timeout=None, callback=None):
+    def run(self, str peer, handle, session, step, args=(), types=(), timeout=None, callback=None, bint keep=False):
         """Begins a step of the plan that the peer serves under `handle`, under the key (session, step) of its task; a Remote.
 
         args: in the plan's order, of the element types `types` (numbers); they are copied before this returns.  timeout: seconds that
-        the step may take there.  callback(remote): called on a thread of its own when it is over.
+        the step may take there.  keep: results are Kept.  callback(remote): called on a thread of its own when it is over.
         """
         cdef Remote remote = Remote.__new__(Remote)
         cdef list hold = []
@@ -442,6 +434,7 @@ cdef class Net:
             raise ValueError("%d arguments with %d types" % (n, len(types)))
         remote.net = self
         remote.callback = callback
+        remote.keep = keep
         if n > 16:
             given = <pf_tensor**>malloc(sizeof(void*) * n)
             if given == NULL:

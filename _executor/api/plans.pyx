@@ -5,18 +5,18 @@ The GIL is released while a step runs, unless the plan is tiny, has no variables
 that call Python (callbacks.pyx) run on the thread that called `run`, between blocks.
 
     state, pool = State("s"), default_pool(2)
-    plan = compile(graph_def_bytes, {}, state, pool, {})
+    plan = compile(graph_def_bytes, {}, state, pool)
     [y] = plan.run([x])
 """
 cimport cython
 cimport numpy as cnp
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from look_h cimport *
-from pyflow._executor.values cimport all_lendable, array_of, borrow, clear_error, fits, kept, lent, raise_error, tensor_of, text_of, type_of_array, wrong_shape
+from pyflow._executor.values cimport all_lendable, array_of, borrow, clear_error, kept, lent, raise_error, tensor_of, text_of, type_of_array
 from pyflow._executor.host cimport Pool, State
-from pyflow._executor.steps cimport CancelToken, Inspector, Interrupt, Rendezvous, Trace, check_signals, restore
-from pyflow._executor.started cimport Started, begin
-from pyflow._executor.tasks cimport Task
+from pyflow._executor.options cimport BY_POOL, require_startable, take_plan_options, take_run_options
+from pyflow._executor.steps cimport Interrupt, Trace, check_signals, restore
+from pyflow._executor.started cimport Started, begin, take_feeds
 from pyflow._executor.explain cimport explain_plan, list_places, trace_table
 
 import numpy as np
@@ -30,14 +30,113 @@ cdef enum:
     HELD_BYTES = 4096           # constants from here on are shared with the graph, not copied
     TINY_PLAN = 64
 
+cdef class Runnable:
+    """What runs as one step: a Plan, or the Parts of one graph (contract.Plan).  Thread-safe; runs are isolated."""
+
+    cdef list members(self):
+        """Its Plans, in order."""
+        raise NotImplementedError
+
+    cdef int note(self, Trace trace) except -1:
+        """A trace's records will speak of the plans."""
+        cdef Plan plan
+        for plan in self.members():
+            trace.plans[<uintptr_t>plan.p] = plan
+        return 0
+
+    def run(self, feeds=(), options=None):
+        """Runs one step on this thread and the pool's; the list of results, in order.  options: a RunOptions; None: as usual.  Raises
+        StepError; ValueError, TypeError for feeds that do not fit."""
+        cdef pf_run_options o
+        cdef Interrupt interrupt
+        cdef int64_t executed = 0
+        cdef bint keep = False
+        memset(&o, 0, sizeof(o))
+        memset(&interrupt, 0, sizeof(interrupt))
+        o.poll = check_signals
+        o.poll_arg = &interrupt
+        if options is not None:
+            keep = take_run_options(options, &o, &interrupt)
+            if o.task != NULL:
+                raise ValueError("a task's step is begun: `start` takes its key")
+            if o.trace != NULL:
+                self.note(options.trace)
+            if options.stats is not None:
+                o.kernels = &executed
+        results = run_all(self, feeds, &o, &interrupt, keep)
+        if o.kernels != NULL:
+            options.stats["kernels"] = executed
+        return results
+
+    def start(self, feeds=(), options=None, done=None, key=None, int by=BY_POOL):
+        """Begins one step and returns a Started at once.  done(started): called when it is over, on a thread of the pool: it has to be
+        brief.  key: (session, step), whose of options.task it is.  by: who works for it, BY_*; by who waits: no thread begins it before
+        it is waited for, or helped by a Remote."""
+        if options is not None:
+            require_startable(options)
+            if options.trace is not None:
+                self.note(options.trace)
+        return begin(self, self.all, self.n, self.arg_of, self.ret_of, self.n_args, self.n_rets, feeds, options, done, key, by)
+
+cdef list run_all(Runnable r, object feeds, pf_run_options* o, Interrupt* interrupt, bint keep):
+    cdef pf_tensor* small[MAX_INLINE_ARGS * 2]
+    cdef pf_tensor** args = small
+    cdef pf_tensor** rets
+    cdef int32_t k
+    cdef int64_t bytes_in
+    cdef pf_error err
+    cdef pf_status st
+    cdef list hold = []
+    cdef list out
+    if r.n_args + r.n_rets > MAX_INLINE_ARGS * 2:
+        args = <pf_tensor**>malloc(sizeof(void*) * (r.n_args + r.n_rets))
+        if args == NULL:
+            raise MemoryError()
+    rets = args + r.n_args
+    try:
+        bytes_in = take_feeds(r.all, r.n, r.arg_of, r.n_args, feeds, args, hold)
+        pf_error_clear(&err)
+        if r.n != 1:
+            with nogil:
+                st = pf_parts_run(r.all, r.n, args, rets, o, &err)
+        elif r.tiny and bytes_in < SMALL_WORK and o.timeout_ns == 0 and o.running == NULL:
+            st = pf_step_run(r.all[0], args, rets, o, &err)
+        else:
+            with nogil:
+                st = pf_step_run(r.all[0], args, rets, o, &err)
+        if st == 0:
+            out = [None] * r.n_rets
+            for k in range(r.n_rets):
+                out[k if r.ret_of == NULL else r.ret_of[k]] = kept(rets[k]) if keep else array_of(rets[k])
+    finally:
+        if args != small:
+            free(args)
+    if interrupt.type != NULL:
+        restore(interrupt)
+    if st:
+        raise_error(&err)
+    return out
+
 @cython.final
-cdef class Plan:
-    """A compiled graph for one feed and fetch signature.  Thread-safe; runs of one plan are isolated."""
+cdef class Plan(Runnable):
+    """A compiled graph for one feed and fetch signature."""
     def __dealloc__(self):
         cdef pf_plan* p = self.p
         if p != NULL:
             with nogil:
                 pf_plan_unref(p)
+
+    cdef int holds(self, pf_plan* p) except -1:
+        """Takes a reference to it."""
+        self.p = p
+        self.all = &self.p
+        self.n = 1
+        self.n_args = p.n_args
+        self.n_rets = p.n_rets
+        return 0
+
+    cdef list members(self):
+        return [self]
 
     @property
     def arg_names(self):
@@ -94,47 +193,6 @@ cdef class Plan:
         """What records of a Trace refer to: nodes, instructions and frames; see `trace_table`."""
         return trace_table(self.p)
 
-    def run(self, feeds=(), int64_t timeout_ms=0, CancelToken cancel=None, Rendezvous rendezvous=None, stats=None,
-            Trace trace=None, Inspector inspect=None, bint keep=False):
-        """Runs one step; returns the list of results.  `stats`, a dict, receives the number of kernels executed; `trace`
-        what ran when; `inspect` looks at every kernel; with `keep` the results are Kept, not arrays."""
-        cdef pf_run_options o
-        cdef Interrupt interrupt
-        cdef int64_t executed = 0
-        memset(&o, 0, sizeof(o))
-        memset(&interrupt, 0, sizeof(interrupt))
-        o.timeout_ns = timeout_ms * 1000000
-        o.poll = check_signals
-        o.poll_arg = &interrupt
-        if cancel is not None:
-            o.running = &cancel.running
-            o.running_lock = &cancel.lock
-        if rendezvous is not None:
-            o.rendezvous = rendezvous.r
-        if stats is not None:
-            o.kernels = &executed
-        if trace is not None:
-            o.trace = trace.t
-            trace.plans[<uintptr_t>self.p] = self
-        if inspect is not None:
-            inspect.prepare(&interrupt, &o)
-        if len(feeds) != self.n_args:
-            raise ValueError("the plan takes %d arguments, got %d" % (self.n_args, len(feeds)))
-        results = run_plan(self, feeds, &o, &interrupt, keep)
-        if stats is not None:
-            stats["kernels"] = executed
-        return results
-
-    def start(self, feeds=(), int64_t timeout_ms=0, Rendezvous rendezvous=None, callback=None, Task task=None, session=0, step=0,
-              Trace trace=None, bint quiet=False, bint here=False):
-        """Begins one step and returns a Started at once.  `callback(started)` is called when it is over, on a thread of the
-        pool: it has to be brief.  task: whose step it is, by the key (session, step).  trace: as in `run`.  quiet: no thread begins it
-        before it is waited for, or helped by a Remote.  here: what can run at once runs on this thread."""
-        if trace is not None:
-            trace.plans[<uintptr_t>self.p] = self
-        return begin((self,), &self.p, 1, (tuple(range(self.n_args)),), tuple(range(self.n_rets)), feeds, timeout_ms, rendezvous,
-                     callback, task, session, step, trace, quiet, here)
-
 cdef Plan traced_plan(dict plans, const pf_plan* p):
     """The Plan of a step of a trace: one of `plans`, or the body of a function that one of them called."""
     cdef Plan outer, body
@@ -149,62 +207,14 @@ cdef Plan traced_plan(dict plans, const pf_plan* p):
         for k in range(pf_library_size(outer.p.library)):
             if pf_library_compiled(outer.p.library, k, &name) == p:
                 body = Plan.__new__(Plan)
-                body.p = <pf_plan*>p
-                pf_a32_add_rlx(&body.p.refs, 1)
-                body.n_args, body.n_rets = <int>p.n_args, <int>p.n_rets
+                pf_a32_add_rlx(&(<pf_plan*>p).refs, 1)
+                body.holds(<pf_plan*>p)
                 body.within = outer
                 if outer.called is None:
                     outer.called = {}
                 outer.called[<uintptr_t>p] = body
                 return body
     raise KeyError("a step of the trace belongs to no plan that is known")
-
-cdef list run_plan(Plan plan, object feeds, pf_run_options* o, Interrupt* interrupt, bint keep):
-    cdef pf_tensor* small[MAX_INLINE_ARGS * 2]
-    cdef pf_tensor** args = small
-    cdef pf_tensor** rets
-    cdef int32_t k, n = plan.n_args, m = plan.n_rets
-    cdef int64_t bytes_in = 0
-    cdef pf_error err
-    cdef pf_status st
-    cdef list hold = []
-    cdef list out = []
-    if n + m > MAX_INLINE_ARGS * 2:
-        args = <pf_tensor**>malloc(sizeof(void*) * (n + m))
-        if args == NULL:
-            raise MemoryError()
-    rets = args + n
-    k = 0
-    try:
-        for value in feeds:
-            args[k] = tensor_of(value, plan.p.arg_type[k], hold)
-            bytes_in += args[k].nbytes
-            k += 1
-            if not fits(plan.p.arg_shape + k - 1, args[k - 1]):
-                wrong_shape(plan.p, k - 1, args[k - 1])
-    except BaseException:
-        while k > 0:
-            k -= 1
-            pf_tensor_unref(args[k])
-        if args != small:
-            free(args)
-        raise
-    pf_error_clear(&err)
-    if plan.tiny and bytes_in < SMALL_WORK and o.timeout_ns == 0 and o.running == NULL:
-        st = pf_step_run(plan.p, args, rets, o, &err)
-    else:
-        with nogil:
-            st = pf_step_run(plan.p, args, rets, o, &err)
-    if st == 0:
-        for k in range(m):
-            out.append(kept(rets[k]) if keep else array_of(rets[k]))
-    if args != small:
-        free(args)
-    if interrupt != NULL and interrupt.type != NULL:
-        restore(interrupt)
-    if st:
-        raise_error(&err)
-    return out
 
 cdef bint is_tiny(pf_plan* p) noexcept nogil:
     """Few cheap synchronous instructions, no loop: such a step is over before another thread could take the GIL.  With
@@ -220,17 +230,6 @@ cdef bint is_tiny(pf_plan* p) noexcept nogil:
                 PF_KERNEL_BLOCKING | PF_KERNEL_ASYNC):
             return False
     return True
-
-cdef pf_plan_options plan_options(dict options):
-    cdef pf_plan_options o
-    memset(&o, 0, sizeof(o))
-    o.threads = options.get("threads", 0)
-    o.no_inline = not options.get("inline", True)
-    o.no_blocks = not options.get("blocks", True)
-    o.ordered = options.get("ordered", False)
-    o.groups = (PF_GROUPS_NONE if not options.get("groups", True) else
-                PF_GROUPS_DETERMINISTIC if options.get("deterministic") else PF_GROUPS_ANY)
-    return o
 
 cdef void release_array(void* array) noexcept with gil:
     if not pf_host_ended():             # else the interpreter is ending
@@ -263,16 +262,16 @@ cdef int name_tensors(pf_named_tensor* named, dict consts, list hold) except -1:
         a = value = None
     return 0
 
-def compile(bytes graph_def, dict consts, State state, Pool pool, dict options):
+def compile(bytes graph_def, dict consts, State state, Pool pool, options=None):
     """Compiles a serialised GraphDef whose feeds are `_Arg` and fetches `_Retval` nodes.
 
-    consts: values of Const nodes by name, beside those in the graph; it is empty afterwards.  options: threads, inline, blocks, ordered, groups
-    (False: no plugin compiles groups of nodes), deterministic (True: only into deterministic kernels).
+    consts: values of Const nodes by name, beside those in the graph; it is empty afterwards.  options: a PlanOptions; None: as usual.
     Raises StepError.
     """
     cdef pf_error err
     cdef pf_graph* g = NULL
-    cdef pf_plan_options o = plan_options(options)
+    cdef pf_plan_options o
+    cdef pf_plan* p = NULL
     cdef pf_named_tensor* named
     cdef Plan plan = Plan.__new__(Plan)
     cdef const char* data = graph_def
@@ -280,6 +279,7 @@ def compile(bytes graph_def, dict consts, State state, Pool pool, dict options):
     cdef pf_status st
     cdef int32_t k, n_consts = <int32_t>len(consts)
     cdef list hold = []
+    take_plan_options(options, &o)
     clear_error(&err)
     with nogil:
         st = pf_graph_read(data, n, &g, &err)
@@ -291,7 +291,7 @@ def compile(bytes graph_def, dict consts, State state, Pool pool, dict options):
             raise MemoryError()
         name_tensors(named, consts, hold)
         with nogil:
-            st = pf_plan_compile(g, named, n_consts, state.s, pool.p, &o, &plan.p, &err)
+            st = pf_plan_compile(g, named, n_consts, state.s, pool.p, &o, &p, &err)
         g = NULL
     finally:
         if g != NULL:
@@ -301,9 +301,8 @@ def compile(bytes graph_def, dict consts, State state, Pool pool, dict options):
         free(named)
     if st:
         raise_error(&err)
-    plan.n_args = plan.p.n_args
-    plan.n_rets = plan.p.n_rets
-    plan.tiny = is_tiny(plan.p)
+    plan.holds(p)
+    plan.tiny = is_tiny(p)
     return plan
 
 @cython.final
@@ -383,23 +382,35 @@ cdef object run_tiny(Plan plan, tuple values):
 
 # ---------------------------------------------------------------- several plans as one step
 @cython.final
-cdef class Parts:
+cdef class Parts(Runnable):
     """Several Plans, the partitions of one graph, that run as one step.
 
     plans: in order; the first one's partition leads.  args, rets: per plan, which feeds and
-    fetches of the whole step are its own.  All plans use one pool.  Thread-safe; runs are isolated.
+    fetches of the whole step are its own.  All plans use one pool.
     """
     def __init__(self, plans, args, rets):
         cdef Plan plan
         self.plans = tuple(plans)
-        self.args = tuple([tuple(a) for a in args])
-        self.rets = tuple([tuple(r) for r in rets])
-        for plan, a, r in zip(self.plans, self.args, self.rets):
+        for plan, a, r in zip(self.plans, args, rets, strict=True):
             if len(a) != plan.n_args or len(r) != plan.n_rets:
                 raise ValueError("a partition with %d feeds and %d fetches was given %d and %d"
                                  % (plan.n_args, plan.n_rets, len(a), len(r)))
-            self.n_args += plan.n_args
-            self.n_rets += plan.n_rets
+        self.arg_of = numbers_of(args, &self.n_args)
+        self.ret_of = numbers_of(rets, &self.n_rets)
+        self.all = <pf_plan**>malloc(sizeof(void*) * (len(self.plans) + 1))
+        if self.all == NULL:
+            raise MemoryError()
+        for plan in self.plans:
+            self.all[self.n] = plan.p
+            self.n += 1
+
+    def __dealloc__(self):
+        free(self.all)
+        free(self.arg_of)
+        free(self.ret_of)
+
+    cdef list members(self):
+        return list(self.plans)
 
     def counts(self):
         """Plan.counts of every partition."""
@@ -412,109 +423,25 @@ cdef class Parts:
 
     @property
     def arg_names(self):
+        cdef int at = 0
         names = [None] * self.n_args
-        for plan, numbers in zip(self.plans, self.args):
-            for number, name in zip(numbers, plan.arg_names):
-                names[number] = name
+        for plan in self.plans:
+            for name in plan.arg_names:
+                names[self.arg_of[at]] = name
+                at += 1
         return names
 
-    def run(self, feeds=(), int64_t timeout_ms=0, CancelToken cancel=None,
-            Rendezvous rendezvous=None, stats=None, Trace trace=None,
-            Inspector inspect=None, bint keep=False):
-        """Runs one step of all partitions; results in the whole graph's order.  As Plan.run."""
-        cdef pf_run_options o
-        cdef Interrupt interrupt
-        cdef int64_t executed = 0
-        memset(&o, 0, sizeof(o))
-        memset(&interrupt, 0, sizeof(interrupt))
-        o.timeout_ns = timeout_ms * 1000000
-        o.poll = check_signals
-        o.poll_arg = &interrupt
-        if cancel is not None:
-            o.running = &cancel.running
-            o.running_lock = &cancel.lock
-        if rendezvous is not None:
-            o.rendezvous = rendezvous.r
-        if stats is not None:
-            o.kernels = &executed
-        if trace is not None:
-            o.trace = trace.t
-            for plan in self.plans:
-                trace.plans[<uintptr_t>(<Plan>plan).p] = plan
-        if inspect is not None:
-            inspect.prepare(&interrupt, &o)
-        if len(feeds) != self.n_args:
-            raise ValueError("the step takes %d arguments, got %d" % (self.n_args, len(feeds)))
-        results = run_parts(self, feeds, &o, &interrupt, keep)
-        if stats is not None:
-            stats["kernels"] = executed
-        return results
-
-    def start(self, feeds=(), int64_t timeout_ms=0, Rendezvous rendezvous=None, callback=None, Task task=None, session=0, step=0,
-              Trace trace=None, bint quiet=False):
-        """As Plan.start."""
-        cdef int n = <int>len(self.plans), k
-        cdef pf_plan** plans = <pf_plan**>malloc(sizeof(void*) * (n + 1))
-        if plans == NULL:
-            raise MemoryError()
-        for k in range(n):
-            plans[k] = (<Plan>self.plans[k]).p
-            if trace is not None:
-                trace.plans[<uintptr_t>plans[k]] = self.plans[k]
-        try:
-            return begin(self.plans, plans, n, self.args, tuple([k for numbers in self.rets for k in numbers]), feeds, timeout_ms,
-                         rendezvous, callback, task, session, step, trace, quiet)
-        finally:
-            free(plans)
-
-cdef int take_feeds(Parts parts, object feeds, pf_tensor** args, list hold) except -1:
-    """Fills args, plan after plan; on an exception those made so far are released."""
-    cdef int at = 0, k
-    cdef Plan plan
-    try:
-        for plan, numbers in zip(parts.plans, parts.args):
-            for k in range(plan.n_args):
-                args[at] = tensor_of(feeds[numbers[k]], plan.p.arg_type[k], hold)
-                at += 1
-                if not fits(plan.p.arg_shape + k, args[at - 1]):
-                    wrong_shape(plan.p, k, args[at - 1])
-    except BaseException:
-        while at > 0:
-            at -= 1
-            pf_tensor_unref(args[at])
-        raise
-    return 0
-
-cdef list run_parts(Parts parts, object feeds, pf_run_options* o, Interrupt* interrupt, bint keep):
-    cdef int n = <int>len(parts.plans), k
-    cdef pf_plan** plans = <pf_plan**>malloc(sizeof(void*) * (n + parts.n_args + parts.n_rets + 1))
-    cdef pf_tensor** args
-    cdef pf_tensor** rets
-    cdef pf_error err
-    cdef pf_status st
-    cdef list hold = []
-    cdef list out = [None] * parts.n_rets
-    if plans == NULL:
+cdef int32_t* numbers_of(per_plan, int* n) except NULL:
+    """The numbers, plan after plan: each of 0 to n - 1 once."""
+    cdef list numbers = [k for own in per_plan for k in own]
+    cdef int32_t* out
+    cdef int k
+    if sorted(numbers) != list(range(len(numbers))):
+        raise ValueError("the partitions have the feeds or fetches %s: expected each of a step's once" % numbers)
+    out = <int32_t*>malloc(sizeof(int32_t) * (len(numbers) + 1))
+    if out == NULL:
         raise MemoryError()
-    args = <pf_tensor**>(plans + n)
-    rets = args + parts.n_args
-    try:
-        for k in range(n):
-            plans[k] = (<Plan>parts.plans[k]).p
-        take_feeds(parts, feeds, args, hold)
-        pf_error_clear(&err)
-        with nogil:
-            st = pf_parts_run(plans, n, args, rets, o, &err)
-        k = 0
-        if st == 0:
-            for numbers in parts.rets:
-                for number in numbers:
-                    out[number] = kept(rets[k]) if keep else array_of(rets[k])
-                    k += 1
-    finally:
-        free(plans)
-    if interrupt != NULL and interrupt.type != NULL:
-        restore(interrupt)
-    if st:
-        raise_error(&err)
+    for k in range(len(numbers)):
+        out[k] = numbers[k]
+    n[0] = <int>len(numbers)
     return out

@@ -1,6 +1,5 @@
 from look_h cimport *
-from pyflow._executor.steps cimport Interrupt, Rendezvous, Trace
-from pyflow._executor.tasks cimport Task
+from pyflow._executor.steps cimport Interrupt
 
 cdef extern from *:
     """
@@ -28,15 +27,17 @@ cdef extern from *:
 cdef class Started:
     cdef pf_landing* l
     cdef pf_started* h
-    cdef tuple plans, order
-    cdef Task task              # whose step it is; None: nobody's
+    cdef object plans           # the Runnable, whose `ret_of` it is
+    cdef const int32_t* ret_of
     cdef list hold
     cdef object callback
+    cdef bint keep              # results are Kept
     cdef bint quiet             # nobody works for it yet
     cdef Interrupt interrupt    # what a signal handler raised while who waits worked for it
     cdef int raise_interrupt(self) except -1
     cdef object __weakref__
     cdef release(self)
 
-cdef Started begin(tuple keep, pf_plan** plans, int n, tuple arg_numbers, tuple order, object feeds, int64_t timeout_ms,
-                   Rendezvous rendezvous, callback, Task task, session, step, Trace trace, bint quiet, bint here=*)
+cdef int64_t take_feeds(pf_plan** plans, int n, const int32_t* arg_of, int n_args, object feeds, pf_tensor** args, list hold) except -1
+cdef Started begin(object keep, pf_plan** plans, int n, const int32_t* arg_of, const int32_t* ret_of, int n_args, int n_rets,
+                   object feeds, object options, object done, object key, int by)

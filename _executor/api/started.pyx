@@ -4,7 +4,8 @@ cimport cython
 from cpython.ref cimport PyObject, Py_DECREF, Py_INCREF, Py_XDECREF
 from look_h cimport *
 from pyflow._executor.values cimport array_of, clear_error, fits, kept, raise_error, tensor_of, wrong_shape
-from pyflow._executor.steps cimport Interrupt, Rendezvous, Trace, check_signals, restore
+from pyflow._executor.options cimport BY_POOL, BY_STARTER, BY_WAITER, take_run_options
+from pyflow._executor.steps cimport Interrupt, check_signals, restore
 
 import sys
 
@@ -95,10 +96,17 @@ cdef class Started:
         """The step is over: `result` will not wait."""
         return wait_for(self.l, 0) != 0
 
-    def cancel(self):
-        """Soon; `result` raises CancelledError then, unless the step ended before."""
+    def cancel(self, str why="cancelled"):
+        """Soon; `result` raises CANCELLED then, unless the step ended before."""
+        cdef pf_error err
+        cdef bytes text = why.encode()[:MAX_WHY]
+        clear_error(&err)
+        err.code = PF_CANCELLED
+        memcpy(err.message, <const char*>text, len(text) + 1)
+        if self.h == NULL:                  # it was over before `start` returned
+            return
         with nogil:
-            pf_started_cancel(self.h, PF_CANCELLED, b"cancelled")
+            pf_started_fail(self.h, &err)
 
     def wait(self, timeout=None):
         """Until the step is over, at most `timeout` seconds; whether it is.  Signal handlers run meanwhile."""
@@ -144,8 +152,8 @@ cdef class Started:
         self.raise_interrupt()
         return True
 
-    def result(self, timeout=None, bint keep=False):
-        """The fetches' values in order, with `keep` as Kept; raises what failed the step, or TimeoutError.  Once: values are handed
+    def result(self, timeout=None):
+        """The fetches' values in order, as its RunOptions say; raises what failed the step, or TimeoutError.  Once: values are handed
         over."""
         cdef list out
         cdef int64_t k
@@ -162,7 +170,7 @@ cdef class Started:
             raise RuntimeError("the results of this step were taken already")
         out = [None] * self.l.n_rets
         for k in range(self.l.n_rets):
-            out[self.order[k]] = kept(rets[k]) if keep else array_of(rets[k])
+            out[k if self.ret_of == NULL else self.ret_of[k]] = kept(rets[k]) if self.keep else array_of(rets[k])
         free(rets)
         return out
 
@@ -182,81 +190,79 @@ cdef int32_t wait_for(pf_landing* l, int64_t until) noexcept nogil:
     return over
 
 cdef enum:
+    MAX_WHY = 500                   # bytes of why a step was cancelled
     HERE_NS = 10000000              # what a step may take on the thread that begins it, which has other messages to read
 
 cdef bint is_bounded(pf_plan** plans, int n):
     cdef int32_t measured = 0
     return 0 <= pf_plans_cost(plans, n, &measured) <= HERE_NS
 
-cdef Started begin(tuple keep, pf_plan** plans, int n, tuple arg_numbers, tuple order, object feeds, int64_t timeout_ms,
-                   Rendezvous rendezvous, callback, Task task, session, step, Trace trace, bint quiet, bint here=False):
-    """Plans side by side, which `keep` keeps; arg_numbers: per plan, which feeds are its own; order: of each result among all."""
+cdef int64_t take_feeds(pf_plan** plans, int n, const int32_t* arg_of, int n_args, object feeds, pf_tensor** args, list hold) except -1:
+    """Fills args, plan after plan; their bytes.  On an exception those made so far are released."""
+    cdef int at = 0, j, k
+    cdef int64_t bytes_in = 0
+    if len(feeds) != n_args:
+        raise ValueError("the step takes %d arguments, got %d" % (n_args, len(feeds)))
+    try:
+        for j in range(n):
+            for k in range(<int>plans[j].n_args):
+                args[at] = tensor_of(feeds[at if arg_of == NULL else arg_of[at]], plans[j].arg_type[k], hold)
+                bytes_in += args[at].nbytes
+                at += 1
+                if not fits(plans[j].arg_shape + k, args[at - 1]):
+                    wrong_shape(plans[j], k, args[at - 1])
+    except BaseException:
+        while at > 0:
+            at -= 1
+            pf_tensor_unref(args[at])
+        raise
+    return bytes_in
+
+cdef Started begin(object keep, pf_plan** plans, int n, const int32_t* arg_of, const int32_t* ret_of, int n_args, int n_rets,
+                   object feeds, object options, object done, object key, int by):
+    """Plans side by side, which `keep` keeps, as it does the numbers: of each argument among the feeds, of each result among all."""
     cdef Started s = Started()
-    cdef int n_args = <int>sum([len(a) for a in arg_numbers]), k, j, at = 0
-    cdef pf_tensor** args = <pf_tensor**>malloc(sizeof(void*) * (n_args + 1))
-    cdef pf_start_options o
-    cdef pf_step_key key
+    cdef pf_tensor** args
+    cdef pf_run_options o
     cdef pf_error err
     cdef pf_status st
-    if args == NULL:
-        raise MemoryError()
-    try:
-        key.session = <uint64_t>session
-        key.step = <uint64_t>step
-        if task is not None and rendezvous is not None:
-            raise ValueError("a task's step has the rendezvous of its key: give a task or a rendezvous")
-    except BaseException:
-        free(args)
-        raise
+    memset(&o, 0, sizeof(o))
+    if not BY_POOL <= by <= BY_WAITER:
+        raise ValueError("by is one of BY_POOL, BY_STARTER and BY_WAITER, but got %d" % by)
+    if options is not None:
+        s.keep = take_run_options(options, &o, &s.interrupt)
+    if (o.task != NULL) != (key is not None):
+        raise ValueError("a task's step has a key, and only that has: options.task and key go together")
+    if key is not None:
+        session, step = key
+        o.key.session = <uint64_t>session
+        o.key.step = <uint64_t>step
     s.plans = keep
-    s.order = order
-    s.hold = [feeds]                        # lent to the step, which outlives this call
-    s.l.n_rets = len(order)
-    s.l.rets = <pf_tensor**>calloc(len(order) + 1, sizeof(void*))
+    s.ret_of = ret_of
+    s.hold = [feeds, options]               # lent to the step, which outlives this call
+    s.l.n_rets = n_rets
+    s.l.rets = <pf_tensor**>calloc(n_rets + 1, sizeof(pf_tensor*))
+    args = <pf_tensor**>malloc(sizeof(pf_tensor*) * (n_args + 1))
     try:
-        if s.l.rets == NULL:
+        if s.l.rets == NULL or args == NULL:
             raise MemoryError()
-        if len(feeds) != n_args:
-            raise ValueError("the step takes %d arguments, got %d" % (n_args, len(feeds)))
-        try:
-            for j in range(n):
-                for k in range(<int>plans[j].n_args):
-                    args[at] = tensor_of(feeds[arg_numbers[j][k]], plans[j].arg_type[k], s.hold)
-                    at += 1
-                    if not fits(plans[j].arg_shape + k, args[at - 1]):
-                        wrong_shape(plans[j], k, args[at - 1])
-        except BaseException:
-            while at > 0:
-                at -= 1
-                pf_tensor_unref(args[at])
-            raise
-        memset(&o, 0, sizeof(o))
-        o.timeout_ns = timeout_ms * 1000000
-        if rendezvous is not None:
-            o.rendezvous = rendezvous.r
-        if task is not None:
-            s.task = task
-            o.task = task.t
-            o.key = key
-        o.quiet = quiet
-        if quiet:
+        take_feeds(plans, n, arg_of, n_args, feeds, args, s.hold)
+        o.quiet = s.quiet = by == BY_WAITER
+        if s.quiet:
             o.poll = check_signals
             o.poll_arg = &s.interrupt
-        o.here = here and is_bounded(plans, n)
-        s.quiet = quiet
-        if trace is not None:
-            o.trace = trace.t
-            s.hold.append(trace)
+        o.here = by == BY_STARTER and is_bounded(plans, n)
         clear_error(&err)
         s.l.over = 0
-        if callback is not None:
-            s.callback = callback
+        if done is not None:
+            s.callback = done
             s.l.object = <void*>s
             Py_INCREF(s)
         with nogil:
             st = pf_step_start(plans, n, args, &o, pf_landed, s.l, &s.h, &err)
         if st:
             s.l.over = 1
+            s.quiet = False
             s.callback = None
             if s.l.object != NULL:
                 s.l.object = NULL

@@ -28,8 +28,9 @@ class StepError(Exception):
     """A step or a compilation failed.
 
     Attributes: code (an absl status code), message, node, op, device, task (strings, perhaps empty), derived (it is the
-    consequence of a failure elsewhere).
+    consequence of a failure elsewhere), explained (its message is what a user is to read: another process has said it all).
     """
+    explained = False
 
     def __init__(self, code, message, node="", op="", device="", task="", derived=False):
         super().__init__(message)

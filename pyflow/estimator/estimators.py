@@ -50,10 +50,10 @@ class _Restored(tf.train.SessionCreator):
     the training's and stay out."""
 
     def __init__(self, scaffold, master, config, path):
-        self._scaffold, self._master, self._config, self._path = scaffold, master, config, path
+        self.scaffold, self._master, self._config, self._path = scaffold, master, config, path
 
     def create_session(self):
-        scaffold = self._scaffold.finalize()
+        scaffold = self.scaffold.finalize()
         manager = tf.train.SessionManager(
             local_init_op=scaffold.local_init_op, ready_op=scaffold.ready_op,
             ready_for_local_init_op=scaffold.ready_for_local_init_op,

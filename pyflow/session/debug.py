@@ -11,10 +11,13 @@ Invariants
 
 Threads: any; each line is written at once.
 """
+import dataclasses
 import logging
 import time
 
 import numpy as np
+
+from pyflow.session import contract
 
 log = logging.getLogger("pyflow.session")
 
@@ -27,12 +30,13 @@ def observed_run(plan, level, run_plan):
     if level >= 5:
         log.debug("%s: %s", name, plan.counts())
 
-    def run(feeds, timeout_ms=0, cancel=None, trace=None, keep=False):
+    def run(feeds=(), options=None):
         stats, start = {}, time.perf_counter()
+        options = dataclasses.replace(options or contract.RunOptions(), stats=stats)
         if level >= 4:
             for label, value in zip(plan.arg_names, feeds):
                 log.debug("%s: feed %s = %s", name, label, summary(value))
-        results = run_plan(feeds, timeout_ms, cancel, stats=stats, trace=trace, keep=keep)
+        results = run_plan(feeds, options)
         took = (time.perf_counter() - start) * 1e6
         log.debug("%s: %.1f us, %d kernels", name, took, stats.get("kernels", -1))
         if level >= 4:

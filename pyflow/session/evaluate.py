@@ -7,7 +7,7 @@ Invariants
 
 Threads: called while a plan is compiled, under the session's lock.
 
-    arrays = Evaluator(pool, devices, options)(pass_graph)      # one per `_Retval`
+    arrays = Evaluator(pool, devices, PlanOptions())(pass_graph)      # one per `_Retval`
 """
 import numpy as np
 
@@ -22,7 +22,7 @@ class Evaluator:
     def __init__(self, pool, devices, options):
         self._pool = pool
         self._device = next((n for n in devices.names if "/device:CPU:" in n), devices.default)
-        self._options = {**options, "debug": 0}
+        self._options = options
 
     def __call__(self, graph):
         """[ndarray] of the graph's fetches; raises Unfoldable."""
@@ -34,7 +34,7 @@ class Evaluator:
         state = executor.State("folding")
         try:
             plan = executor.compile(data, consts, state, self._pool, self._options)
-            results = plan.run([], 0)
+            results = plan.run()
         except executor.StepError as failure:
             raise Unfoldable(failure.node) from None
         finally:

@@ -32,6 +32,9 @@ def to_op_error(failure, graph, origins):
 
     origins: node name -> Operation, for nodes made by passes.
     """
+    if failure.explained:                       # by another process
+        return errors.exception_type_from_error_code(failure.code)(
+            None, _operation(graph, failure.node), failure.message)
     if failure.code == errors.CANCELLED and failure.message.startswith("KeyboardInterrupt"):
         return KeyboardInterrupt()              # Ctrl-C while a py_func ran
     inner = _INNER.match(failure.message)       # a node that was fused with others

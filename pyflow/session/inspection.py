@@ -24,7 +24,7 @@ import sys
 
 from pyflow import config as env
 from pyflow.passes.options import Options as Rewrites
-from pyflow.session import failures, runtime, user_frames
+from pyflow.session import contract, failures, runtime, user_frames
 
 
 def choose(debug, check_numerics):
@@ -48,10 +48,11 @@ class Inspection:
         self.breaks = _never
 
     def plan_options(self, options):
-        """The core's options for plans that are looked at."""
-        options = {**options, "groups": False}
+        """The CompileOptions of plans that are looked at."""
+        options = dataclasses.replace(options.of_plan(groups=False), inspection=self)
         if self.debug:
-            options.update(threads=1, blocks=False, ordered=True, partitions="one")
+            options = dataclasses.replace(
+                options.of_plan(threads=1, blocks=False, ordered=True), partitions="one")
         return options
 
     @staticmethod
@@ -64,8 +65,10 @@ class Inspection:
         failures.to_op_error."""
         new = runtime.executor().Inspector
         if self.debug:
-            return lambda *args, **options: _Watch(plan, graph, origins, self).run(args, options)
-        return lambda *args, **options: plan.run(*args, inspect=new(numerics=True), **options)
+            return lambda feeds=(), options=None: _Watch(plan, graph, origins, self).run(
+                feeds, options)
+        return lambda feeds=(), options=None: plan.run(
+            feeds, _inspecting(options, new(numerics=True)))
 
     def stop_at(self, names):
         """Breakpoints at ops whose names match one of `names`: fnmatch patterns, Operations or
@@ -81,13 +84,13 @@ class _Watch:
         self._plan, self._graph, self._origins = plan, graph, origins
         self._inspection, self._failed = inspection, None
 
-    def run(self, args, options):
+    def run(self, feeds, options):
         executor = runtime.executor()
         inspector = executor.Inspector(self._before, self._remember, self._inspection.numerics,
                                        ordered=True)
         try:
             with executor.PyFuncFailures() as raised:
-                return self._plan.run(*args, inspect=inspector, **options)
+                return self._plan.run(feeds, _inspecting(options, inspector))
         except executor.StepError as failure:
             error = failures.to_op_error(failure, self._graph, self._origins)
             node = failure.node
@@ -109,6 +112,10 @@ class _Watch:
             if op is not None:
                 user_frames.call_at(op.origin, _locals(op, inputs, []),
                                     _stop if wanted else _nothing)
+
+
+def _inspecting(options, inspector):
+    return dataclasses.replace(options or contract.RunOptions(), inspect=inspector)
 
 
 def _locals(op, inputs, outputs):

@@ -14,14 +14,14 @@ Threads: calls on one handle are serialised by its lock.
 import threading
 
 from pyflow.framework import errors
-from pyflow.session import runtime
+from pyflow.session import contract, runtime
 
 
-class PartialRun:
+class PartialRun(contract.PartialRun):
     """One partial run: what has been fed, fetched and kept so far."""
 
-    def __init__(self, partial_graph, step_error, mapper, feeds):
-        self._graph, self._error = partial_graph, step_error
+    def __init__(self, partial_graph, mapper, feeds):
+        self._graph, self._error = partial_graph, runtime.executor().StepError
         self._lock = threading.Lock()
         self._slot = {feed.tensor: i for i, feed in enumerate(feeds)}
         self._feeds = feeds
@@ -37,7 +37,7 @@ class PartialRun:
 
     def advance(self, mapper, pairs, timeout_ms, run=None):
         """Feeds `pairs`, runs what can run, and returns the values of `mapper.tensors`.
-        run(compiled, args, timeout_ms) -> kept results, instead of compiled.run."""
+        run(compiled, args, RunOptions) -> results, instead of compiled.run."""
         with self._lock:
             self._check(mapper, pairs)
             for tensor, value in pairs:
@@ -61,8 +61,9 @@ class PartialRun:
             return
         try:
             args = [self._values[e] for e in stage.reads]
-            results = (run(stage.compiled, args, timeout_ms) if run is not None else
-                       stage.compiled.run(args, timeout_ms, keep=True))
+            options = contract.RunOptions(timeout_ms, keep=True)
+            results = (stage.compiled.run(args, options) if run is None else
+                       run(stage.compiled, args, options))
         except self._error as failure:
             raise stage.compiled.explain(failure) from None
         self._values.update(zip(stage.keeps, results))

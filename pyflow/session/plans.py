@@ -24,27 +24,28 @@ from pyflow.passes import (functions, partition_split, pipeline, place, place_co
                            wire)
 from pyflow.passes.options import Options as Rewrites
 from pyflow.passes.place_kernels import KernelTable
-from pyflow.session import (debug, evaluate, failures, missing, pause, runtime, trace_file,
-                            trace_records)
+from pyflow.session import (contract, debug, evaluate, failures, missing, partial_run,
+                            partial_stages, pause, runtime, trace_file, trace_records)
 from pyflow.session import devices as devices_lib
 
 
-class Compiler:
-    """Compiles plans for one session: its graph, state, pool, devices and options."""
+class Compiler(contract.Compiler):
+    """Compiles plans for one session: its graph, state, pool, devices and CompileOptions."""
 
-    def __init__(self, graph, state, pool, devices, soft_placement, log_placement, options,
-                 rewrites=None, costs=None):
-        """rewrites: passes.options.Options; default: none.  costs: a CostModel, None for TensorFlow's
-        placement."""
+    def __init__(self, graph, state, pool, devices, config, options, rewrites=None, costs=None):
+        """config: a ConfigProto, or None.  rewrites: passes.options.Options; default: none.  costs:
+        a CostModel, None for TensorFlow's placement."""
         self.graph, self.state, self.pool, self.devices = graph, state, pool, devices
-        self.soft_placement, self.log_placement = soft_placement, log_placement
+        self.soft_placement = config is not None and config.allow_soft_placement
+        self.log_placement = config is not None and config.log_device_placement
         self.options = options
-        self.deterministic = options.get("deterministic", False)
+        self.deterministic = options.plan.deterministic
         self.rewrites = rewrites or Rewrites.none()
-        self._inspection = options.get("inspection")
-        self._evaluate = evaluate.Evaluator(pool, devices, options)
+        self._evaluate = evaluate.Evaluator(pool, devices, options.plan)
+        self._stages = {}                           # what partial runs share, by what was set up
+        self._stages_of = None                      # the graph's changes that they know
         self._costs, self._pins, self._kernel_table = costs, place.Pins(devices), None
-        if log_placement:
+        if self.log_placement:
             print(devices_lib.mapping_text(runtime.executor(), devices), file=sys.stderr)
 
     def _kernels(self):
@@ -60,8 +61,19 @@ class Compiler:
     def on_pool(self, pool):
         """A Compiler that is equal but for the thread pool of its plans."""
         other = copy.copy(self)
-        other.pool, other.options = pool, {**self.options, "threads": pool.threads}
+        other.pool, other.options = pool, self.options.of_plan(threads=pool.threads)
         return other
+
+    def partial_run(self, mapper, feeds):
+        """A PartialRun."""
+        changes = self.graph.revision - len(self.graph._nodes_by_id)
+        if changes != self._stages_of:
+            self._stages, self._stages_of = {}, changes
+        fed = tuple(f.tensor for f in feeds)
+        key = tuple(mapper.tensors), tuple(mapper.targets), fed
+        if key not in self._stages:
+            self._stages[key] = partial_stages.PartialGraph(self, mapper, fed)
+        return partial_run.PartialRun(self._stages[key], mapper, feeds)
 
     def compile(self, tensors, targets, feeds, joined=None):
         """A `Compiled` plan; joined: {Tensor: the Tensor that is read in its place}.  Raises
@@ -83,22 +95,21 @@ class Compiler:
         if self.deterministic:
             missing.require_deterministic(graph)
         graph = pipeline.run(graph, work, pipeline.REWRITES + pipeline.MEMORY + pipeline.FUSIONS, dump)
-        if self.options.get("debug", 0) >= 3:
+        if self.options.debug >= 3:
             debug.log.debug("rewrites:\n%s", pipeline.report(work.counts))
         graph = pipeline.run(graph, work, pipeline.TRANSFERS, dump)
         return self._cut_and_compile(graph, work, dump)
 
     def _cut_and_compile(self, graph, work, dump):
         """A `Compiled` plan of a graph that went through all passes but the last."""
-        if self.options.get("partitions", "one") == "device":
+        if self.options.partitions == "device":
             parts = partition_split.split(graph, "device", work.waits, work.incarnation)
             if len(parts) > 1:
                 return self._compile_parts(parts, work, dump)
             graph = parts[0].graph      # routing nodes and feeds may all have come to one device
         graph = pipeline.run(graph, work, pipeline.CUT, dump)
         plan, data, origins = self._compile_plan(graph, work)
-        return Compiled(plan, self.graph, origins, data, self.options.get("debug", 0), None,
-                        self._inspection)
+        return Compiled(plan, self.graph, origins, [data], self.options, plan)
 
     def _work(self, with_reasons):
         """The pipeline.Work of a plan; with_reasons: nodes say why they are where they are."""
@@ -109,7 +120,7 @@ class Compiler:
             place.place(graph, self.devices, self.soft_placement, report, with_reasons, self._costs,
                         self._pins.at)
         return pipeline.Work(self.rewrites, self._evaluate, self._kernels, place_nodes,
-                             bool(self.options.get("schedule_recvs")),
+                             self.options.schedule_recvs,
                              incarnation=self.devices.incarnation)
 
     def _compile_parts(self, parts, work, dump):
@@ -122,8 +133,7 @@ class Compiler:
             graphs.append(data)
             origins.update(own_origins)
         whole = runtime.executor().Parts(plans, [p.args for p in parts], [p.rets for p in parts])
-        return Compiled(whole, self.graph, origins, graphs[0], self.options.get("debug", 0), graphs,
-                        self._inspection)
+        return Compiled(whole, self.graph, origins, graphs, self.options, whole)
 
     def _compile_plan(self, graph, work):
         """(core Plan, GraphDef bytes, {name of a node made by a pass: Operation it serves})."""
@@ -140,7 +150,7 @@ class Compiler:
             if n.origin is not None and n.origin.name != n.name
         }
         try:
-            plan = executor.compile(data, consts, self.state, self.pool, self.options)
+            plan = executor.compile(data, consts, self.state, self.pool, self.options.plan)
         except executor.StepError as failure:
             raise self._explain(failure, graph, origins) from None
         trace_records.remember(plan, data, origins, self.graph)
@@ -152,7 +162,7 @@ class Compiler:
         for node in graph.nodes:
             if node.name in consts:
                 node.attrs = {key: value for key, value in node.attrs.items() if key != "value"}
-        if self.graph.on_arrays_taken is not None and self.options.get("partitions") != "device":
+        if self.graph.on_arrays_taken is not None and self.options.partitions != "device":
             self.graph.on_arrays_taken()
 
     def _library(self, graph, work):
@@ -183,21 +193,28 @@ class Compiler:
 
 
 class Compiled:
-    """A core Plan, or several that run as one step, with what is needed to explain failures.
+    """A Plan with what is needed to run it as the process wants its steps observed, and to explain
+    failures.
 
-    data: GraphDef bytes of the (first) plan; graphs: those of all plans.
+    run: as plan.run.  graphs: GraphDef bytes of its parts.  options: CompileOptions; None: nobody
+    observes its steps.  core: the executor's Plan or Parts, if all of it is of this process.
+    observed: `run` does more than the plan's.
     """
 
-    __slots__ = ("plan", "run", "graph", "origins", "data", "observed", "graphs", "partitioned")
+    __slots__ = ("plan", "run", "core", "graph", "origins", "graphs", "observed")
 
-    def __init__(self, plan, graph, origins, data, debug_level, graphs=None, inspection=None):
-        self.plan, self.graph, self.origins, self.data = plan, graph, origins, data
-        self.graphs, self.partitioned = graphs or [data], graphs is not None
-        trace = trace_file.for_process()
-        self.observed = debug_level >= 2 or trace is not None or inspection is not None
-        self.run = inspection.run_of(plan, graph, origins) if inspection is not None else plan.run
-        if debug_level >= 2:
-            self.run = debug.observed_run(plan, debug_level, self.run)
+    def __init__(self, plan, graph, origins, graphs, options=None, core=None):
+        self.plan, self.core, self.graph, self.origins = plan, core, graph, origins
+        self.graphs, self.observed, self.run = graphs, False, plan.run
+        if options is not None:
+            self._observe(options.inspection, options.debug, trace_file.for_process())
+
+    def _observe(self, inspection, level, trace):
+        self.observed = level >= 2 or trace is not None or inspection is not None
+        if inspection is not None:
+            self.run = inspection.run_of(self.plan, self.graph, self.origins)
+        if level >= 2:
+            self.run = debug.observed_run(self.plan, level, self.run)
         if trace is not None:
             self.run = trace.run(self.run)
 

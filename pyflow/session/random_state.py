@@ -24,6 +24,7 @@ import struct
 import numpy as np
 
 from pyflow.framework import errors
+from pyflow.session import runtime
 
 _MARK = b"PFRNG 1\0"
 _SEEDS = "seed", "seed2"
@@ -42,7 +43,7 @@ def read(state):
     return dict(sorted(found.items()))
 
 
-def write(state, graph, streams, step_error):
+def write(state, graph, streams):
     """Sets all streams of a core State.  Raises what Session.set_random_state does."""
     parts = [_MARK]
     for name, numbers in streams.items():
@@ -52,8 +53,14 @@ def write(state, graph, streams, step_error):
         parts += [_LENGTH.pack(len(text)), text, _NUMBERS.pack(*numbers)]
     try:
         state.set_streams(b"".join(parts))
-    except step_error as failure:
+    except runtime.executor().StepError as failure:
         raise errors.CancelledError(None, None, failure.message) from None
+
+
+def seek(session, position, shard=0, everywhere=False):
+    """What a session's random operations draw from now on depends on their seeds, the position and
+    the shard alone (contract.State.seek)."""
+    session._state.seek(position, shard, everywhere)
 
 
 def _numbers(name, value):

@@ -46,6 +46,9 @@ def start():
     from pyflow import config, plugins
     global _started
     module = executor()
+    if not hasattr(module, "Runnable"):
+        raise ImportError(f"{module.__file__} is of an older build than pyflow's Python files: "
+                          "build the tree, or install the wheel, again")
     _register_hosted(module)
     config.value("PYFLOW_CPU_ISA")          # read by the CPU plugin, which cannot complain
     found = plugins.load_all()

@@ -5,6 +5,9 @@
       afterwards   one dict lookup, a check of each fed array, Plan.run, the user's structure
       rebuilt
 
+Where it runs is the place's of its target; what that gives (State, Compiler, Plans) obeys
+contract.py, and nothing here asks which it is.
+
 Invariants
     1. `_steps` maps (fetch, *feed keys) or a signature of them to a Step; a Step serves any thread,
        any number of runs at once.
@@ -19,7 +22,6 @@ Threads: all methods may be called from any thread; `_lock` guards compiling and
 """
 import collections
 import itertools
-import sys
 import threading
 import warnings
 import weakref
@@ -30,11 +32,10 @@ from pyflow import config as env
 from pyflow.framework import errors, origin
 from pyflow.framework import graph as graph_lib
 from pyflow.session import callable_options as callable_options_lib
-from pyflow.session import devices as devices_lib
 from pyflow.session import feeds as feeds_lib
 from pyflow.session import fetches as fetches_lib
-from pyflow.session import (failures, handles, inspection, metadata, partial_run, partial_stages,
-                            plans, random_state, runtime, targets)
+from pyflow.session import (contract, failures, handles, inspection, metadata, plans, random_state,
+                            runtime, targets)
 from pyflow.session import threads as threads_lib
 
 _ndarray = np.ndarray
@@ -54,11 +55,11 @@ class Step:
         self.leaf = mapper.is_leaf and not fed_fetches and not self.handles
         self._session = weakref.ref(session) if self.handles else None
         self._run = compiled.run
-        self._error = session._step_error
+        self._error = runtime.executor().StepError
         self.keep = keep                          # the fetches: a signature may hold their id
 
-    def run(self, values, timeout_ms=0, trace=None):
-        """The result for one value per feed, in order; `trace`, a core Trace, gets what ran when."""
+    def run(self, values, options=None):
+        """The result for one value per feed, in order.  options: contract.RunOptions."""
         args = []
         for feed, value in zip(self.feeds, values):
             if (
@@ -69,10 +70,7 @@ class Step:
                 value = feed.convert(value)
             args.append(value)
         try:
-            if trace is None:
-                results = self._run(args, timeout_ms)
-            else:
-                results = self._run(args, timeout_ms, trace=trace)
+            results = self._run(args, options)
         except self._error as failure:
             raise self.compiled.explain(failure) from None
         if self.leaf:
@@ -83,16 +81,16 @@ class Step:
             results = handles.wrap(self._session(), self.handles, results)
         return self.mapper.build(results)
 
-    def run_watched(self, values, timeout_ms, look, every):
+    def run_watched(self, values, options, look, every):
         """As `run`; `look` is called every so many seconds meanwhile, on this thread."""
         if self.compiled.observed:
-            return self.run(values, timeout_ms)
+            return self.run(values, options)
         args = [feed.convert(value) for feed, value in zip(self.feeds, values)]
         try:
-            started = self.compiled.plan.start(args, timeout_ms)
-            while not started.wait(every):
+            running = self.compiled.plan.start(args, options)
+            while not running.wait(every):
                 look()
-            results = started.result()
+            results = running.result()
         except self._error as failure:
             raise self.compiled.explain(failure) from None
         if self.fed_fetches:
@@ -115,34 +113,42 @@ class BaseSession:
                  partitions=None, placement=None, placement_costs=None, debug=None,
                  check_numerics=None):
         self._closed, self._closed_at, self._lost = True, None, None    # until all below worked
-        self._graph = graph_lib.get_default_graph() if graph is None else graph
+        self._has_graph = graph is not None
+        self._graph = graph if self._has_graph else graph_lib.get_default_graph()
         if not isinstance(self._graph, graph_lib.Graph):
             raise TypeError(f"graph must be a tf.Graph, but got {type(graph)}")
         self._target = targets.named(target)
         self._config = _check_config(config)
         self._threads = threads_lib.choose(threads, config)
-        self._timeout_ms = int(getattr(config, "operation_timeout_in_ms", 0) or 0)
-        self._lock = threading.RLock()
-        self._steps, self._partial_graphs = {}, {}
+        self._lock, self._steps = threading.RLock(), {}
         self._partial_runs, self._handle_numbers = {}, itertools.count()
         self._traced = None     # (Step, weak reference to its RunMetadata), the last, for a notebook
         self._callables = weakref.WeakSet()
-        self._default_session = None
-        self._open(deterministic, _check_partitions(partitions),
-                   plans.placement_costs(placement, placement_costs),
-                   inspection.choose(debug, check_numerics))
+        self._default_session, self._contexts = None, []
+        options = contract.SessionOptions(
+            self._graph, self._config, self._threads, bool(deterministic),
+            _check_partitions(partitions), plans.placement_costs(placement, placement_costs),
+            inspection.choose(debug, check_numerics),
+            max(0, int(getattr(config, "operation_timeout_in_ms", 0) or 0)),
+            f"session_{id(self):x}", weakref.WeakMethod(self._lose))
+        self._inspection = options.inspection
+        self._open(options)
         self._closed = False
         _live.add(self)
+        self._begin()
 
-    def _open(self, deterministic, partitions, costs, inspect):
+    def _open(self, options):
         self._place = targets.find(self._target)
         with failures.typed(self._graph):
-            opened = self._place.open(self, deterministic, partitions, costs, inspect)
-        self._step_error, self._state = opened.step_error, opened.state
-        self._pools, self._compiler = opened.pools, opened.compiler
-        self._inspection = inspect
+            opened = self._place.open(options)
+        self._state, self._pools, self._compiler = opened.state, opened.pools, opened.compiler
+        self._timeout_ms = opened.timeout_ms
+        self._options = contract.with_timeout(opened.timeout_ms)   # of runs that say nothing else
         self._dead_handles, self._handle_readers = handles.DeadHandles(self._state), {}
         self._changes = self._count_changes()
+
+    def _begin(self):
+        """It is open."""
 
     def __repr__(self):
         state = "closed" if self._closed else f"{self._threads} threads"
@@ -212,18 +218,18 @@ class BaseSession:
             return self._run_with_options(step, fetches, feed_dict, options, run_metadata)
         if step is None:
             return self._first_run(fetches, feed_dict)
-        return step.run(feed_dict.values() if feed_dict else (), self._timeout_ms)
+        return step.run(feed_dict.values() if feed_dict else (), self._options)
 
     def run_watched(self, fetches, feed_dict, look, every=0.1):
         """`run`, while `look()` is called every so many seconds on this thread, for what takes
         long; not in debug mode and where all steps are traced.  What `look` raises ends the
         step."""
         step, values = self._step_for(fetches, feed_dict)
-        return step.run_watched(values, self._timeout_ms, look, every)
+        return step.run_watched(values, self._options, look, every)
 
     def _first_run(self, fetches, feed_dict):
         step, values = self._step_for(fetches, feed_dict)
-        return step.run(values, self._timeout_ms)
+        return step.run(values, self._options)
 
     def _run_with_options(self, step, fetches, feed_dict, options, run_metadata):
         """`step`: the one for the session's own pool, if it is known."""
@@ -236,11 +242,14 @@ class BaseSession:
         return self._run_step(step, values, options, run_metadata)
 
     def _run_step(self, step, values, options, run_metadata):
-        timeout = int(getattr(options, "timeout_in_ms", 0) or 0) or self._timeout_ms
+        timeout_ms = int(getattr(options, "timeout_in_ms", 0) or 0)
+        given = contract.with_timeout(timeout_ms) or self._options
         level = metadata.level_of(options) if run_metadata is not None else 0
         trace = runtime.executor().Trace(level) if level else None
+        if trace is not None:
+            given = contract.RunOptions(given.timeout_ms if given is not None else 0, trace=trace)
         try:
-            return step.run(values, timeout, trace)
+            return step.run(values, given)
         finally:
             if run_metadata is not None:
                 asked = getattr(options, "output_partition_graphs", False)
@@ -307,7 +316,6 @@ class BaseSession:
         changes = self._count_changes()
         if changes != self._changes:
             self._steps.clear()
-            self._partial_graphs.clear()
             self._changes = changes
 
     # ------------------------------------------------------------ callables and partial runs
@@ -349,7 +357,7 @@ class BaseSession:
         return callable_options_lib.make(self, callable_options)
 
     def _fast_callable(self, step):
-        count, timeout = len(step.feeds), self._timeout_ms
+        count, options, compiled = len(step.feeds), self._options, step.compiled
 
         def checked(*values):
             """The way for values that need converting, and for the first call."""
@@ -359,12 +367,13 @@ class BaseSession:
                     f"this callable takes {count} values, one per entry of feed_list; got"
                     f" {len(values)}"
                 )
-            return step.run(values, timeout)
-        if step.fed_fetches or step.handles or timeout or step.compiled.partitioned or step.compiled.observed:
+            return step.run(values, options)
+        if step.fed_fetches or step.handles or options is not None or compiled.core is None \
+                or len(compiled.graphs) > 1 or compiled.observed:
             return checked
         finish = None if step.leaf else step.mapper.build
         fast = runtime.executor().Callable(
-            step.compiled.plan, step.leaf, finish, checked, step.compiled.explain)
+            compiled.core, step.leaf, finish, checked, compiled.explain)
         self._callables.add(fast)
         return fast
 
@@ -381,17 +390,8 @@ class BaseSession:
         with self._lock:
             self._require_open()
             self._drop_stale_plans()
-            key = (fetches_lib.signature(fetches), *tensors)
-            elsewhere = getattr(self._compiler, "partial_run", None)
-            if elsewhere is not None:
-                with failures.typed(self._graph):
-                    run = elsewhere(mapper, self._feeds(tensors))
-            else:
-                if key not in self._partial_graphs:
-                    self._partial_graphs[key] = partial_stages.PartialGraph(
-                        self._compiler, mapper, tensors)
-                run = partial_run.PartialRun(self._partial_graphs[key], self._step_error, mapper,
-                                             self._feeds(tensors))
+            with failures.typed(self._graph):
+                run = self._compiler.partial_run(mapper, self._feeds(tensors))
             handle = f"partial_run_{next(self._handle_numbers)}"
             self._partial_runs[handle] = run
         self._graph.mark_run()
@@ -446,7 +446,7 @@ class BaseSession:
         """
         self._require_open()
         with failures.typed(self._graph):
-            random_state.write(self._state, self._graph, state, self._step_error)
+            random_state.write(self._state, self._graph, state)
 
     def debug_break(self, *names):
         """Stops in pdb before each op whose name matches one of `names`; without names, at none.
@@ -476,14 +476,12 @@ class BaseSession:
             self._closed = True
             self._closed_at = origin.here()
             self._steps.clear()
-            self._partial_graphs.clear()
             self._partial_runs.clear()
             for call in list(self._callables):
                 call.close()
             self._state.cancel("the session was closed")
         self._state.close()
-        if all(session._closed for session in list(_live)):
-            runtime.executor().release_memory()
+        _release_memory()
 
     def _lose(self, why):
         """Its server ended it: from now on AbortedError says so, which trainings recover from."""
@@ -502,13 +500,10 @@ class BaseSession:
 
     def __del__(self):
         try:
-            abandon = getattr(self._state, "abandon", None)
-            if abandon is None:
-                self.close()
-            elif not self._closed:      # this thread may be within a call to the same server
+            if not self._closed:        # this thread may be within a call to the same server
                 self._closed = True
-                if not sys.is_finalizing():     # no thread begins any more: the lease ends it
-                    abandon()
+                self._state.abandon()
+                _release_memory()
         except Exception:
             pass                                   # half-built, or the interpreter is ending
 
@@ -516,6 +511,29 @@ class BaseSession:
         """Context in which this is the default session of the thread (the graph is not made
         default)."""
         return graph_lib.default_session(self)
+
+
+def state_of(session):
+    """The contract.State of a session: one at a server of this process has a SessionLink."""
+    return session._state
+
+
+def compiled_of(session, fetches, feeds=()):
+    """The plans.Compiled of these fetches and fed tensors, compiled if it is not there; nothing
+    runs."""
+    step, _ = session._step_for(fetches, dict.fromkeys(feeds))
+    return step.compiled
+
+
+def is_open(session):
+    """It was not closed yet, by whoever."""
+    return not session._closed
+
+
+def _release_memory():
+    """If no session is open any more."""
+    if all(session._closed for session in list(_live)):
+        runtime.executor().release_memory()
 
 
 _STRUCTURES = frozenset((list, tuple, dict, collections.OrderedDict))
@@ -566,13 +584,6 @@ class Session(BaseSession):
         array([2., 4.], dtype=float32)
     """
 
-    def __init__(self, target="", graph=None, config=None, threads=None, deterministic=False,
-                 partitions=None, placement=None, placement_costs=None, debug=None,
-                 check_numerics=None):
-        super().__init__(target, graph, config, threads, deterministic, partitions, placement,
-                         placement_costs, debug, check_numerics)
-        self._contexts = []
-
     def __enter__(self):
         if self._contexts:
             raise RuntimeError("Session context managers are not re-entrant. Use "
@@ -608,7 +619,7 @@ class Session(BaseSession):
         with failures.typed(None):
             place.reset(list(containers or ()), timeout_ms / 1000 if timeout_ms else None)
         for session in list(_live):
-            if session._place is place and isinstance(place, targets.Local):
+            if session._place is place and place.ends_sessions_here():
                 session.close()
 
 
@@ -626,26 +637,22 @@ class InteractiveSession(BaseSession):
 
     _active = 0             # those that are not closed
 
-    def __init__(self, target="", graph=None, config=None, threads=None, deterministic=False,
-                 partitions=None, placement=None, placement_costs=None, debug=None,
-                 check_numerics=None):
-        super().__init__(target, graph, config, threads, deterministic, partitions, placement,
-                         placement_costs, debug, check_numerics)
+    def _begin(self):
         if InteractiveSession._active:
             warnings.warn("An interactive session is already active. This can cause out-of-memory "
                           "errors in some cases. You must explicitly call "
                           "`InteractiveSession.close()` to release resources held by the other "
-                          "session(s).", stacklevel=2)
+                          "session(s).", stacklevel=3)
         InteractiveSession._active += 1
         self._contexts = [self.as_default()]
-        if graph is not None:
+        if self._has_graph:
             self._contexts.append(self._graph.as_default())
         for context in self._contexts:
             context.__enter__()
 
     def close(self):
         """Ends the session; it is no longer the default."""
-        contexts, self._contexts = getattr(self, "_contexts", []), []
+        contexts, self._contexts = self._contexts, []
         InteractiveSession._active -= bool(contexts)
         super().close()
         for context in reversed(contexts):

@@ -4,10 +4,9 @@
     "local"   the same
     others    what was registered: a whole target, or a scheme ("grpc" for "grpc://host:port")
 
-A PLACE opens sessions: `place.open(session, deterministic, partitions, costs, inspect) -> Opened`
-and `place.reset(containers, timeout)`, seconds or None.  `Local` is the one that runs them in this
-process; a server registers a Local with its own task under its address, so that
-`Session(server.target)` in the server's process adds no hop.
+A place (contract.Place) opens sessions.  `Local` is the one that runs them in this process; a
+server registers a place of its own under its address, so that `Session(server.target)` in the
+server's process adds no hop.
 
 Invariants
     1. What is registered as a whole target is found before its scheme.
@@ -15,62 +14,64 @@ Invariants
 
 Threads: any; the table is guarded by a lock.
 """
-import collections
 import importlib
 import threading
 
 from pyflow import config as env
 from pyflow.framework import errors
 from pyflow.passes.options import Options as Rewrites
+from pyflow.session import contract, plans, runtime
 from pyflow.session import devices as devices_lib
-from pyflow.session import plans, runtime
-
-Opened = collections.namedtuple("Opened", "step_error state pools compiler")
-Opened.__doc__ = """What a session is made of: the class of its steps' failures, its state (`close`, `cancel`,
-`streams`), its thread pools by number, and the compiler of its plans."""
 
 _lock = threading.Lock()
 
 
-class Local:
+class Local(contract.Place):
     """Sessions of this process.  task: the executor's Task whose containers and devices they have;
     None: the process's own."""
 
     def __init__(self, task=None):
         self.task = task
 
-    def open(self, session, deterministic, partitions, costs, inspect):
+    def open(self, options):
+        """The session's Opened."""
         executor = runtime.start()
-        config, threads = session._config, session._threads
-        state = executor.State(f"session_{id(session):x}", self.task)
-        devices = devices_lib.open_devices(executor, config, self.task)
-        pools = devices_lib.Pools(config, threads)
-        if costs is not None:
-            devices_lib.measure_speeds(executor, devices, threads)
-        options = plan_options(threads, deterministic, partitions, config, inspect)
-        rewrites, pool = Rewrites.of(config), pools.get(0)
-        if inspect is not None:
-            options, rewrites = inspect.plan_options(options), inspect.rewrites(rewrites)
-            pool = runtime.pool(1) if inspect.debug else pool
-        compiler = plans.Compiler(
-            session.graph, state, pool, devices,
-            bool(getattr(config, "allow_soft_placement", False)),
-            bool(getattr(config, "log_device_placement", False)), options, rewrites, costs)
-        return Opened(executor.StepError, state, pools, compiler)
+        state = executor.State(options.name, self.task)
+        devices = devices_lib.open_devices(executor, options.config, self.task)
+        if options.costs is not None:
+            devices_lib.measure_speeds(executor, devices, options.threads)
+        made = Made(options, options.config)
+        compiler = plans.Compiler(options.graph, state, made.pool, devices, made.config,
+                                  made.options, made.rewrites, options.costs)
+        return contract.Opened(state, made.pools, compiler, options.timeout_ms)
 
     def reset(self, containers, timeout=None):
         """Forgets the task's named containers; all of them for []."""
         executor = runtime.start()
         (executor.Task() if self.task is None else self.task).reset_containers(containers)
 
+    def ends_sessions_here(self):
+        """Nobody else does."""
+        return True
 
-def plan_options(threads, deterministic, partitions, config, inspect):
-    """What a session's plans are compiled with (plans.Compiler's options)."""
-    return {"threads": threads, "blocks": env.value("PYFLOW_SCHEDULE") is None,
-            "deterministic": bool(deterministic), "partitions": partitions,
-            "debug": env.value("PYFLOW_DEBUG"),
-            "schedule_recvs": config is not None
-            and bool(config.graph_options.enable_recv_scheduling), "inspection": inspect}
+
+class Made:
+    """What a session's compiler is made of, wherever its tasks are: pools, pool, CompileOptions,
+    rewrites.  config: the ConfigProto that counts."""
+
+    def __init__(self, options, config):
+        self.config, self.pools = config, devices_lib.Pools(config, options.threads)
+        self.pool, self.rewrites = self.pools.get(0), Rewrites.of(config)
+        self.options = contract.CompileOptions(
+            contract.PlanOptions(threads=options.threads, deterministic=options.deterministic,
+                                 blocks=env.value("PYFLOW_SCHEDULE") is None),
+            options.partitions, env.value("PYFLOW_DEBUG"),
+            config is not None and bool(config.graph_options.enable_recv_scheduling))
+        look = options.inspection
+        if look is not None:
+            self.options = look.plan_options(self.options)
+            self.rewrites = look.rewrites(self.rewrites)
+            self.pool = runtime.pool(1) if look.debug else self.pool
 
 
 LATER = {"grpc": "pyflow.distributed.run.client"}  # scheme: module whose `place_of` serves it

@@ -13,6 +13,7 @@ Invariants
 Threads: any may add steps; `_lock` guards the file.
 """
 import atexit
+import dataclasses
 import gzip
 import json
 import logging
@@ -21,7 +22,7 @@ import threading
 import time
 
 from pyflow import config
-from pyflow.session import chrome_trace, runtime, trace_records
+from pyflow.session import chrome_trace, contract, runtime, trace_records
 
 log = logging.getLogger("pyflow.trace")
 _FLUSH_SECONDS = 1.0
@@ -72,12 +73,15 @@ class TraceFile:
         """`run` with its steps traced, as long as there is room."""
         new_trace = runtime.executor().Trace
 
-        def traced_run(feeds, timeout_ms=0, cancel=None, trace=None, keep=False):
-            if trace is None and not self.open:
-                return run(feeds, timeout_ms, cancel, keep=keep)
-            own = new_trace(_LEVEL) if trace is None else trace
+        def traced_run(feeds=(), options=None):
+            own = options.trace if options is not None else None
+            if own is None:
+                if not self.open:
+                    return run(feeds, options)
+                own = new_trace(_LEVEL)
+                options = dataclasses.replace(options or contract.RunOptions(), trace=own)
             try:
-                return run(feeds, timeout_ms, cancel, trace=own, keep=keep)
+                return run(feeds, options)
             finally:
                 self.add(own)
         return traced_run

@@ -54,6 +54,7 @@ def lines(message, fetches=(), batch=None):
 def _compile(message, fetches, batch):
     """(core Plan, names of what would be fed) of the graph, as a session here would compile it."""
     import pyflow as tf
+    from pyflow.session.session import compiled_of
     if batch is not None:
         _set_batch(message, batch)
     with tf.Graph().as_default() as graph:
@@ -67,7 +68,7 @@ def _compile(message, fetches, batch):
     targets = [f for f in found if hasattr(f, "outputs") and not f.outputs]
     feeds = [t for t in feeds if t not in tensors]
     with tf.Session(graph=graph) as session:
-        return session._compiler.compile(tensors, targets, feeds).plan, [t.name for t in feeds]
+        return compiled_of(session, [*tensors, *targets], feeds).core, [t.name for t in feeds]
 
 
 def _nobody_reads(op):

@@ -96,7 +96,7 @@ def _watch():
     def end(self, exception_type):
         inner = self._inner
         if exception_type is None and inner is not None:
-            told(inner.sess, self._creator._scaffold.saver)
+            told(inner.sess, self._creator.scaffold.saver)
         ended(self, exception_type)
     monitored_session._Monitored._end = end
 

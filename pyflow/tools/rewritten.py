@@ -14,7 +14,7 @@ def rewritten(message):
     from pyflow.passes import node, pipeline, place_kernels
     from pyflow.passes.options import Options
     from pyflow.passes.place import Devices
-    from pyflow.session import evaluate, runtime
+    from pyflow.session import contract, evaluate, runtime
     try:
         with graph_lib.Graph().as_default() as user_graph:
             import_graph_def(message, name="")
@@ -23,7 +23,8 @@ def rewritten(message):
     executor = runtime.start()
     graph = node.whole(user_graph)
     before = len(graph.nodes)
-    evaluator = evaluate.Evaluator(runtime.pool(1), Devices.of_process(), {"threads": 1})
+    evaluator = evaluate.Evaluator(runtime.pool(1), Devices.of_process(),
+                                   contract.PlanOptions(threads=1))
     work = pipeline.Work(Options(), evaluator,
                          lambda: place_kernels.KernelTable(executor.kernels()))
     graph = pipeline.run(graph, work, pipeline.CALLS + pipeline.REWRITES + pipeline.FUSIONS)

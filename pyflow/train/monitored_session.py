@@ -25,6 +25,7 @@ import time
 from pyflow.framework import errors, graph as ops, protos
 from pyflow.framework.graph import GraphKeys
 from pyflow.framework.run_metadata import RunMetadata
+from pyflow.session import Session
 from pyflow.train import coordinator, hooks as hook_lib, queue_runners, session_manager
 from pyflow.train.scaffold import Scaffold
 from pyflow.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunValues
@@ -46,23 +47,33 @@ class SessionCreator:
         raise NotImplementedError(f"create_session is not implemented for {self}.")
 
 
-class _Creator(SessionCreator):
+class ScaffoldedCreator(SessionCreator):
+    """What makes a scaffold's sessions at a master: the base of those below and of distributed
+    trainings'.  What subclasses may say: recovery_wait_secs, new_session, create_session."""
+
+    recovery_wait_secs = 30         # the most between looks while it waits for the model
+
     def __init__(self, scaffold, master, config):
-        self._scaffold, self._master, self._config = scaffold or Scaffold(), master, config
+        self.scaffold, self.master, self.config = scaffold or Scaffold(), master, config
         self._manager = None
 
-    def _session_manager(self):
+    def new_session(self, target, graph, config):
+        """A session whose variables have no values yet."""
+        return Session(target, graph=graph, config=config)
+
+    def session_manager(self):
+        """The SessionManager, made once; the scaffold is finalized."""
         if self._manager is None:
-            scaffold = self._scaffold
+            scaffold = self.scaffold
             self._manager = session_manager.SessionManager(
                 local_init_op=scaffold.local_init_op, ready_op=scaffold.ready_op,
                 ready_for_local_init_op=scaffold.ready_for_local_init_op,
-                graph=ops.get_default_graph(),
-                local_init_feed_dict=scaffold.local_init_feed_dict)
+                graph=ops.get_default_graph(), recovery_wait_secs=self.recovery_wait_secs,
+                local_init_feed_dict=scaffold.local_init_feed_dict, new_session=self.new_session)
         return self._manager
 
 
-class ChiefSessionCreator(_Creator):
+class ChiefSessionCreator(ScaffoldedCreator):
     """Sessions restored from checkpoint_dir or checkpoint_filename_with_path, else initialised.
     TF: tf.train.ChiefSessionCreator."""
 
@@ -73,27 +84,27 @@ class ChiefSessionCreator(_Creator):
 
     def create_session(self):
         """The Session."""
-        scaffold = self._scaffold.finalize()
-        return self._session_manager().prepare_session(
-            self._master, saver=scaffold.saver, checkpoint_dir=self._folder,
-            checkpoint_filename_with_path=self._path, config=self._config,
+        scaffold = self.scaffold.finalize()
+        return self.session_manager().prepare_session(
+            self.master, saver=scaffold.saver, checkpoint_dir=self._folder,
+            checkpoint_filename_with_path=self._path, config=self.config,
             init_op=scaffold.init_op, init_feed_dict=scaffold.init_feed_dict,
             init_fn=scaffold.init_fn)
 
 
-class WorkerSessionCreator(_Creator):
+class WorkerSessionCreator(ScaffoldedCreator):
     """Sessions that wait until the chief has initialised the model. TF:
     tf.train.WorkerSessionCreator."""
 
     def __init__(self, scaffold=None, master="", config=None, max_wait_secs=30 * 60):
         super().__init__(scaffold, master, config)
-        self._max_wait_secs = max_wait_secs
+        self.max_wait_secs = max_wait_secs
 
     def create_session(self):
         """The Session."""
-        self._scaffold.finalize()
-        return self._session_manager().wait_for_session(
-            self._master, config=self._config, max_wait_secs=self._max_wait_secs)
+        self.scaffold.finalize()
+        return self.session_manager().wait_for_session(
+            self.master, config=self.config, max_wait_secs=self.max_wait_secs)
 
 
 # ------------------------------------------------------------------------------------------- layers

@@ -32,11 +32,13 @@ class SessionManager:
 
     local_init_op: run in each new session. ready_op: names of variables without values; none when
     it is ready. ready_for_local_init_op: the same before local_init_op. recovery_wait_secs: the
-    most between looks while it waits, which begin at 0.1 s. ValueError for ready_for_local_init_op
+    most between looks while it waits, which begin at 0.1 s. new_session: function(target, graph=,
+    config=) that makes its sessions, in place of tf.Session. ValueError for ready_for_local_init_op
     without local_init_op."""
 
     def __init__(self, local_init_op=None, ready_op=None, ready_for_local_init_op=None, graph=None,
-                 recovery_wait_secs=30, local_init_run_options=None, local_init_feed_dict=None):
+                 recovery_wait_secs=30, local_init_run_options=None, local_init_feed_dict=None,
+                 new_session=Session):
         if ready_for_local_init_op is not None and local_init_op is None:
             raise ValueError("If you pass a ready_for_local_init_op you must also pass a "
                              f"local_init_op , ready_for_local_init_op [{ready_for_local_init_op}]")
@@ -45,10 +47,10 @@ class SessionManager:
         self._graph = graph or graph_lib.get_default_graph()
         self._wait_secs = recovery_wait_secs
         self._local_options, self._local_feeds = local_init_run_options, local_init_feed_dict
-        self._session_options = {}              # more arguments of its sessions
+        self._make_session = new_session
 
     def _new_session(self, master, config):
-        return Session(master, graph=self._graph, config=config, **self._session_options)
+        return self._make_session(master, graph=self._graph, config=config)
 
     def __repr__(self):
         return f"<tf.train.SessionManager of {self._graph!r}>"
@@ -136,7 +138,7 @@ class SessionManager:
         if not saver or not (folder or path):
             return sess, False
         if path:
-            _restore(sess, saver, path)
+            restore(sess, saver, path)
             return sess, True
         waited = 0
         found = checkpoint_state.get_checkpoint_state(folder)
@@ -147,7 +149,7 @@ class SessionManager:
             time.sleep(self._wait_secs)
             waited += self._wait_secs
             found = checkpoint_state.get_checkpoint_state(folder)
-        _restore(sess, saver, found.model_checkpoint_path)
+        restore(sess, saver, found.model_checkpoint_path)
         saver.recover_last_checkpoints(found.all_model_checkpoint_paths)
         return sess, True
 
@@ -162,7 +164,8 @@ class SessionManager:
         return True, None
 
 
-def _restore(sess, saver, path):
+def restore(sess, saver, path):
+    """Gives a session the variables of a checkpoint, and the random streams saved beside it."""
     initializers = sess.graph.get_collection("saved_model_initializers")
     if initializers:
         sess.run(initializers)

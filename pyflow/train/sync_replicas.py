@@ -295,6 +295,11 @@ class SyncReplicasOptimizer(Optimizer):
         self.chief_init_op = self._set_local(*first).op
 
     @property
+    def group(self):
+        """The name of its group of replicas, which has a chief of its own; "": there is one."""
+        return self._prefix.rstrip("/")
+
+    @property
     def position(self):
         """(step, source), int64 scalars: what this replica computes now. source: its task's number
         or, with shards, the shard. None before apply_gradients, and for replicas without a

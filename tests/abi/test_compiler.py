@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import pyflow as tf
 from pyflow import _executor, plugins
+from pyflow.session import contract
 
 # The compiler is to see the nodes: pyflow's own element-wise programs would be made before.
 PLAIN = tf.ConfigProto()
@@ -107,7 +108,7 @@ def test_a_chain_becomes_one_instruction():
         _, plan = counted(session, chain(x, 3), {x: VALUE})
         assert "Group(" in plan.explain() and "by test.jit" in plan.explain()
         stats = {}
-        plan.run([VALUE], stats=stats)
+        plan.run([VALUE], contract.RunOptions(stats=stats))
         assert stats["kernels"] == 2, "the group and the fetch"
 
 

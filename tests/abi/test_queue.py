@@ -10,6 +10,7 @@ from quiet import clock
 
 import pyflow as tf
 from pyflow import _executor, plugins
+from pyflow.session import contract
 
 N = 10_000
 
@@ -114,7 +115,7 @@ def test_ten_thousand_steps_without_a_caller():
     with tf.Session(threads=2) as session:
         session.run(q.size)
         plan = session._step_for(got, {})[0].compiled.plan
-        plan.start([], timeout_ms=1).wait(60)           # the clock's thread is there from now on
+        plan.start([], contract.RunOptions(timeout_ms=1)).wait(60)           # the clock's thread is there from now on
         before = threads()
         steps = [plan.start([]) for _ in range(N)]
         until(session, q, N)

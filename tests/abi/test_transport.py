@@ -12,6 +12,7 @@ import pytest
 
 import pyflow as tf
 from pyflow import _executor, plugins
+from pyflow.session import contract
 
 FLOAT = 1
 CANCELLED, INVALID, NOT_FOUND, EXHAUSTED, ABORTED, DATA_LOSS = 1, 3, 5, 8, 10, 15
@@ -46,7 +47,8 @@ def op(name, *inputs, **attrs):
 
 def started(session, fetch, task, number, feeds=None, step_session=7, **options):
     step, values = session._step_for(fetch, feeds or {})
-    return step.compiled.plan.start(values, task=task, session=step_session, step=number, **options)
+    return step.compiled.plan.start(
+        values, contract.RunOptions(task=task, **options), key=(step_session, number))
 
 
 class Took:
@@ -399,7 +401,7 @@ def test_random_orders_leave_nothing(task):
 
         def start(k, which):
             step, values = plans[which]
-            begun.append(step.compiled.plan.start(values, task=task, session=7, step=k))
+            begun.append(step.compiled.plan.start(values, contract.RunOptions(task=task), key=(7, k)))
         actions = []
         for k in range(steps):
             actions += [lambda k=k: task.put(7, k, b"k", np.float32(k), FLOAT),

@@ -7,7 +7,7 @@ import pytest
 
 import pyflow as tf
 from pyflow import timeline
-from pyflow.session import chrome_trace, runtime, trace_records
+from pyflow.session import chrome_trace, contract, runtime, trace_records
 
 
 def program():
@@ -61,7 +61,8 @@ def test_delayed_streams_run_after_their_kernels(fake, tmp_path):
     with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
         step, _ = session._step_for(total, {x: 0})
         trace = runtime.executor().Trace(3)
-        step.compiled.plan.run([np.ones((64, 64), np.float32)], trace=trace)
+        step.compiled.plan.run([np.ones((64, 64), np.float32)],
+                               contract.RunOptions(trace=trace))
     taken = trace.take()
     events = trace_records.events(taken)
     [call] = [e for e in events if e.name == "a" and e.kind in ("kernel", "async")]

@@ -175,7 +175,7 @@ class Bed:
     def _part(self, fetch):
         """A RegisterGraphRequest of the partition that computes it."""
         compiled = self.session._compiler.compile([fetch], [], [self.x])
-        return compiled.data
+        return compiled.graphs[0]
 
     def now(self):
         """The variable's value."""

@@ -52,7 +52,7 @@ class Valid:
             text = tf.identity(tf.placeholder(tf.string, [], name="s"), name="t")
             with tf.Session(graph=graph) as session:
                 session.run(v.initializer)
-                part = session._compiler.compile([y], [], [x]).data
+                part = session._compiler.compile([y], [], [x]).graphs[0]
         definition = graph.as_graph_def().SerializeToString()
         self._worker = rpc.Stub(channel, "WorkerService", services.WORKER)
         self._master = rpc.Stub(channel, "MasterService", services.MASTER)

@@ -260,7 +260,7 @@ def test_messages_that_are_wrong(cluster, what):
     value = np.ones(N, np.float32)
     with tf.Session(cluster.target) as sess:
         sess.run(y, {x: value})
-        link = sess._step_for(y, {x: value})[0].compiled._link
+        link = sess._step_for(y, {x: value})[0].compiled.plan._link
         number = link.call("MakeCallable", messages.MakeCallableRequest(
             feed=[x.name], fetch=[y.name], call=remote_worker.new_call(),
             client=given.get("client", client.own_links().task))).callable

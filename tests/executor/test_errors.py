@@ -130,7 +130,7 @@ def test_a_cycle_or_nonsense_graph_is_refused_by_the_core():
             node = graph.node.add(name=name, op=op, input=inputs)
             for key, value in attrs.items():
                 node.attr[key].type = value
-        _executor.compile(graph.SerializeToString(), {}, state, pool, {})
+        _executor.compile(graph.SerializeToString(), {}, state, pool)
     with pytest.raises(_executor.StepError, match="cycle"):
         compile_text(("a", "Identity", ["b"], {"T": 1}), ("b", "Identity", ["a"], {"T": 1}))
     with pytest.raises(_executor.StepError, match="Teleport"):

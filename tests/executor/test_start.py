@@ -9,13 +9,14 @@ import pytest
 from quiet import clock
 
 import pyflow as tf
+from pyflow.session import contract
 
 THREADS = (1, 2, 4)
 
 
-def started(session, fetch, feeds, **options):
+def started(session, fetch, feeds, done=None, **options):
     step, values = session._step_for(fetch, feeds)
-    return step.compiled.plan.start(values, **options)
+    return step.compiled.plan.start(values, contract.RunOptions(**options), done)
 
 
 def loop(n, body=lambda v: v * 1.5 - 0.5):
@@ -63,7 +64,7 @@ def test_callbacks(threads):
 
     with tf.Session(threads=threads) as session:
         for k in range(200):
-            started(session, y, {x: k}, callback=landed)        # nobody keeps it
+            started(session, y, {x: k}, landed)        # nobody keeps it
         assert all_seen.wait(60)
         base = session.run(y, {x: 0})[0]
     np.testing.assert_allclose(sorted(seen), base + np.arange(200), rtol=1e-6)

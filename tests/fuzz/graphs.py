@@ -199,7 +199,7 @@ class Fuzz:
                                          programs.python_step)
         with way.scheduled(), tf.Session(graph=program.graph, config=way.config(),
                                          threads=way.threads, partitions=way.partitions) as session:
-            session._compiler.options.update(way.options)
+            session._compiler.options = session._compiler.options.of_plan(**way.options)
             session.run(program.init)
             for _ in range(2):
                 values = program.values()

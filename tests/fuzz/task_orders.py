@@ -18,6 +18,7 @@ from pyflow import _executor
 from pyflow.passes import partition
 from pyflow.passes.node import Graph, Node
 from pyflow.python.framework import function
+from pyflow.session import contract
 
 FLOAT, BATCH, THREADS = 1, 100, 4
 ALLOWED = {1, 4, 5, 10, 15}             # CANCELLED, DEADLINE_EXCEEDED, NOT_FOUND, ABORTED, DATA_LOSS
@@ -41,7 +42,7 @@ def batch(rng, plan, key, task, first):
     accepted = [0]
 
     def start(k, timeout, cancelled):
-        one = plan.start([], timeout_ms=timeout, task=task, session=k % 3, step=k)
+        one = plan.start([], contract.RunOptions(timeout, task=task), key=(k % 3, k))
         if cancelled:
             one.cancel()
         with lock:

@@ -1,4 +1,5 @@
 """What random programs and the soak found, each as the small program it came down to."""
+import dataclasses
 import threading
 
 import pytest
@@ -15,7 +16,7 @@ def test_control_edges_from_a_loop_whose_value_nobody_reads(inline):
         with tf.control_dependencies([end.op]):
             done = tf.identity(v.assign_add(1.0))
         with tf.Session() as session:
-            session._compiler.options["inline"] = inline
+            session._compiler.options = session._compiler.options.of_plan(inline=inline)
             session.run(v.initializer)
             assert [session.run(done) for _ in range(2)] == [1.0, 2.0]
 
@@ -57,7 +58,8 @@ def test_a_split_after_which_one_device_remains():
         end = tf.while_loop(lambda i, y: i < 2, body, [tf.constant(0), tf.zeros([3])])[1]
         assert graph.get_operation_by_name("while/Neg/Enter").device == "/device:CPU:1"
         with tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as session:
-            session._compiler.options["partitions"] = "device"
+            session._compiler.options = dataclasses.replace(session._compiler.options,
+                                                            partitions="device")
             assert list(session.run(end, {x: [1, 2, 3]})) == [2, 4, 6]
 
 

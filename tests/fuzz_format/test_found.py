@@ -18,6 +18,7 @@ import numpy as np
 import pyflow as tf
 from pyflow import _executor
 from pyflow.framework import wire
+from pyflow.session import contract
 
 tf.Session().close()                    # plugins are open
 F, I = tf.float32, tf.int32
@@ -42,7 +43,7 @@ def compiled(nodes):
     began, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
         return _executor.compile(wire.encode_graph(nodes, b""), {}, _executor.State("s"),
-                                 _executor.Pool(1), {"threads": 1})
+                                 _executor.Pool(1), contract.PlanOptions(threads=1))
     finally:
         seconds = time.process_time() - began
         megabytes = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10

@@ -9,7 +9,7 @@ import pathlib
 import pyflow as tf
 from pyflow.passes import node, pipeline, printer
 from pyflow.passes.place import Devices
-from pyflow.session import evaluate, runtime
+from pyflow.session import contract, evaluate, runtime
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 
@@ -20,7 +20,8 @@ def pruned(fetches, feeds=(), targets=()):
 
 def evaluator():
     runtime.start()
-    return evaluate.Evaluator(runtime.pool(1), Devices.of_process(), {"threads": 1, "debug": 0})
+    return evaluate.Evaluator(runtime.pool(1), Devices.of_process(),
+                              contract.PlanOptions(threads=1))
 
 
 def check_golden(name, graph, rewrite):

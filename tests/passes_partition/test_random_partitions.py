@@ -24,7 +24,7 @@ def test_everything_in_slabs_and_in_single_blocks():
         for options in ({"inline": False}, {"blocks": False}):
             with tf.Session(graph=program.graph, config=scattered.CONFIG, threads=2,
                             partitions="device") as session:
-                session._compiler.options.update(options)
+                session._compiler.options = session._compiler.options.of_plan(**options)
                 program.check(session, runs=1)
 
 

@@ -10,6 +10,7 @@ from quiet import clock
 
 import pyflow as tf
 from pyflow import _executor
+from pyflow.session import contract
 
 CONFIG = tf.ConfigProto(device_count={"CPU": 3})
 
@@ -224,7 +225,7 @@ def test_a_receive_that_nobody_sends_is_named():
         compiled = sess._compiler.compile_nodes(Graph([other, recv]))
         assert len(compiled.graphs) == 2
         with pytest.raises(_executor.StepError, match=r"never/_recv_0 \(_Recv\) on .*CPU:1"):
-            compiled.run([], 100)
+            compiled.run([], contract.RunOptions(timeout_ms=100))
 
 
 def test_close_ends_blocked_steps(stuck):

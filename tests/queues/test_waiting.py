@@ -8,6 +8,7 @@ import pytest
 import pyflow as tf
 from pyflow import _executor
 from pyflow.ops.queue import queue_ops, staging_ops
+from pyflow.session import contract
 
 
 def threads():
@@ -37,7 +38,7 @@ def test_ten_thousand_blocked_dequeues_of_a_hundred_sessions_are_cancelled_withi
     take = q.dequeue()
     sessions = [tf.Session(threads=2) for _ in range(100)]
     plans = [s._step_for(take, {})[0].compiled.plan for s in sessions]
-    plans[0].start([], timeout_ms=1).wait(60)       # the clock's thread is there from now on
+    plans[0].start([], contract.RunOptions(timeout_ms=1)).wait(60)       # the clock's thread is there from now on
     before = threads()
     steps = [plan.start([]) for plan in plans for _ in range(100)]
     idle()

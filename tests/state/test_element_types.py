@@ -13,6 +13,7 @@ import pytest
 import pyflow as tf
 from pyflow import _executor
 from pyflow.framework import wire
+from pyflow.session import contract
 from pyflow.framework.op import registered_ops
 
 INVALID_ARGUMENT = 3
@@ -64,7 +65,7 @@ class Raw:
 
     def run(self):
         plan = _executor.compile(wire.encode_graph(self.nodes, b""), {}, _executor.State("types"),
-                                 _executor.Pool(1), {"threads": 1})
+                                 _executor.Pool(1), contract.PlanOptions(threads=1))
         return plan.run(())
 
     def refused(self, *words, node="op"):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pyflow as tf
+from pyflow.session import contract
 
 THREADS, STEPS = 8, 150
 FAMILIES = ["ref", "resource"]
@@ -360,7 +361,7 @@ def test_a_cancelled_step_updates_a_variable_whole_or_not_at_all(variable, updat
             timer = threading.Timer(lasts * (tries % 20) / 25, token.cancel)
             timer.start()
             try:
-                plan.run((), cancel=token)
+                plan.run((), contract.RunOptions(cancel=token))
             except _executor.StepError:
                 cancelled += 1
             timer.join()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pyflow as tf
-from pyflow.session import runtime
+from pyflow.session import contract, runtime
 from traced_runs import kernels, traced
 
 
@@ -274,6 +274,6 @@ def test_traced_steps_cost_little_more():
             for k in range(2):
                 trace = new(3) if k else None
                 start = time.perf_counter()
-                plan.run([feed], trace=trace)
+                plan.run([feed], contract.RunOptions(trace=trace))
                 best[k] = min(best[k], time.perf_counter() - start)
     assert best[1] < 1.3 * best[0], best

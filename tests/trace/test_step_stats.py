@@ -8,7 +8,7 @@ import pytest
 
 import pyflow as tf
 from pyflow.framework import protos
-from pyflow.session import metadata, runtime, trace_records
+from pyflow.session import contract, metadata, runtime, trace_records
 
 ROUTING = "Identity Const Switch Merge Enter Exit NextIteration LoopCond".split()
 TIMES = [f"{field}_{unit}" for field in ("scheduled", "all_start", "op_end_rel", "all_end_rel")
@@ -117,7 +117,7 @@ def traced(session, fetches, level=3, max_records=1 << 20):
     session.run(fetches)
     plan = session._step_for(fetches, None)[0].compiled.plan
     trace = runtime.executor().Trace(level, max_records)
-    plan.run([], trace=trace)
+    plan.run([], contract.RunOptions(trace=trace))
     return trace
 
 
@@ -159,5 +159,5 @@ def test_several_steps_of_one_trace():
         for fetch in (one, two, one):
             session.run(fetch, {x: [1, 2]})
             plan = session._step_for(fetch, {x: [1, 2]})[0].compiled.plan
-            plan.run([np.ones(2, np.float32)], trace=trace)
+            plan.run([np.ones(2, np.float32)], contract.RunOptions(trace=trace))
     check_every_kernel(metadata.fill(tf.RunMetadata(), trace), trace, 1)

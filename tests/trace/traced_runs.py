@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from pyflow.session import runtime, trace_records
+from pyflow.session import contract, runtime, trace_records
 
 
 def traced(session, fetches, feeds=None, level=3, max_records=1 << 20):
@@ -12,7 +12,7 @@ def traced(session, fetches, feeds=None, level=3, max_records=1 << 20):
     trace, stats = runtime.executor().Trace(level, max_records), {}
     value = failure = None
     try:
-        value = step.compiled.plan.run(arguments, stats=stats, trace=trace)
+        value = step.compiled.plan.run(arguments, contract.RunOptions(stats=stats, trace=trace))
     except runtime.executor().StepError as e:
         failure = e
     taken = trace.take()

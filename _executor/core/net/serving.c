@@ -198,7 +198,7 @@ void pf_steps_begin(pf_serving *s) {
   const pf_net_plans *plans = &s->s->plans;
   int64_t lease_ns = s->peer->net->o.lease_ns, began_ns;
   pf_error err;
-  pf_start_options o = {.timeout_ns = s->timeout_ns, .task = s->peer->net->task, .key = s->key};
+  pf_run_options o = {.timeout_ns = s->timeout_ns, .task = s->peer->net->task, .key = s->key};
   o.here = may_run_here(s->s, lease_ns);
   pf_error_clear(&err);
   s->began_ns = began_ns = pf_now_ns();

@@ -164,7 +164,7 @@ cdef uint64_t stream_of(const pf_call* c, int64_t row) noexcept nogil:
 
 cdef pf_status launch(Flight* f, Seat* seat, pf_plan* plan, pf_tensor** take_args, pf_started_fn landed) noexcept nogil:
     """`landed` is called, perhaps before this returns; not after a failure."""
-    cdef pf_start_options o
+    cdef pf_run_options o
     cdef pf_error err
     cdef pf_started* h = NULL
     cdef pf_started* old

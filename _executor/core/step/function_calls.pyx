@@ -211,8 +211,8 @@ cdef pf_status may_begin(const Fn* f, const pf_plan* p, const pf_call* within, p
                             b"nothing says that it ends after the call", shown, f.def_.name.data)
     return PF_OK
 
-cdef void fill_options(pf_start_options* o, const pf_fn_options* given, pf_call* within) noexcept nogil:
-    memset(o, 0, sizeof(pf_start_options))
+cdef void fill_options(pf_run_options* o, const pf_fn_options* given, pf_call* within) noexcept nogil:
+    memset(o, 0, sizeof(pf_run_options))
     if given != NULL and given.size >= sizeof(pf_fn_options):
         o.timeout_ns = given.timeout_ns
         o.stream = given.stream
@@ -224,7 +224,7 @@ cdef void fill_options(pf_start_options* o, const pf_fn_options* given, pf_call*
 cdef pf_status begin(Call* c, pf_call* within, const pf_fn_options* options, DLManagedTensorVersioned* const* steal,
                      pf_tensor** args, pf_started** out, pf_error* err) noexcept nogil:
     """Takes `steal`.  `landed` follows on PF_OK."""
-    cdef pf_start_options o
+    cdef pf_run_options o
     cdef pf_plan* p = plan_of(c.fn, err)
     if p == NULL or may_begin(c.fn, p, within, err):
         give_back_all(c.fn, steal)

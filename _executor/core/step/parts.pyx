@@ -81,37 +81,15 @@ cdef public int32_t pf_parts_share_rendezvous(pf_step* leader) noexcept nogil:
         s = s.peer
     return True
 
-cdef int32_t begin(pf_step* leader, const pf_run_options* o) noexcept nogil:
-    """What the caller asked for, at the leader.  The number of partitions with anything to run."""
+cdef public int32_t pf_parts_busy(pf_step* leader) noexcept nogil:
+    """The number of partitions with anything to run, which is what is left of the step."""
     cdef pf_step* s = leader
     cdef int32_t busy = 0
-    if o != NULL:
-        leader.poll = o.poll
-        leader.poll_arg = o.poll_arg
-        leader.caller = pthread_self()
-        if o.timeout_ns > 0:
-            leader.deadline_ns = pf_now_ns() + o.timeout_ns
-        if o.rendezvous != NULL:
-            pf_rendezvous_ref(o.rendezvous)
-            leader.rendezvous = o.rendezvous
-            leader.outlived = 1
     while s != NULL:
-        if o != NULL and o.trace != NULL:
-            s.trace = o.trace
-            pf_trace_step_begin(s)
-        if o != NULL and o.inspect != NULL:
-            s.inspect = o.inspect
-            pf_step_extent_over(s)
         busy += s.plan.n_blocks != 0
         s = s.peer
     pf_a32_store(&leader.parts_left, busy)
     return busy
-
-cdef void announce(const pf_run_options* o, pf_step* s) noexcept nogil:
-    if o != NULL and o.running != NULL:
-        pthread_mutex_lock(o.running_lock)
-        o.running[0] = s
-        pthread_mutex_unlock(o.running_lock)
 
 cdef public void pf_parts_read_late(pf_step* s) noexcept nogil:
     while s != NULL:
@@ -138,12 +116,16 @@ cdef public pf_status pf_parts_run(pf_plan** plans, int32_t n, pf_tensor** take_
     if leader == NULL:
         return pf_error_set(err, PF_RESOURCE_EXHAUSTED, b"out of memory for a step")
     w.kernels = 0
-    if begin(leader, o):
+    if o != NULL:
+        pf_step_given(leader, o)
+    if pf_parts_busy(leader):
         if not pf_parts_share_rendezvous(leader):
             pf_step_fail(leader, NULL, PF_RESOURCE_EXHAUSTED, b"out of memory for a rendezvous")
-        announce(o, leader)
+        if o != NULL:
+            pf_step_announce(o, leader)
         pf_step_work(leader, &w)
-        announce(o, NULL)
+        if o != NULL:
+            pf_step_announce(o, NULL)
     kernels = w.kernels + take_count(leader)
     if o != NULL and o.kernels != NULL:
         o.kernels[0] = kernels

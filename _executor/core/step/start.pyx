@@ -34,7 +34,7 @@ cdef public void pf_started_unref(pf_started* h) noexcept nogil:
         free(h)
 
 # ---------------------------------------------------------------- at once
-cdef bint at_once(pf_plan** plans, int32_t n, const pf_start_options* o) noexcept nogil:
+cdef bint at_once(pf_plan** plans, int32_t n, const pf_run_options* o) noexcept nogil:
     cdef pf_plan* p = plans[0]
     return (n == 1 and tiny(p)
             and (o == NULL or (o.timeout_ns == 0 and o.rendezvous == NULL and o.task == NULL and o.trace == NULL)))
@@ -106,35 +106,16 @@ cdef void hand_over(pf_step* leader, bint quiet) noexcept nogil:
         s = next
     free(nobody.ready.items)
 
-cdef int32_t prepare(pf_step* leader, const pf_start_options* o) noexcept nogil:
+cdef int32_t prepare(pf_step* leader, const pf_run_options* o) noexcept nogil:
     """What the starter asked for; the number of partitions with anything to run."""
-    cdef pf_step* s = leader
-    cdef int32_t busy = 0
     if o != NULL:
-        leader.poll = o.poll
-        leader.poll_arg = o.poll_arg
-        leader.caller = pthread_self()
-        if o.timeout_ns > 0:
-            leader.deadline_ns = pf_now_ns() + o.timeout_ns
-        if o.rendezvous != NULL:
-            pf_rendezvous_ref(o.rendezvous)
-            leader.rendezvous = o.rendezvous
-            leader.outlived = 1
+        pf_step_given(leader, o)
         if o.within != NULL and o.within.pool == leader.pool:
             leader.home = o.within.leader.home
             leader.depth = o.within.leader.depth + 1
-    while s != NULL:
-        if o != NULL and o.stream:
-            pf_step_draw_from(s, o.stream)
-        if o != NULL and o.trace != NULL:
-            s.trace = o.trace
-            pf_trace_step_begin(s)
-        busy += s.plan.n_blocks != 0
-        s = s.peer
-    pf_a32_store(&leader.parts_left, busy)
-    return busy
+    return pf_parts_busy(leader)
 
-cdef public pf_status pf_step_start(pf_plan** plans, int32_t n, pf_tensor** take_args, const pf_start_options* o,
+cdef public pf_status pf_step_start(pf_plan** plans, int32_t n, pf_tensor** take_args, const pf_run_options* o,
                                     pf_started_fn done, void* arg, pf_started** out, pf_error* err) noexcept nogil:
     if out != NULL:
         out[0] = NULL
@@ -147,7 +128,7 @@ cdef public pf_status pf_step_start(pf_plan** plans, int32_t n, pf_tensor** take
 cdef void stop(void* arg, const pf_error* why) noexcept nogil:
     pf_started_fail(<pf_started*>arg, why)
 
-cdef void join_task(pf_step* leader, const pf_start_options* o) noexcept nogil:
+cdef void join_task(pf_step* leader, const pf_run_options* o) noexcept nogil:
     """Takes the rendezvous of its key.  A step that is over elsewhere, or failed there, fails before it begins."""
     cdef pf_started* h = leader.started
     cdef pf_error err
@@ -161,7 +142,7 @@ cdef void join_task(pf_step* leader, const pf_start_options* o) noexcept nogil:
     leader.task = o.task
     leader.outlived = 1
 
-cdef pf_status start(pf_plan** plans, int32_t n, pf_tensor** take_args, const pf_start_options* o, pf_started_fn done,
+cdef pf_status start(pf_plan** plans, int32_t n, pf_tensor** take_args, const pf_run_options* o, pf_started_fn done,
                      void* arg, pf_started** out, pf_error* err) noexcept nogil:
     cdef pf_started* h = <pf_started*>calloc(1, sizeof(pf_started))
     cdef pf_step* leader = pf_parts_link(plans, n, take_args)

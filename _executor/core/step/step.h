@@ -228,19 +228,30 @@ static inline void pf_job_go(pf_job *job, int32_t from, int32_t to) {
   job->state = to;
 }
 
-/* Runs one step on the calling thread and the pool.  Takes args (also on failure).  rets: n_rets new references, valid on OK. */
+/* How a step is run.  All zero is how it is run usually. */
 typedef struct {
   int64_t timeout_ns;               /* 0: none */
-  int32_t (*poll)(void *arg);       /* called on the caller's thread now and then; nonzero cancels with PF_CANCELLED */
+  int32_t (*poll)(void *arg);       /* called on the thread of who waits now and then; nonzero cancels with PF_CANCELLED */
   void *poll_arg;
-  pf_rendezvous *rendezvous;        /* NULL: a private one when needed */
+  pf_rendezvous *rendezvous;        /* NULL: a private one when needed, or that of `key` */
+  pf_trace *trace;                  /* NULL, or where the step's records go */
+  struct pf_inspect *inspect;       /* NULL, or how its kernels are looked at */
+  uint64_t stream;                  /* of its random numbers; 0: the State's */
+  /* of steps that the caller runs: */
   pf_step **running;                /* NULL, or set while the step runs (under running_lock), for pf_step_cancel */
   pthread_mutex_t *running_lock;
   int64_t *kernels;                 /* NULL, or receives the number of kernels executed */
-  pf_trace *trace;           /* NULL, or where the step's records go */
-  struct pf_inspect *inspect;       /* NULL, or how its kernels are looked at */
-  uint64_t stream;                  /* of its random numbers; 0: the State's */
+  /* of steps that are begun: */
+  pf_task *task;                    /* NULL, or the step is one of this task's, by `key`; it has to live until `done` */
+  pf_step_key key;
+  struct pf_step *within;           /* NULL, or the step that waits for this one: its caller works for both */
+  int32_t here;                     /* 1: what is ready at once runs on the starter's thread; only where plan/cost.pyx bounds it */
+  int32_t quiet;                    /* 1: no thread is woken: who started it goes on with pf_started_help or pf_started_wake */
 } pf_run_options;
+/* What is asked for of a step and its peers, before any of their blocks runs (step.pyx). */
+void pf_step_given(pf_step *leader, const pf_run_options *options);
+void pf_step_announce(const pf_run_options *options, pf_step *s);      /* NULL: it is over */
+/* Runs one step on the calling thread and the pool.  Takes args (also on failure).  rets: n_rets new references, valid on OK. */
 pf_status pf_step_run(pf_plan *plan, pf_tensor **take_args, pf_tensor **rets, const pf_run_options *options, pf_error *err);
 /* Runs the n plans of one step side by side: one rendezvous, one error, one deadline.  args and rets: plan after plan. */
 pf_status pf_parts_run(pf_plan **plans, int32_t n, pf_tensor **take_args, pf_tensor **rets, const pf_run_options *options,
@@ -264,24 +275,11 @@ typedef struct pf_started {         /* whoever may want to cancel one; outlives 
   int64_t when_ns;
   pf_a32 waits;                     /* it is among those with a time */
 } pf_started;
-typedef struct {
-  int64_t timeout_ns;               /* 0: none */
-  pf_rendezvous *rendezvous;        /* NULL: a private one when needed, or that of `key` */
-  pf_task *task;                    /* NULL, or the step is one of this task's, by `key`; it has to live until `done` */
-  pf_step_key key;
-  struct pf_trace *trace;
-  struct pf_step *within;           /* NULL, or the step that waits for this one: its caller works for both */
-  uint64_t stream;                  /* 0: none of its own */
-  int32_t here;                     /* 1: what is ready at once runs on the starter's thread; only where plan/cost.pyx bounds it */
-  int32_t quiet;                    /* 1: no thread is woken: who started it goes on with pf_started_help or pf_started_wake */
-  int32_t (*poll)(void *arg);       /* NULL, or called on this thread now and then while it helps; nonzero cancels with PF_CANCELLED */
-  void *poll_arg;
-} pf_start_options;
 /* Begins a step of n plans (one pool) and returns.  Takes args, also on failure.  `done` is called once, by a thread of the
  * pool or before this returns, when every partition is over: on PF_OK it takes the plans' results, plan after plan; else `err`
  * says why.  The plans and their pool have to live until then.  *out (NULL: not wanted): a new reference, or NULL where the
  * step is over already.  Failure (`done` is not called): out of memory. */
-pf_status pf_step_start(pf_plan **plans, int32_t n, pf_tensor **take_args, const pf_start_options *options, pf_started_fn done,
+pf_status pf_step_start(pf_plan **plans, int32_t n, pf_tensor **take_args, const pf_run_options *options, pf_started_fn done,
                         void *arg, pf_started **out, pf_error *err);
 /* help.pyx: who waits for such a step works for it, and for steps within it, on this thread.  Where there is nothing to do, `idle`
  * waits: until `enough(self)`, something can be read of `nudge`, or the time; 0: it cannot now, the host waits by itself, as it does
@@ -306,6 +304,7 @@ void pf_keeper_stop(void);                          /* the host ends */
 /* parts.pyx, for both ways to run a step */
 pf_step *pf_parts_link(pf_plan **plans, int32_t n, pf_tensor **take_args);
 int32_t pf_parts_share_rendezvous(pf_step *leader);
+int32_t pf_parts_busy(pf_step *leader);              /* how many have anything to run: what is left of the step */
 void pf_parts_read_late(pf_step *leader);
 void pf_parts_part(pf_step *leader, pf_status s, pf_tensor **rets); /* results; each goes back to its plan */
 void pf_step_begin_root(pf_step *s, struct pf_worker *w);

@@ -580,11 +580,33 @@ cdef void run_shared(pf_step* s, pf_worker* w) noexcept nogil:
         run_posts(w)
     pf_pool_end(w)
 
-cdef void announce(const pf_run_options* o, pf_step* s) noexcept nogil:
-    if o != NULL and o.running != NULL:
+cdef public void pf_step_announce(const pf_run_options* o, pf_step* s) noexcept nogil:
+    if o.running != NULL:
         pthread_mutex_lock(o.running_lock)
         o.running[0] = s
         pthread_mutex_unlock(o.running_lock)
+
+cdef public void pf_step_given(pf_step* leader, const pf_run_options* o) noexcept nogil:
+    cdef pf_step* s = leader
+    leader.poll = o.poll
+    leader.poll_arg = o.poll_arg
+    leader.caller = pthread_self()
+    if o.timeout_ns > 0:
+        leader.deadline_ns = pf_now_ns() + o.timeout_ns
+    if o.rendezvous != NULL:
+        pf_rendezvous_ref(o.rendezvous)
+        leader.rendezvous = o.rendezvous
+        leader.outlived = 1
+    while s != NULL:
+        if o.stream:
+            pf_step_draw_from(s, o.stream)
+        if o.inspect != NULL:
+            s.inspect = o.inspect
+            pf_step_extent_over(s)
+        if o.trace != NULL:
+            s.trace = o.trace
+            pf_trace_step_begin(s)
+        s = s.peer
 
 cdef inline void end_step(pf_step* s, pf_status st, pf_tensor** rets) noexcept nogil:
     """After the last block: what an error left, or the results; then the step is its plan's again."""
@@ -651,22 +673,8 @@ cdef public pf_status pf_step_run(pf_plan* plan, pf_tensor** take_args, pf_tenso
         return pf_error_set(err, PF_RESOURCE_EXHAUSTED, b"out of memory for a step")
     s.poll = NULL
     if o != NULL:
-        if o.trace != NULL:
-            s.trace = o.trace
-            pf_trace_step_begin(s)
-        s.inspect = o.inspect
-        s.poll = o.poll
-        s.poll_arg = o.poll_arg
-        s.caller = pthread_self()
-        if o.timeout_ns > 0:
-            s.deadline_ns = pf_now_ns() + o.timeout_ns
-        if o.rendezvous != NULL:
-            pf_rendezvous_ref(o.rendezvous)
-            s.rendezvous = o.rendezvous
-            s.outlived = 1
-        if o.stream:
-            pf_step_draw_from(s, o.stream)
-        announce(o, s)
+        pf_step_given(s, o)
+        pf_step_announce(o, s)
     w.kernels = 0
     fill_slots(s, take_args)
     if plan.planned_bytes and s.inspect == NULL:
@@ -682,7 +690,7 @@ cdef public pf_status pf_step_run(pf_plan* plan, pf_tensor** take_args, pf_tenso
     if plan.watched:
         pf_watch_end(s)
     if o != NULL:
-        announce(o, NULL)
+        pf_step_announce(o, NULL)
         if o.kernels != NULL:
             o.kernels[0] = w.kernels + pf_a64_load_rlx(&s.kernels)
     pf_a64_store_rlx(&s.kernels, 0)

@@ -12,7 +12,7 @@ import threading
 
 from pyflow.distributed.wire import messages
 from pyflow.framework import protos
-from pyflow.session import metadata
+from pyflow.session import metadata, runtime
 
 LEVEL = 3
 LIMIT = 256 << 20                       # bytes of StepStats kept
@@ -44,16 +44,28 @@ class Tracer:
             self._kept, self._bytes, self._left_out = [], 0, 0
         return reply
 
-    def level(self, asked):
-        """The level to trace a step with that begins now; asked: by its caller."""
-        if not self.on or asked:
-            return asked
+    def recording(self, asked, session, step):
+        """(the core's Trace for a step that begins now, what is to be called when it is over), or
+        None for either.  asked: the Trace that its caller wants filled, or None."""
+        if not self.on or asked is None and not self.takes():
+            return asked, None
+        own = runtime.executor().Trace(LEVEL)
+
+        def over():
+            data = step_stats(own)
+            if asked is not None:
+                metadata.add_elsewhere(asked, data)
+            self.add(session, step, data)
+        return own, over
+
+    def takes(self):
+        """Whether a step that begins now is to be recorded: counts it."""
         with self._lock:
             if self._left <= 0:
                 self._left_out += 1
-                return 0
+                return False
             self._left -= 1
-        return LEVEL
+        return True
 
     def add(self, session, step, data):
         """What a step recorded: a RunMetadata's bytes."""

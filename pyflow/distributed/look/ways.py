@@ -16,6 +16,7 @@ Invariants
 Threads: any; the tasks are asked over gRPC.
 """
 from pyflow.distributed.wire import pairs, task_names
+from pyflow.session.session import compiled_of
 
 LISTED = 5                              # tensors of one pair of tasks
 
@@ -56,6 +57,4 @@ def _between(devices):
 def explain(session, fetches, feed_dict=None):
     """How the tensors of the plan for these fetches and feeds go from task to task, as text.  The
     plan is compiled if it is not there; nothing runs."""
-    step, _ = session._step_for(fetches, feed_dict or {})
-    ways = getattr(step.compiled, "ways", None) or getattr(step.compiled.plan, "explain", None)
-    return ways()
+    return compiled_of(session, fetches, feed_dict or ()).plan.explain()

@@ -17,6 +17,7 @@ import contextlib
 import itertools
 import os
 import socket
+import sys
 import threading
 import types
 import weakref
@@ -26,8 +27,8 @@ from pyflow.distributed.run import cluster_step, remote_worker, worker
 from pyflow.distributed.wire import exchange, links, messages, rpc, security, services, tensors
 from pyflow.distributed.wire.channels import Channels
 from pyflow.framework import errors, protos
+from pyflow.session import contract, failures, metadata, plans, runtime
 from pyflow.session import devices as devices_lib
-from pyflow.session import failures, metadata, runtime, targets
 from pyflow.train import saved_origins
 
 LOOK_SECONDS = 0.5                      # between looks whether a log should say who is waited for
@@ -42,26 +43,24 @@ def place_of(target):
     return Place(target.partition("://")[2], security.Credentials.of_environment())
 
 
-class Place:
+class Place(contract.Place):
     """Sessions at one address.  credentials: security.Credentials, or None."""
 
     def __init__(self, address, credentials):
         self.address = address
         self._channels = Channels(credentials)
 
-    def open(self, session, deterministic, partitions, costs, inspect):
+    def open(self, options):
         """The session's Opened."""
-        executor = runtime.start()
-        if costs is not None or inspect is not None:
+        runtime.start()
+        if options.costs is not None or options.inspection is not None:
             raise errors.UnimplementedError(
                 None, None, "cost-driven placement, debug mode and numeric checks need the session "
                 f"in the server's process; this one is at {self.address}")
         runtime.declare_ops()
-        link = Link(self, session._graph, session._config, deterministic, session._timeout_ms,
-                    session._threads)
-        session._timeout_ms = session._timeout_ms or link.timeout_ms
-        pools = devices_lib.Pools(session._config, session._threads)
-        return targets.Opened(executor.StepError, link, pools, Compiler(link))
+        link = Link(self, options)
+        pools = devices_lib.Pools(options.config, options.threads)
+        return contract.Opened(link, pools, Compiler(link), options.timeout_ms or link.timeout_ms)
 
     def reset(self, containers, timeout=None):
         """As master.Place.reset."""
@@ -72,12 +71,16 @@ class Place:
         """The grpc channel to the server."""
         return self._channels.get(self.address)
 
-    def call(self, call, request, timeout=None, wait=False):
-        """A call of MasterService.  Raises StepError."""
+    def call(self, call, request, timeout=None, begun=None):
+        """A call of MasterService.  begun(future): what cancels it.  Raises StepError."""
         stub = rpc.Stub(self.channel(), "MasterService",
                         {call: services.MASTER[call]})
         try:
-            return getattr(stub, call)(request, timeout=timeout, wait_for_ready=wait)
+            if begun is None:
+                return getattr(stub, call)(request, timeout=timeout)
+            future = getattr(stub, call).future(request, timeout=timeout)
+            begun(future)
+            return future.result()
         except protos.EncodeError as problem:
             raise _too_large(problem) from None
         except Exception as problem:
@@ -85,7 +88,6 @@ class Place:
                 raise
             raise rpc.of_call(problem, call, "the server", self.address,
                               runtime.executor().StepError) from None
-
 
     def life(self, handle):
         """A call that is under way as long as this process and its connection are: gRPC's threads
@@ -122,22 +124,25 @@ class Place:
         return probe.reason(self.address, credentials=self._channels.credentials)
 
 
-class Link:
-    """One session at a server: what `Session._state` is."""
+class Link(contract.State):
+    """One session at a server."""
 
-    def __init__(self, place, graph, config, deterministic, timeout_ms, threads):
+    def __init__(self, place, options):
+        graph, config, timeout_ms = options.graph, options.config, options.timeout_ms
         self._place, self.graph, self._lock, self.way = place, graph, threading.Lock(), Way(place)
         self._synced, self._over, self._dropped = self._version(), threading.Event(), []
         request = messages.CreateSessionRequest(
             graph_def=graph.as_graph_def().SerializeToString(),
             config=config.SerializeToString() if config is not None else b"",
-            origin=saved_origins.items_of(graph.get_operations()), deterministic=deterministic,
-            lease=LEASE, threads=threads, process=worker.PROCESS, call=remote_worker.new_call(),
+            origin=saved_origins.items_of(graph.get_operations()),
+            deterministic=options.deterministic, lease=LEASE, threads=options.threads,
+            process=worker.PROCESS, call=remote_worker.new_call(),
             client=f"process {os.getpid()} on {socket.gethostname()}")
         try:
             reply = place.call_when_there(
                 "CreateSession", request, timeout_ms / 1000 if timeout_ms else None)
         except runtime.executor().StepError as failure:
+            failure.explained = False           # a user is to read who said it, besides
             raise failures.to_op_error(failure, graph, {}) from None
         self.handle, self.timeout_ms = reply.session, reply.timeout_ms     # the server's own
         beat = threading.Thread(target=_beat, args=(weakref.ref(self), place, self.handle,
@@ -147,10 +152,10 @@ class Link:
     def _version(self):
         return self.graph.revision
 
-    def call(self, call, request, timeout=None):
-        """A call about this session."""
+    def call(self, call, request, timeout=None, begun=None):
+        """A call about this session; as Place.call."""
         request.session = self.handle
-        return self._place.call(call, request, timeout)
+        return self._place.call(call, request, timeout, begun)
 
     def sync(self):
         """The server has the graph as it is now."""
@@ -175,8 +180,11 @@ class Link:
         self._quietly("CloseSession", messages.CloseSessionRequest())
 
     def abandon(self):
-        """Closes it on another thread: for finalisers, which run within anything."""
+        """Closes it on another thread, for finalisers run within anything; its lease does where no
+        thread begins any more."""
         self._over.set()
+        if sys.is_finalizing():
+            return
         threading.Thread(target=self.close, name="pyflow-close", daemon=True).start()
 
     def drop(self, number):
@@ -195,6 +203,11 @@ class Link:
     def set_streams(self, data):
         """As State.set_streams."""
         self.call("SessionState", messages.SessionStateRequest(streams=data, set=True))
+
+    def seek(self, position, shard=0, everywhere=False):
+        """As State.seek, of the server's task or all."""
+        self.call("SessionState", messages.SessionStateRequest(
+            seek=True, position=position, shard=shard, everywhere=everywhere))
 
     def kept(self, name):
         """As State.kept."""
@@ -237,8 +250,8 @@ def _beat(link, place, handle, over):
             life.cancel()
 
 
-class Compiler:
-    """What Session asks of its compiler, answered by the server."""
+class Compiler(contract.Compiler):
+    """Answered by the server."""
 
     def __init__(self, link):
         self.link = link
@@ -247,21 +260,20 @@ class Compiler:
         """The server has its own."""
         return self
 
-    def compile(self, tensors_, targets_, feeds, joined=None):
-        """A Compiled.  Raises tf.errors exceptions."""
+    def compile(self, tensors, targets, feeds, joined=None):
+        """As contract.Compiler.compile.  It is the server that observes its steps."""
         request = messages.MakeCallableRequest(
-            feed=[t.name for t in feeds], fetch=[t.name for t in tensors_],
-            target=[op.name for op in targets_], call=remote_worker.new_call(),
+            feed=[t.name for t in feeds], fetch=[t.name for t in tensors],
+            target=[op.name for op in targets], call=remote_worker.new_call(),
             client=own_links().task)
         for tensor, reads in (joined or {}).items():
             request.joined.add(tensor=tensor.name, reads=reads.name)
-        try:
+        with failures.typed(self.link.graph):
             self.link.sync()
             reply = self.link.call("MakeCallable", request)
-        except runtime.executor().StepError as failure:
-            raise explain(failure, self.link.graph) from None
-        return Compiled(self.link, reply, [t.dtype.base_dtype.as_datatype_enum for t in feeds],
-                        request)
+        types_ = [t.dtype.base_dtype.as_datatype_enum for t in feeds]
+        return plans.Compiled(Plan(self.link, reply, types_, request), self.link.graph, {},
+                              list(reply.graph))
 
     def partial_run(self, mapper, feeds):
         """A run in stages, as partial_run.PartialRun."""
@@ -272,14 +284,6 @@ class Compiler:
         reply = self.link.call("ListDevices", messages.ListDevicesRequest())
         return [devices_lib.DeviceAttributes(d.name, d.memory_limit, n)
                 for d, n in zip(reply.device, reply.incarnation)]
-
-
-def explain(failure, graph):
-    """The tf.errors exception of a StepError that came from a server."""
-    if getattr(failure, "explained", False):
-        kind = errors.exception_type_from_error_code(failure.code)
-        return kind(None, graph._nodes_by_name.get(failure.node), failure.message)
-    return failures.to_op_error(failure, graph, {})
 
 
 def _too_large(problem):
@@ -346,30 +350,53 @@ class Way:
         return own.exchanges.begin(own, self.peer, session, next(_step_numbers))
 
 
-class Compiled:
-    """A callable of the server's; what plans.Compiled is to a session.
+class Plan(contract.Plan):
+    """A callable of the server's.
 
     One whose nodes all lie on the server's task is run over a link, where there is one."""
 
-    observed, partitioned = False, True
-
     def __init__(self, link, reply, types, request):
-        self._request = request
+        self._request, self.arg_names = request, list(request.feed)
         self._served, self._session, self._way = reply.served, reply.number, link.way
         self._way.leads_to(reply.here)
         self._link, self._number, self._types = link, reply.callable, types
-        self.graphs, self.graph, self.origins = list(reply.graph), link.graph, {}
-        self.plan = self
 
-    def run(self, args, timeout_ms=0, trace=None, keep=False):
-        """The fetches' values.  Raises StepError."""
-        if self._served and trace is None and self._way.net() is not None and _fits_a_run(args):
-            return self._run_linked(args, timeout_ms)
+    def run(self, feeds=(), options=None):
+        """As contract.Plan.run.  Raises StepError, UNIMPLEMENTED, for what looks at one process."""
+        options = self._checked(feeds, options)
+        if self._goes_linked(feeds, options):
+            return self._run_linked(feeds, options)
+        return self._run_called(feeds, options)
+
+    def start(self, feeds=(), options=None, done=None, key=None, by=contract.BY_POOL):
+        """As contract.Plan.start, on a thread of its own."""
+        options = self._checked(feeds, options)
+        if key is not None:
+            raise ValueError("a server's step has a key of the server's")
+        running = Running(done)
+        run = self._run_linked if self._goes_linked(feeds, options) else self._run_called
+        running.begin(lambda: run(feeds, options, running.begun))
+        return running
+
+    def _checked(self, feeds, options):
+        if len(feeds) != len(self._types):
+            raise ValueError(f"the step takes {len(self._types)} arguments, got {len(feeds)}")
+        if options is None:
+            return _USUAL
+        cluster_step.require_anywhere(options)
+        return options
+
+    def _goes_linked(self, feeds, options):
+        return self._served and options.trace is None and self._way.net() is not None and \
+            _fits_a_run(feeds)
+
+    def _run_called(self, args, options, begun=None):
         way = self._way.exchange(self._session)
         with way or contextlib.nullcontext():
-            return self._run_called(args, timeout_ms, trace, way)
+            return self._call(args, options, way, begun)
 
-    def _run_called(self, args, timeout_ms, trace, way):
+    def _call(self, args, options, way, begun):
+        timeout_ms, trace = options.timeout_ms, options.trace
         request = messages.RunCallableRequest(
             call=remote_worker.new_call(), callable=self._number, timeout_ms=timeout_ms,
             trace=3 if trace is not None else 0, step=way.step if way is not None else 0)
@@ -378,7 +405,7 @@ class Compiled:
                 exchange.sent(way, f"feed {k}", *fed)
                 for k, fed in enumerate(zip(args, self._types, self._request.feed)))
             reply = self._link.call("RunCallable", request,
-                                    timeout_ms / 1000 + 2.0 if timeout_ms else None)
+                                    timeout_ms / 1000 + 2.0 if timeout_ms else None, begun)
             values = [exchange.received(way, f"fetch {k}", value)
                       for k, value in enumerate(reply.fetch)]
         except protos.EncodeError as problem:
@@ -389,19 +416,23 @@ class Compiled:
             raise
         if reply.step_stats and trace is not None:
             metadata.add_elsewhere(trace, reply.step_stats)
+        if options.keep:
+            return [_as_kept(value, message.dtype) for value, message in zip(values, reply.fetch)]
         return [remote_worker.as_result(value) for value in values]
 
-    def _run_linked(self, args, timeout_ms):
-        net, step, lent = self._way.net(), next(_step_numbers), []
+    def _run_linked(self, args, options, begun=None):
+        net, step, lent, timeout_ms = self._way.net(), next(_step_numbers), [], options.timeout_ms
         until = (timeout_ms + cluster_step.BACKSTOP_MS) / 1000 if timeout_ms else None
         try:
             running = net.run(self._way.peer, self._served, self._session, step,
                               [_lent(a, t, lent) for a, t in zip(args, self._types)], self._types,
-                              until)
+                              until, keep=options.keep)
         except runtime.executor().StepError:
             self._way.lost()
             raise
         try:
+            if begun is not None:
+                begun(running)
             return running.result(timeout_ms / 1000 if timeout_ms else None)
         except TimeoutError:
             late = self._lateness(step, timeout_ms)
@@ -429,29 +460,31 @@ class Compiled:
         return runtime.executor().StepError(
             errors.DEADLINE_EXCEEDED, f"the step was not over within {timeout_ms} ms: {found}")
 
-    def start(self, args, timeout_ms=0):
-        """The same on a thread of its own; a Started."""
-        return _Started(lambda: self.run(args, timeout_ms))
-
-    def explain(self, failure):
-        """The tf.errors exception of a StepError."""
-        return explain(failure, self.graph)
-
-    def ways(self):
+    def explain(self):
         """As ClusterPlan.explain: the server says."""
         request = messages.MakeCallableRequest()
         request.CopyFrom(self._request)
         request.explain, request.call = True, remote_worker.new_call()
-        try:
+        with failures.typed(self._link.graph):
             reply = self._link.call("MakeCallable", request)
-        except runtime.executor().StepError as failure:
-            raise explain(failure, self._link.graph) from None
         self._link._quietly("ReleaseCallable",
                             messages.ReleaseCallableRequest(callable=[reply.callable]))
         return reply.ways
 
+    def counts(self):
+        """As contract.Plan.counts: nothing is known here."""
+        return {}
+
     def __del__(self):
         self._link.drop(self._number)
+
+
+_USUAL = contract.RunOptions()
+
+
+def _as_kept(value, type):
+    kept = runtime.executor().Kept
+    return value if isinstance(value, kept) else kept.of(value, type)
 
 
 def _fits_a_run(args):
@@ -470,36 +503,73 @@ def _lent(value, type, loans):
     return loans[-1].tensor
 
 
-class _Started:
-    def __init__(self, run):
-        self._over, self._value, self._problem = threading.Event(), None, None
-        threading.Thread(target=self._do, args=(run,), daemon=True).start()
+class Running(contract.Running):
+    """A step at the server, which a thread waits for."""
+
+    def __init__(self, done):
+        self._done, self._over, self._lock = done, threading.Event(), threading.Lock()
+        self._value, self._problem = None, None
+        self._call, self._why = None, None          # what cancels it; why it was cancelled
+
+    def begin(self, run):
+        """Runs it, on a thread that ends with it."""
+        threading.Thread(target=self._do, args=(run,), name="pyflow-step", daemon=True).start()
+
+    def begun(self, call):
+        """It is under way: call.cancel() ends it."""
+        with self._lock:
+            self._call, why = call, self._why
+        if why is not None:
+            call.cancel()
 
     def _do(self, run):
         try:
             self._value = run()
         except BaseException as problem:
             self._problem = problem
+        if self._why is not None and self._problem is not None:
+            self._problem = runtime.executor().StepError(errors.CANCELLED, self._why)
         self._over.set()
+        if self._done is not None:
+            self._done(self)
+
+    def done(self):
+        """As contract.Running.done."""
+        return self._over.is_set()
 
     def wait(self, timeout=None):
+        """As contract.Running.wait."""
         return self._over.wait(timeout)
 
-    def result(self):
-        self._over.wait()
+    def result(self, timeout=None):
+        """As contract.Running.result."""
+        if not self._over.wait(timeout):
+            raise TimeoutError("the step is still running")
         if self._problem is not None:
             raise self._problem
-        return self._value
+        if self._value is None:
+            raise RuntimeError("the results of this step were taken already")
+        value, self._value = self._value, None
+        return value
+
+    def cancel(self, why="cancelled"):
+        """As contract.Running.cancel."""
+        with self._lock:
+            if self._over.is_set() or self._why is not None:
+                return
+            self._why, call = why, self._call
+        if call is not None:
+            call.cancel()
 
 
-class PartialRun:
+class PartialRun(contract.PartialRun):
     """A run in stages whose values stay at the server."""
 
     def __init__(self, link, mapper, feeds):
         self._link, self._feeds = link, feeds
         self._left = {*(t.name for t in mapper.tensors), *(op.name for op in mapper.targets)}
         self.finished = False
-        try:
+        with failures.typed(link.graph):
             link.sync()
             reply = link.call("PartialRunSetup", messages.PartialRunSetupRequest(
                 feed=[f.tensor.name for f in feeds], fetch=[t.name for t in mapper.tensors],
@@ -507,8 +577,6 @@ class PartialRun:
                 client=own_links().task))
             self._handle, self._session = reply.handle, reply.number
             link.way.leads_to(reply.here)
-        except runtime.executor().StepError as failure:
-            raise explain(failure, link.graph) from None
 
     def advance(self, mapper, pairs, timeout_ms):
         """The values of the fetches, with these feeds."""
@@ -527,11 +595,8 @@ class PartialRun:
             request.feed.append(tensor.name)
             converted.append((feed.convert(value), tensor.dtype.base_dtype.as_datatype_enum))
         way = self._link.way.exchange(self._session)
-        try:
-            with way or contextlib.nullcontext():
-                values = self._advance(request, converted, way)
-        except runtime.executor().StepError as failure:
-            raise explain(failure, self._link.graph) from None
+        with failures.typed(self._link.graph), way or contextlib.nullcontext():
+            values = self._advance(request, converted, way)
         self._left -= {*request.fetch, *request.target}
         self.finished = not self._left
         return [remote_worker.as_result(value) for value in values]

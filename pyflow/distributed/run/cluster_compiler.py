@@ -39,9 +39,7 @@ class Compiler(plans.Compiler):
         self.devices = self._own_devices = link.tasks.own.devices()
         self._remote_devices, self._seen_revision = [], None
         self._order(link.tasks.own.name)
-        super().__init__(graph, link.state, pool,
-                         self._combined(), bool(getattr(config, "allow_soft_placement", False)),
-                         bool(getattr(config, "log_device_placement", False)), options, rewrites,
+        super().__init__(graph, link.state, pool, self._combined(), config, options, rewrites,
                          costs)
 
     def _combined(self):
@@ -91,7 +89,7 @@ class Compiler(plans.Compiler):
             pinned = self._pins.at
             self._pins = place.Pins(self.devices)
             self._pins.at.update(pinned)            # devices are added at the end
-            self._evaluate = evaluate.Evaluator(self.pool, self._own_devices, self.options)
+            self._evaluate = evaluate.Evaluator(self.pool, self._own_devices, self.options.plan)
 
     def _devices_of(self, task):
         worker = self.link.worker(task)
@@ -164,10 +162,11 @@ class Compiler(plans.Compiler):
                 for route in routes:
                     self.link.tasks.own.routes.ensure(route)
                 plan, data, own_origins = self._compile_plan(part.graph, work)
-                steps.append(cluster_step.Part(self.link.tasks.own, plan, 0, part, types))
+                steps.append(cluster_step.OwnPart(self.link.tasks.own, plan, part))
             else:
-                data, own_origins, graph_number, worker = self._register(part, work, ops, routes)
-                steps.append(cluster_step.Part(worker, None, graph_number, part, types))
+                data, own_origins, graph_number, worker = self._register(part, work, ops, routes,
+                                                                         types)
+                steps.append(cluster_step.Part(worker, graph_number, part))
             graphs.append(data)
             origins.update(own_origins)
             edges.add(table, part.graph.nodes)
@@ -177,27 +176,18 @@ class Compiler(plans.Compiler):
             lambda link_of: ways.text(sizes, table, link_of, self._pairs.why_not))
         if dump:
             dump("ways", whole.explain())
-        return plans.Compiled(whole, self.graph, origins, graphs[0], self.options.get("debug", 0),
-                              graphs)
+        return plans.Compiled(whole, self.graph, origins, graphs, self.options)
 
     def _own_plan(self, compiled, graph, names):
         """A plan of this process alone; a run with a deadline is a step that others see, too."""
         self.link.remember(self.graph, compiled.origins, self._edges)
-        if compiled.observed or compiled.partitioned:
+        if compiled.observed or len(compiled.graphs) > 1:
             return compiled
         whole = partition_split.Part(self.link.tasks.own.name, graph, range(len(graph.args)),
                                      range(len(graph.rets)))
-        part = cluster_step.Part(self.link.tasks.own, compiled.plan, 0, whole, ())
-        timed = cluster_step.ClusterPlan(self.link, [part], names)
-        plain = compiled.run
-
-        def run(feeds=(), timeout_ms=0, cancel=None, **how):
-            if not timeout_ms or cancel is not None or not {*how} <= {"trace", "keep"}:
-                return plain(feeds, timeout_ms, cancel, **how)
-            return timed.run(feeds, timeout_ms, **how)
-        run.timed = timed
-        compiled.run = run
-        return compiled
+        plan = cluster_step.OwnPlan(self.link, compiled.core, whole, names)
+        return plans.Compiled(plan, self.graph, compiled.origins, compiled.graphs, self.options,
+                              compiled.core)
 
     def _compile_plan(self, graph, work):
         found = super()._compile_plan(graph, work)
@@ -209,7 +199,7 @@ class Compiler(plans.Compiler):
         return {t: (worker_lib.PROCESS if t == self.link.tasks.own.name else
                     self.link.worker(t).status().process) != self.client for t in tasks}
 
-    def _register(self, part, work, ops, routes):
+    def _register(self, part, work, ops, routes, types):
         """(GraphDef bytes, origins, number, worker) of a partition of another task."""
         library = self._library(part.graph, work) if work.functions else b""
         self.devices.rename(part.graph)
@@ -219,7 +209,7 @@ class Compiler(plans.Compiler):
         try:
             worker = self.link.worker(part.name)
             number = worker.register(self.link.number, data, dict(consts), self.deterministic, ops,
-                                     routes)
+                                     routes, types)
         except runtime.executor().StepError as failure:
             failure.task = failure.task or part.name
             failure.message += self._other_plugins(part.name)

@@ -1,8 +1,11 @@
 """Steps over many tasks: every partition begun by its worker, under one key (session, step).
 
-    ClusterPlan   the partitions of a signature, as a core Plan is to a session
-    ClusterStep   one run of it, as the executor's Started
-    StepElsewhere one run that lies on one other task alone
+    Part, OwnPart  the partition of a task: of another, of the master's own
+    ClusterPlan    the partitions of a signature, as a core Plan is to a session
+    ClusterStep    one run of it, as the executor's Started
+    StepElsewhere  one run that lies on one other task alone
+    OwnPlan        a plan of the master's task, whose steps are others' business once they have a
+                   deadline
 
 Invariants
 1. The first failure ends the other partitions; what is raised is the cause, an error that is not
@@ -12,15 +15,16 @@ Invariants
 
 Threads: any.  Callers: cluster_compiler.py makes plans, sessions run them.
 """
+import dataclasses
 import logging
 import threading
 import time
 
-from pyflow.distributed.look import asking, clocks, tracing, why
+from pyflow.distributed.look import asking, why
 from pyflow.distributed.run import remote_worker
 from pyflow.distributed.wire import messages
 from pyflow.framework import errors
-from pyflow.session import metadata, runtime
+from pyflow.session import contract, runtime
 
 GRACE = 5.0                     # seconds in which the other tasks of a failed step should end it
 LATE_GRACE = 0.3                # the same where the step's deadline has passed
@@ -31,61 +35,111 @@ _log = logging.getLogger("pyflow")
 
 
 class Part:
-    """One partition of a ClusterPlan.  plan: a core Plan of this process' task, or None, then
-    `graph` is its number at the worker."""
+    """One partition of a ClusterPlan: `graph` of a worker.  args, rets: which feeds and fetches of
+    the whole are its own; arg_names: of those feeds."""
 
-    __slots__ = ("worker", "plan", "graph", "args", "rets", "types", "_names")
+    __slots__ = ("worker", "graph", "args", "rets", "arg_names")
+    plan = None                     # the core's, where it is of this process
 
-    def __init__(self, worker, plan, graph, part, types):
-        self.worker, self.plan, self.graph = worker, plan, graph
-        self.args, self.rets, self.types = part.args, part.rets, types
-        self._names = [node.name for node in part.graph.args]
+    def __init__(self, worker, graph, part):
+        self.worker, self.graph = worker, graph
+        self.args, self.rets = part.args, part.rets
+        self.arg_names = [arg.name for arg in part.graph.args]
 
-    def blamed(self, failure, args):
-        """A failure to begin it with these values, which names the largest where they are too many
-        bytes for a frame."""
-        sizes = [getattr(arg, "nbytes", 0) for arg in args]
-        if failure.code == errors.RESOURCE_EXHAUSTED and sum(sizes) > remote_worker.MOST_AT_ONCE:
-            failure.node = self._names[sizes.index(max(sizes))]
-        return failure
+    def start(self, feeds, options, done, key, by):
+        """As Plan.start; a failure names the largest value where they are too many bytes for a
+        frame."""
+        try:
+            return self.worker.start(self.graph, feeds, options, done, key, by)
+        except runtime.executor().StepError as failure:
+            sizes = [getattr(value, "nbytes", 0) for value in feeds]
+            if failure.code == errors.RESOURCE_EXHAUSTED \
+                    and sum(sizes) > remote_worker.MOST_AT_ONCE:
+                failure.node = self.arg_names[sizes.index(max(sizes))]
+            raise
+
+    def is_lost(self):
+        """Nobody will say how it ended: there is no connection to its worker any more."""
+        return self.worker.link is not None and not self.worker.is_connected()
+
+    def counts(self):
+        """What is known of its plan here: nothing."""
+        return {}
 
 
-class ClusterPlan:
-    """Partitions on several tasks that run as one step; what a core Plan is to a session."""
+class OwnPart(Part):
+    """A partition of the master's own task.  plan: the core's."""
+
+    __slots__ = ("plan", "_usual")
+
+    def __init__(self, worker, plan, part):
+        super().__init__(worker, 0, part)
+        self.plan, self._usual = plan, contract.RunOptions(task=worker.task)
+
+    def start(self, feeds, options, done, key, by):
+        """As Plan.start; with a trace it is recorded besides, if all steps of the task are."""
+        if options is None:
+            return self.plan.start(feeds, self._usual, done, key, by)
+        trace, over = options.trace, done
+        if trace is not None:
+            trace, recorded = self.worker.tracer.recording(trace, *key)
+            if recorded is not None:
+                def over(running):
+                    recorded()
+                    done(running)
+        return self.plan.start(
+            feeds, dataclasses.replace(options, task=self.worker.task, trace=trace), over, key, by)
+
+    def is_lost(self):
+        """It is here."""
+        return False
+
+    def counts(self):
+        """As Plan.counts."""
+        return self.plan.counts()
+
+
+class ClusterPlan(contract.Plan):
+    """Partitions on several tasks that run as one step."""
 
     def __init__(self, link, parts, names=(), ways_text=None):
         self._link, self._parts, self._names, self._ways = link, parts, names, ways_text
         self.n_rets = sum(len(p.rets) for p in parts)
+        self.arg_names = [""] * sum(len(p.args) for p in parts)
+        for part in parts:
+            for k, name in zip(part.args, part.arg_names):
+                self.arg_names[k] = name
 
-    def run(self, feeds=(), timeout_ms=0, trace=None, keep=False, inspect=None):
-        """The results of one step, in the whole graph's order, with `keep` as Kept.  Raises
-        StepError."""
-        if inspect is not None:
-            raise runtime.executor().StepError(
-                errors.UNIMPLEMENTED, "debug mode and numeric checks look at the kernels of one "
-                "process: this step has partitions on several tasks")
-        if trace is None and len(self._parts) == 1 and self._parts[0].worker.link is not None \
+    def run(self, feeds=(), options=None):
+        """As contract.Plan.run.  Raises StepError, UNIMPLEMENTED, for what looks at one process."""
+        if options is not None:
+            require_anywhere(options)
+        self._require_all(feeds)
+        if len(self._parts) == 1 and self._parts[0].plan is None \
+                and self._parts[0].worker.link is not None \
+                and (options is None or options.trace is None) \
                 and not self._link.tasks.own.tracer.on:
-            return self._run_there(self._parts[0], feeds, timeout_ms, keep)
-        step = self.start(feeds, timeout_ms, trace, keep, waits=True)
-        return step.result()
+            return self._run_there(self._parts[0], feeds, options)
+        return self.start(feeds, options, by=contract.BY_WAITER).result()
 
-    def _run_there(self, part, feeds, timeout_ms, keep):
+    def _require_all(self, feeds):
+        if len(feeds) != len(self.arg_names):
+            raise ValueError(f"the step takes {len(self.arg_names)} arguments, got {len(feeds)}")
+
+    def _run_there(self, part, feeds, options):
         """A step that lies on one other task, over a link: nothing to put together."""
-        link, worker = self._link, part.worker
+        link, worker, seconds = self._link, part.worker, None
+        if options is not None:
+            seconds, options = options.timeout_ms / 1000 or None, with_backstop(options)
         step = StepElsewhere(link.next_step(), worker.name, self._names)
-        args = [feeds[k] for k in part.args]
-        try:
-            running = step.running = worker.start(
-                part.graph, link.number, step.number, args, part.types, None,
-                timeout_ms + BACKSTOP_MS if timeout_ms else 0)
-        except runtime.executor().StepError as failure:
-            raise part.blamed(failure, args) from None
+        running = step.running = part.start(
+            [feeds[k] for k in part.args], options, None, (link.number, step.number),
+            contract.BY_WAITER)
         link.begun(step)
         try:
-            values = running.result(timeout_ms / 1000 if timeout_ms else None, keep=keep)
+            values = running.result(seconds)
         except TimeoutError:
-            late = lateness(link, step.number, timeout_ms, [worker.name], [worker.name])
+            late = lateness(link, step.number, seconds, [worker.name], [worker.name])
             running.cancel()
             raise late from None
         except runtime.executor().StepError as failure:
@@ -110,11 +164,19 @@ class ClusterPlan:
                  if not isinstance(status, asking.Silent) for route in status.route}
         return self._ways(lambda source, to: kinds.get((source, to)))
 
-    def start(self, feeds=(), timeout_ms=0, trace=None, keep=False, waits=False):
-        """Begins a step; its ClusterStep.  waits: the caller does, at once."""
-        step = ClusterStep(self._link, self._parts, self.n_rets, timeout_ms, trace, keep)
-        step.waits = waits
-        step.names = self._names
+    def counts(self):
+        """As contract.Plan.counts; of another task's part: {}."""
+        return [part.counts() for part in self._parts]
+
+    def start(self, feeds=(), options=None, done=None, key=None, by=contract.BY_POOL):
+        """As contract.Plan.start: a ClusterStep.  It has a key of its own."""
+        if options is not None:
+            require_anywhere(options)
+        self._require_all(feeds)
+        if key is not None:
+            raise ValueError("a step over several tasks has a key of its own")
+        step = ClusterStep(self._link, self._parts, self.n_rets, self._names, options, done,
+                           by == contract.BY_WAITER)
         step.begin(feeds)
         return step
 
@@ -124,7 +186,63 @@ class ClusterPlan:
                 self._link.drop(part.worker, part.graph)
 
 
-def lateness(link, number, timeout_ms, tasks, left):
+def require_anywhere(options):
+    """Raises StepError for options that only a step of one process has."""
+    contract.require_run_options(options)
+    if options.inspect is not None:
+        raise runtime.executor().StepError(
+            errors.UNIMPLEMENTED, "debug mode and numeric checks look at the kernels of one "
+            "process: this step has partitions on several tasks")
+    if options.cancel is not None or options.rendezvous is not None or options.task is not None:
+        raise runtime.executor().StepError(
+            errors.UNIMPLEMENTED, "a token, a rendezvous and a task are of one process: this step "
+            "has partitions on several tasks; what `start` returns cancels it")
+
+
+def with_backstop(options):
+    """The RunOptions of a part whose deadline somebody else looks at, too."""
+    if not options.timeout_ms:
+        return options
+    return dataclasses.replace(options, timeout_ms=min(
+        options.timeout_ms + BACKSTOP_MS, contract.MAX_TIMEOUT_MS))
+
+
+class OwnPlan(contract.Plan):
+    """A plan of the master's task alone: a core Plan; with a deadline a step that other tasks can
+    ask about, so that the error says who was waited for."""
+
+    __slots__ = ("_plan", "_timed", "arg_names")
+
+    def __init__(self, link, plan, part, names):
+        self._plan, self.arg_names = plan, plan.arg_names
+        self._timed = ClusterPlan(link, [OwnPart(link.tasks.own, plan, part)], names)
+
+    def _which(self, options, key=None):
+        if options is not None:
+            contract.require_run_options(options)
+        if options is None or not options.timeout_ms or key is not None or not (
+                options.cancel is options.inspect is options.rendezvous is options.task is None):
+            return self._plan
+        return self._timed
+
+    def run(self, feeds=(), options=None):
+        """As contract.Plan.run."""
+        return self._which(options).run(feeds, options)
+
+    def start(self, feeds=(), options=None, done=None, key=None, by=contract.BY_POOL):
+        """As contract.Plan.start."""
+        return self._which(options, key).start(feeds, options, done, key, by)
+
+    def explain(self):
+        """As contract.Plan.explain."""
+        return self._plan.explain()
+
+    def counts(self):
+        """As contract.Plan.counts."""
+        return self._plan.counts()
+
+
+def lateness(link, number, seconds, tasks, left):
     """The StepError of a step whose deadline has passed: who waits for whom, the culprit first.
     tasks: those that take part; left: those that have not ended."""
     try:
@@ -133,7 +251,7 @@ def lateness(link, number, timeout_ms, tasks, left):
         _log.debug("a deadline is not explained: %r", problem)
         found = "still running: " + ", ".join(left)
     return runtime.executor().StepError(
-        errors.DEADLINE_EXCEEDED, f"the step was not over within {timeout_ms} ms: {found}")
+        errors.DEADLINE_EXCEEDED, f"the step was not over within {seconds * 1000:.0f} ms: {found}")
 
 
 class StepElsewhere:
@@ -147,7 +265,7 @@ class StepElsewhere:
 
     def cancel(self, why="cancelled"):
         """As ClusterStep.cancel."""
-        self.running.cancel(errors.CANCELLED, why)
+        self.running.cancel(why)
 
     def fail_elsewhere(self, failure):
         """That task says that it fails: so says its answer."""
@@ -165,89 +283,84 @@ class StepElsewhere:
         return []
 
 
-class ClusterStep:
-    """A step under way on several tasks: as the executor's Started."""
+class ClusterStep(contract.Running):
+    """A step under way on several tasks."""
 
-    def __init__(self, link, parts, n_rets, timeout_ms, trace, keep):
-        self._link, self._parts, self._n_rets = link, parts, n_rets
-        self._timeout_ms, self._trace, self._keep = timeout_ms, trace, keep
+    def __init__(self, link, parts, n_rets, names, options, done, waits):
+        """waits: the caller does, at once, and works for the own part."""
+        self._link, self._parts, self._n_rets, self.names = link, parts, n_rets, names
+        self._options, self._done, self._waits = options, done, waits
         self.number = link.next_step()
         self._cond = threading.Condition()
-        self._left, self._given_up = len(parts), False
+        self._left, self._given_up, self._taken = len(parts), False, False
         self._begun, self._ended = {}, {}           # part: what runs it; what it ended as
         self._failure, self._awaited = None, None
-        self.waits = False                          # then `wait` works for the own part:
         self._own = self._helper = None             # (part, Started), and who receives meanwhile
         remote = [p for p in parts if not p.worker.local]
         self._first = remote[0] if remote else None     # the part that `wait` waits for itself
-        self._since, self.names = time.monotonic(), ()
-        self._until = None if not timeout_ms else self._since + timeout_ms / 1000
-        self._backstop_ms = timeout_ms + BACKSTOP_MS if timeout_ms else 0
+        self._since, self._until = time.monotonic(), None
+        if options is not None and options.timeout_ms:
+            self._until = self._since + options.timeout_ms / 1000
 
     def begin(self, feeds):
         """Begins every partition, those of other processes first."""
         self._link.begun(self)
-        level = 3 if self._trace is not None else self._link.tasks.own.tracer.level(0)
+        options = self._part_options()
         for part in sorted(self._parts, key=lambda p: p.worker.local):
             if self._failure is not None:
                 self._over(part)
                 continue
-            args = [feeds[k] for k in part.args]
             try:
-                running = self._start(part, args, level)
+                self._begun[part] = self._start(part, [feeds[k] for k in part.args], options)
             except runtime.executor().StepError as failure:
-                self._fail(part.blamed(failure, args), part)
+                self._fail(failure, part)
                 self._over(part)
-                continue
-            self._begun[part] = running
-            if part is self._first and part.worker.link is not None and not level:
-                self._awaited = running
+            except BaseException as wrong:          # feeds that do not fit
+                self._fail(runtime.executor().StepError(errors.CANCELLED, str(wrong)), part)
+                self._link.over(self, self.number, [p.worker for p in self._parts], True)
+                raise
 
-    def _start(self, part, args, level):
-        worker, link = part.worker, self._link
+    def _part_options(self):
+        """The RunOptions of the parts.  Where all steps are recorded, those of other tasks are
+        asked for in a way that records."""
+        options = self._options
+        if options is not None:
+            options = with_backstop(dataclasses.replace(options, stats=None)
+                                    if options.stats is not None else options)
+        tracer = self._link.tasks.own.tracer
+        if tracer.on and (options is None or options.trace is None) and tracer.takes():
+            return dataclasses.replace(options or contract.RunOptions(),
+                                       trace=runtime.executor().Trace(1))
+        return options
 
-        def done(running, trace):
-            if trace is not None and self._trace is not None:
-                metadata.add_elsewhere(self._trace, tracing.step_stats(trace) if worker.local else
-                                       clocks.shifted(trace, -worker.offset_ns()))
-            self._ran(part, running)
-        if part.plan is not None:
-            return self._start_own(part, args, level)
-        if worker.local:
-            return worker.start(part.graph, link.number, self.number, args, done,
-                                self._backstop_ms, level)
-        if level:
-            worker.offset_ns()                  # asked for now: not while its answer is read
-        if part is self._first and worker.link is not None and not level:
-            done = None                             # who waits for the step waits for it
-        return worker.start(part.graph, link.number, self.number, args, part.types, done,
-                            self._backstop_ms, level, link.take_cleaning(worker))
-
-    def _start_own(self, part, args, level):
-        """A part of the master's own task."""
-        worker, trace = part.worker, self._trace
-        if self.waits and not level:                # who waits for the step runs it
-            self._helper = self._awaited
-            self._own = part, part.plan.start(
-                args, self._backstop_ms, task=worker.task, session=self._link.number,
-                step=self.number, quiet=True)
-            return self._own[1]
-        if trace is None and level:
-            trace = runtime.executor().Trace(level)
-
-        def done(started):
-            if trace is not None and worker.tracer.on:
-                worker.tracer.add(self._link.number, self.number, tracing.step_stats(trace))
-            self._ran(part, started)
-        return part.plan.start(args, self._backstop_ms, callback=done, task=worker.task,
-                               session=self._link.number, step=self.number, trace=trace)
+    def _start(self, part, args, options):
+        """Begins a part.  Who waits for the step waits for the first part elsewhere, and works for
+        the own one, without a hand-over."""
+        key, worker = (self._link.number, self.number), part.worker
+        own = first = False
+        if options is None or options.trace is None:
+            own = self._waits and part.plan is not None
+            first = part is self._first and worker.link is not None and self._done is None
+        for_waiter = own or first
+        if not worker.local:
+            over = self._link.take_cleaning(worker)
+            if over:
+                worker.clean(self._link.number, over, soon=True)
+        running = part.start(
+            args, options, None if for_waiter else lambda r: self._ran(part, r), key,
+            contract.BY_WAITER if for_waiter else contract.BY_POOL)
+        if own:
+            self._helper, self._own = self._awaited, (part, running)
+        elif first:
+            self._awaited = running
+        return running
 
     # ------------------------------------------------------------ as partitions end
 
     def _ran(self, part, running):
         """On whatever thread its partition ended."""
         try:
-            values = running.result(keep=self._keep)
+            values = running.result()
         except runtime.executor().StepError as failure:
             self._fail(self._as_lost(part.worker, failure), part)
             self._over(part)
@@ -278,6 +391,8 @@ class ClusterStep:
         if last:
             self._link.over(self, self.number, [p.worker for p in self._parts],
                             self._failure is not None)
+            if self._done is not None:
+                self._done(self)
 
     def _fail(self, failure, part=None):
         """The first failure ends the other partitions; a cause wins over its consequences."""
@@ -307,6 +422,8 @@ class ClusterStep:
 
     def done(self):
         """`result` will not wait."""
+        if self._left and (self._awaited is not None or self._own is not None):
+            self._any_over()
         with self._cond:
             return self._left == 0 or self._given_up
 
@@ -353,8 +470,7 @@ class ClusterStep:
     def _lost_part(self):
         """A partition whose worker's link is gone, though nobody said that it failed; or None."""
         for part in self._parts:
-            if part not in self._ended and getattr(part.worker, "link", None) is not None and \
-                    not part.worker.is_connected():
+            if part not in self._ended and part.is_lost():
                 return part
         return None
 
@@ -366,7 +482,7 @@ class ClusterStep:
 
     def lateness(self):
         """The StepError of its deadline, which has passed."""
-        return lateness(self._link, self.number, self._timeout_ms,
+        return lateness(self._link, self.number, self._options.timeout_ms / 1000,
                         [p.worker.name for p in self._parts],
                         [p.worker.name for p in self._parts if p not in self._ended])
 
@@ -396,24 +512,33 @@ class ClusterStep:
             ends = [t for t in (until, self._until if failed_at is None else
                                 failed_at + self._grace(now)) if t is not None]
             patience = max(0.0, min([*ends, now + 1.0]) - now)
-            if self._own is None:
-                self._awaited.wait(patience)
-            elif self._helper is None or self._awaited is None and self._failure is not None:
-                self._own[1].work(patience)
-            else:
-                self._helper.help(self._own[1], patience)
+            own, awaited = self._own, self._awaited
+            if own is not None:
+                if self._helper is None or awaited is None and self._failure is not None:
+                    own[1].work(patience)
+                else:
+                    self._helper.help(own[1], patience)
+            elif awaited is not None:
+                awaited.wait(patience)
             if not self._any_over() and any(time.monotonic() >= t for t in ends):
                 return
 
     def _any_over(self):
-        own, awaited = self._own, self._awaited
-        if awaited is not None and awaited.done():
-            self._awaited = None
+        with self._cond:                # another thread may look at the same time
+            own, awaited = self._own, self._awaited
+            if awaited is not None and awaited.done():
+                self._awaited = None
+            else:
+                awaited = None
+            if own is not None and own[1].done():
+                self._own = None
+            else:
+                own = None
+        if awaited is not None:
             self._ran(self._first, awaited)
-        if own is not None and own[1].done():
-            self._own = None
+        if own is not None:
             self._ran(*own)
-        return self._own is not own or self._awaited is not awaited
+        return own is not None or awaited is not None
 
     def _grace(self, now):
         """Seconds from the failure on in which the other parts should end."""
@@ -425,6 +550,10 @@ class ClusterStep:
             raise TimeoutError("the step is still running")
         if self._failure is not None:
             raise self._failure
+        with self._cond:
+            taken, self._taken = self._taken, True
+        if taken:
+            raise RuntimeError("the results of this step were taken already")
         out = [None] * self._n_rets
         for part, values in self._ended.items():
             for k, value in zip(part.rets, values):

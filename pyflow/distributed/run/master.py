@@ -10,16 +10,14 @@ them share.
 
 Threads: any.  Callers: server.py, master_service.py.
 """
+import dataclasses
 import logging
 import threading
 import time
-import weakref
 
 from pyflow.distributed.run import cluster_compiler, session_link
 from pyflow.framework import protos
-from pyflow.passes.options import Options as Rewrites
-from pyflow.session import devices as devices_lib
-from pyflow.session import runtime, targets
+from pyflow.session import contract, runtime, targets
 
 _log = logging.getLogger("pyflow")
 
@@ -82,7 +80,7 @@ class Tasks:
             return list(self._found.values())
 
 
-class Place:
+class Place(contract.Place):
     """Sessions of a server (session/targets.py).  tasks: a Tasks.
 
     renames: {(job, task): (job, task)}, which task is meant where a graph asks for one; hidden:
@@ -101,40 +99,32 @@ class Place:
         found.sessions = self.sessions
         return found
 
-    def open(self, session, deterministic, partitions, costs, inspect):
+    def open(self, options):
         """The session's Opened; in the cluster that its config says, if it says one."""
-        cluster = getattr(session._config, "cluster_def", None)
+        cluster = getattr(options.config, "cluster_def", None)
         if cluster is not None and cluster.job and self.of_cluster is not None:
-            if not session._config.experimental.share_session_state_in_clusterspec_propagation:
-                config, session._config = session._config, protos.ConfigProto()
-                session._config.CopyFrom(config)
-                session._config.isolate_session_state = True    # TF: SessionMgr::CreateSession
-            return self.of_cluster(cluster, session._timeout_ms)._open(
-                session, deterministic, partitions, costs, inspect)
-        return self._open(session, deterministic, partitions, costs, inspect)
+            if not options.config.experimental.share_session_state_in_clusterspec_propagation:
+                config = protos.ConfigProto()
+                config.CopyFrom(options.config)
+                config.isolate_session_state = True         # TF: SessionMgr::CreateSession
+                options = dataclasses.replace(options, config=config)
+            return self.of_cluster(cluster, options.timeout_ms)._open(options)
+        return self._open(options)
 
-    def _open(self, session, deterministic, partitions, costs, inspect):
-        config = _merged(session._config, self._tasks.own.config)
-        session._timeout_ms = int(getattr(config, "operation_timeout_in_ms", 0))
+    def _open(self, options):
+        config = _merged(options.config, self._tasks.own.config)
         link = session_link.SessionLink(self, self._tasks, config)
         try:
-            return self._opened(link, session, config, deterministic, partitions, costs, inspect)
+            runtime.start()
+            if options.on_lost is not None:
+                link.on_lost = options.on_lost
+            made = targets.Made(options, config)
+            compiler = cluster_compiler.Compiler(
+                link, options.graph, made.pool, config, made.options, made.rewrites, options.costs)
         except BaseException:
             link.close()
             raise
-
-    def _opened(self, link, session, config, deterministic, partitions, costs, inspect):
-        executor = runtime.start()
-        if hasattr(session, "_lose"):
-            link.on_lost = weakref.WeakMethod(session._lose)
-        pools = devices_lib.Pools(config, session._threads)
-        options = targets.plan_options(session._threads, deterministic, partitions, config, inspect)
-        rewrites, pool = Rewrites.of(config), pools.get(0)
-        if inspect is not None:
-            options, rewrites = inspect.plan_options(options), inspect.rewrites(rewrites)
-            pool = runtime.pool(1) if inspect.debug else pool
-        compiler = cluster_compiler.Compiler(link, session.graph, pool, config, options, rewrites, costs)
-        return targets.Opened(executor.StepError, link, pools, compiler)
+        return contract.Opened(link, made.pools, compiler, link.timeout_ms)
 
     def failed(self, number, step, failure):
         """A task says that a step of a session failed there, or that it lost what it was sent."""

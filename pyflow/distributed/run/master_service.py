@@ -18,15 +18,14 @@ import contextlib
 import itertools
 import threading
 import time
-import types
 
 from pyflow.distributed.look import tracing
-from pyflow.distributed.run import cluster_step, session_state
-from pyflow.distributed.wire import exchange, messages, once, rpc, tensors
+from pyflow.distributed.run import session_state
 from pyflow.distributed.run import worker as worker_lib
+from pyflow.distributed.wire import exchange, messages, once, rpc
 from pyflow.framework import errors, graph_io, protos
 from pyflow.framework import graph as graph_lib
-from pyflow.session import fetches, feeds, partial_run, partial_stages, runtime
+from pyflow.session import contract, feeds, fetches, runtime
 from pyflow.session import threads as threads_lib
 from pyflow.train import saved_origins
 
@@ -55,8 +54,7 @@ class MasterService:
         with self._lock:
             self._sessions[handle] = found
         found.link.on_lost = lambda: lambda why: self._forget(handle)
-        return messages.CreateSessionResponse(session=handle,
-                                              timeout_ms=found.link.timeout_ms)
+        return messages.CreateSessionResponse(session=handle, timeout_ms=found.timeout_ms)
 
     def ExtendSession(self, request, context):
         self._session(request).extend(request.graph_def, request.origin, request.version)
@@ -94,7 +92,7 @@ class MasterService:
         if request.cancel:
             link.cancel(request.cancel)
             return messages.StateResponse()
-        return session_state.answer(link, request)
+        return session_state.answer(link, request, request.everywhere)
 
     def Reset(self, request, context):
         def reset():
@@ -147,8 +145,8 @@ class MasterService:
         reply = messages.MakeCallableResponse(callable=number, graph=compiled.graphs)
         if request.explain:
             reply.ways = compiled.plan.explain()
-        if not isinstance(compiled.plan, cluster_step.ClusterPlan):   # all here: it can be run over a link
-            compiled.served = reply.served = own.adopt(session.link.number, compiled.plan)
+        if compiled.core is not None:           # all here: it can be run over a link
+            compiled.served = reply.served = own.adopt(session.link.number, compiled.core)
         reply.number = session.link.number
         reply.here.MergeFrom(self._here())
         return reply
@@ -193,11 +191,10 @@ class MasterService:
                 None, None, f"{len(feed)} values came for {compiled.n_feeds} fed tensors")
         trace = runtime.executor().Trace(level) if level else None
         try:
-            timeout_ms = timeout_ms or session.link.timeout_ms
-            plan = compiled.timed if timeout_ms else compiled.plan
+            options = contract.RunOptions(timeout_ms or session.timeout_ms, way is not None, trace)
             with session.at_work():
                 arrays = _received(way, feed, context)
-                results = _results(plan, arrays, timeout_ms, way is not None, context, trace=trace)
+                results = _results(compiled.plan, arrays, options, context)
         except runtime.executor().StepError as failure:
             raise rpc.Failure(rpc.error_message(failure, "", _origin_of(compiled))) from None
         except (ValueError, TypeError) as wrong:
@@ -229,8 +226,8 @@ class MasterService:
             values = _received(way, request.value, context)
             pairs = list(zip(map(session.tensor, request.feed), values, strict=True))
 
-            def begin(compiled, args, timeout_ms):
-                return _results(compiled.plan, args, timeout_ms, True, context)
+            def begin(compiled, args, options):
+                return _results(compiled.plan, args, options, context)
             values = run.advance(mapper, pairs, request.timeout_ms, begin)
             if run.finished:
                 session.partial.pop(request.handle, None)
@@ -247,12 +244,12 @@ def _received(way, feed, context):
     return [exchange.received(way, f"feed {k}", value) for k, value in enumerate(feed)]
 
 
-def _results(plan, args, timeout_ms, keep, context, **how):
-    """Of a step that ends when its call does, with `keep` as Kept."""
-    clustered = isinstance(plan, cluster_step.ClusterPlan)
-    started = plan.start(args, timeout_ms, **how, **({"keep": keep} if clustered else {}))
-    _end_with(context, started)
-    return started.result() if clustered else started.result(keep=keep)
+def _results(plan, args, options, context):
+    """Of a step that ends when its call does: its client gave it up, or is gone."""
+    running = plan.start(args, options)
+    if not context.add_callback(running.cancel):
+        running.cancel()
+    return running.result()
 
 
 def _check_timeout(timeout_ms):
@@ -266,12 +263,6 @@ def _key(request):
     return (type(request), request.call) if request.call else 0
 
 
-def _end_with(context, started):
-    """A step ends when its call does: its client gave it up, or is gone."""
-    if not context.add_callback(started.cancel):
-        started.cancel()
-
-
 def _origin_of(compiled):
     def origin(node):
         found = compiled.origins.get(node)
@@ -282,13 +273,13 @@ def _origin_of(compiled):
 class _Callable:
     """A Compiled, and what it fetches: names and types."""
 
-    __slots__ = ("plan", "timed", "origins", "graphs", "fetches", "fetch_types", "served",
+    __slots__ = ("plan", "core", "origins", "graphs", "fetches", "fetch_types", "served",
                  "n_feeds")
 
     def __init__(self, compiled, fetches, fetch_types, n_feeds):
         self.fetches, self.n_feeds = fetches, n_feeds
         self.plan, self.origins, self.graphs = compiled.plan, compiled.origins, compiled.graphs
-        self.timed = getattr(compiled.run, "timed", compiled.plan)      # for steps with a deadline
+        self.core = compiled.core
         self.fetch_types, self.served = fetch_types, 0
 
 
@@ -304,12 +295,10 @@ class _Session:
         self.client_task = ""           # of its client's links (exchange.py)
         graph = self._imported(request.graph_def, request.origin)
         threads = threads_lib.choose(request.threads or None, config)
-        self._opened = types.SimpleNamespace(
-            _config=config, _threads=threads, graph=graph,
-            _timeout_ms=config.operation_timeout_in_ms)
-        self._place, self._deterministic = place, request.deterministic
-        opened = place.open(self._opened, request.deterministic, "one", None, None)
-        self.link, self.compiler = opened.state, opened.compiler
+        opened = place.open(contract.SessionOptions(
+            graph, config, threads, request.deterministic,
+            timeout_ms=max(0, config.operation_timeout_in_ms)))
+        self.link, self.compiler, self.timeout_ms = opened.state, opened.compiler, opened.timeout_ms
         self.compiler.client, self.link.client = self._client, request.client[:MAX_CLIENT]
         self.graph, self._version = graph, 0
 
@@ -388,9 +377,7 @@ class _Session:
             self.client_task = request.client or self.client_task
             mapper = self.mapper(request.fetch, request.target)
             fed = [self.tensor(name) for name in request.feed]
-            graph = partial_stages.PartialGraph(self.compiler, mapper, fed)
-            run = partial_run.PartialRun(graph, runtime.executor().StepError, mapper,
-                                         [feeds.Feed(t, self.link) for t in fed])
+            run = self.compiler.partial_run(mapper, [feeds.Feed(t, self.link) for t in fed])
             handle = f"partial_run_{next(self._numbers)}"
             self.partial[handle] = run
         return handle

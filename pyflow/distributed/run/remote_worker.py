@@ -2,7 +2,7 @@
 
     worker = RemoteWorker("/job:ps/replica:0/task:0", "localhost:2222")
     worker.status()                     # a call of its own
-    worker.start(graph, 7, 1, args, types, done)
+    worker.start(graph, args, done=print, key=(7, 1))
 
 Steps go over the link (links.py), the best that there is; traced ones, and what is seldom said, over
 a Connect stream that is kept open.
@@ -11,7 +11,7 @@ Invariants
 1. It means one incarnation, that of its first `status`: a server restarted behind the address
    answers ABORTED.
 2. When the link or the stream breaks, every step that runs on it ends with UNAVAILABLE, at once.
-3. `done` is called once per `start`, on a thread that reads.
+3. `done` is called once per `start` that has one, on a thread that reads.
 
 Threads: any.
 """
@@ -26,12 +26,13 @@ from pyflow.distributed.look import clocks, probe
 from pyflow.distributed.run import worker_service
 from pyflow.distributed.wire import messages, rpc, security, services, tensors
 from pyflow.framework import errors
-from pyflow.session import runtime
+from pyflow.session import contract, metadata, runtime
 
 STATUS_SECONDS = 10.0                   # for a server that listens to answer
 OFFSET_SECONDS = 30.0                   # clocks drift: then their offset is measured anew
 MOST_AT_ONCE = (1 << 32) - (1 << 20)    # bytes that go in one frame of a link (core/net/codec.c)
 DEREGISTER_SECONDS = 2.0                # what is not forgotten now goes with its session
+LEVEL = 3                               # of what is traced at another task: all outputs
 LOOK_SECONDS = 1.0                      # between looks whether it is still waited for
 SAY_SECONDS, SAY_AGAIN_SECONDS = 2.0, 10.0  # until a log says who is waited for, and between
 _log = logging.getLogger("pyflow")
@@ -134,33 +135,48 @@ class Stream:
                                           message=f"{self.task} is no longer at {self.address}"))
 
 
-class Running:
-    """A step on another worker, as the executor's Started to who cancels and asks for results."""
+class Running(contract.Running):
+    """A step on another worker, asked for over a stream."""
 
-    __slots__ = ("_stream", "_number", "reply")
+    __slots__ = ("_stream", "_number", "_keep", "_reply", "_over", "_taken")
 
-    def __init__(self, stream):
-        self._stream, self._number, self.reply = stream, 0, None
+    def __init__(self, stream, keep):
+        self._stream, self._number, self._keep = stream, 0, keep
+        self._reply, self._over, self._taken = None, threading.Event(), False
 
-    def cancel(self):
-        """Soon; `done` is called all the same."""
+    def ended(self, reply):
+        """Its RunGraphResponse is there."""
+        self._reply = reply
+        self._over.set()
+
+    def cancel(self, why="cancelled"):
+        """As contract.Running.cancel; the other side says why."""
         try:
             self._stream.send(messages.ConnectMessage(number=self._number, cancel=True))
         except runtime.executor().StepError:
             pass                        # broken: it has ended
 
     def done(self):
-        """It is over."""
-        return self.reply is not None
+        """As contract.Running.done."""
+        return self._reply is not None
 
-    def result(self, keep=False):
-        """The values in order; raises what failed it."""
-        if self.reply.HasField("error"):
-            raise rpc.of_message(self.reply.error, runtime.executor().StepError)
-        values = [tensors.decode(ret) for ret in self.reply.ret]
-        if keep:
+    def wait(self, timeout=None):
+        """As contract.Running.wait."""
+        return self._over.wait(timeout)
+
+    def result(self, timeout=None):
+        """As contract.Running.result."""
+        if not self.wait(timeout):
+            raise TimeoutError("the step is still running")
+        if self._taken:
+            raise RuntimeError("the results of this step were taken already")
+        self._taken = True
+        if self._reply.HasField("error"):
+            raise rpc.of_message(self._reply.error, runtime.executor().StepError)
+        values = [tensors.decode(ret) for ret in self._reply.ret]
+        if self._keep:
             kept = runtime.executor().Kept
-            return [kept.of(v, ret.dtype) for v, ret in zip(values, self.reply.ret)]
+            return [kept.of(v, ret.dtype) for v, ret in zip(values, self._reply.ret)]
         return [as_result(value) for value in values]
 
 
@@ -179,7 +195,7 @@ def as_result(value):
     return value[()] if value.ndim == 0 else value.copy()
 
 
-class RemoteWorker:
+class RemoteWorker(contract.Worker):
     """A task behind an address.  channels: a Channels; me: (task, incarnation, epoch) of the master's;
     links: the Links of the master's task, or None."""
 
@@ -188,6 +204,7 @@ class RemoteWorker:
     def __init__(self, name, address, channels, me, links=None):
         self.name, self.address, self._channels, self._me = name, address, channels, me
         self._links, self.link = links, None
+        self._types = {}                            # session: {graph: element types of its feeds}
         self._lock, self._stream, self._status = threading.Lock(), None, None
         self._closed = False
         self._waiting, self._calling = 0, 0         # calls that wait for it to be there; others
@@ -311,22 +328,26 @@ class RemoteWorker:
 
     def close_session(self, number):
         """As Worker.close_session; a server that does not answer has closed it, or will."""
+        self._types.pop(number, None)
         try:
             self._call("DeleteWorkerSession", messages.SessionRequest(session=number), 2.0)
         except runtime.executor().StepError:
             pass
 
-    def register(self, number, data, consts, deterministic=False, ops=(), routes=()):
-        """As Worker.register.  routes: RouteMessages to the tasks that the partition sends to."""
+    def register(self, number, data, consts, deterministic=False, ops=(), routes=(), types=()):
+        """As Worker.register."""
         request = messages.RegisterGraphRequest(
             session=number, incarnation=self.incarnation, deterministic=deterministic, op=ops,
             route=routes, call=new_call())
         reply = self._call("RegisterGraph", _graph_chunks(request, data, consts), 600.0)
         consts.clear()
+        self._types.setdefault(number, {})[reply.graph] = types
         return reply.graph
 
     def deregister(self, number, graphs):
         """As Worker.deregister."""
+        for graph in graphs:
+            self._types.get(number, {}).pop(graph, None)
         self._call("DeregisterGraph", messages.DeregisterGraphRequest(
             session=number, graph=graphs), DEREGISTER_SECONDS)
 
@@ -342,39 +363,45 @@ class RemoteWorker:
 
     # ------------------------------------------------------------ steps
 
-    def start(self, graph, number, step, args, types, done, timeout_ms=0, level=0, clean=()):
-        """Begins a partition, as Worker.start; types: the element types of args; clean: steps that
-        are over; done: None where the caller will wait for what is returned, if `linked`."""
-        if self.link is not None and not level:
-            if clean:
-                self.clean(number, clean, soon=True)
-            return self._run(graph, number, step, args, types, done, timeout_ms)
-        args = [tensors.encode(a, t) for a, t in zip(args, types)]
+    def start(self, graph, feeds=(), options=None, done=None, key=None, by=contract.BY_POOL):
+        """As contract.Worker.start; the executor's Remote, where there is a link."""
+        number, step = key
+        types = self._types[number][graph]
+        if self.link is not None and (options is None or options.trace is None):
+            return self._run(graph, number, step, feeds, types, done, options)
+        trace = options.trace if options is not None else None
+        offset = self.offset_ns() if trace is not None else 0   # not while its answer is read
+        args = [tensors.encode(a, t) for a, t in zip(feeds, types)]
         request = messages.RunGraphRequest(
-            session=number, graph=graph, step=step, arg=args, timeout_ms=timeout_ms, trace=level,
-            clean=clean, incarnation=self.incarnation)
+            session=number, graph=graph, step=step, arg=args, incarnation=self.incarnation,
+            timeout_ms=options.timeout_ms if options is not None else 0,
+            trace=LEVEL if trace is not None else 0)
         stream = self._connected()
-        running = Running(stream)
+        running = Running(stream, options is not None and options.keep)
 
         def ran(reply):
-            running.reply = reply
-            done(running, reply.step_stats or None)
+            if trace is not None and reply.step_stats:
+                metadata.add_elsewhere(trace, clocks.shifted(reply.step_stats, -offset))
+            running.ended(reply)
+            if done is not None:
+                done(running)
         running._number = stream.send(messages.ConnectMessage(run=request), ran)
         return running
 
-    def _run(self, graph, number, step, args, types, done, timeout_ms):
-        callback = None if done is None else lambda remote: done(remote, None)
-        timeout = timeout_ms / 1000 if timeout_ms else None
+    def _run(self, graph, number, step, args, types, done, options):
+        timeout, keep = None, False
+        if options is not None:
+            timeout, keep = options.timeout_ms / 1000 or None, options.keep
         net = self._links.net
         try:
-            return net.run(self.name, graph, number, step, args, types, timeout, callback)
+            return net.run(self.name, graph, number, step, args, types, timeout, done, keep)
         except runtime.executor().StepError as failure:
             if failure.code != errors.UNAVAILABLE:
                 raise
         self._join()                    # lost since: once more, or say why it cannot be
         if self.link is None:
             self._call("GetStatus", messages.GetStatusRequest(), 2.0)
-        return net.run(self.name, graph, number, step, args, types, timeout, callback)
+        return net.run(self.name, graph, number, step, args, types, timeout, done, keep)
 
     def is_connected(self):
         """There is a link to this incarnation of it."""
@@ -389,7 +416,7 @@ class RemoteWorker:
             session=number, step=[step], error=rpc.error_message(failure, failure.task))))
 
     def clean(self, number, steps, soon=False):
-        """As Worker.clean.  soon: it hears so with what it is told next, or a little later."""
+        """As contract.Worker.clean."""
         if self.link is not None and all(self._links.net.clean(self.name, number, step, soon)
                                          for step in steps):
             return

@@ -1,5 +1,5 @@
-"""A session over many tasks: its number, the workers it is open at, its steps, and their state,
-which is what `Session._state` is.
+"""A session over many tasks: its number, the workers it is open at, its steps, and their state
+(contract.State).
 
 Invariants
 1. A worker is asked to open the session when a plan first needs it, once.
@@ -10,6 +10,7 @@ cluster_compiler.py, cluster_step.py.
 """
 import itertools
 import os
+import sys
 import threading
 import weakref
 
@@ -18,14 +19,14 @@ from pyflow.distributed.run import worker_service
 from pyflow.distributed.wire import messages, tensors
 from pyflow.framework import errors
 from pyflow.framework.device import DeviceSpec, parsed
-from pyflow.session import runtime
+from pyflow.session import contract, runtime
 
 
-class SessionLink:
-    """One session: its number, its tasks, and their state (what `Session._state` is)."""
+class SessionLink(contract.State):
+    """One session: its number, its tasks, and their state."""
 
     def __init__(self, place, tasks, config):
-        self.timeout_ms = int(getattr(config, "operation_timeout_in_ms", 0))
+        self.timeout_ms = max(0, int(getattr(config, "operation_timeout_in_ms", 0)))
         self._patience = self.timeout_ms / 1000 if self.timeout_ms else place.patience
         self.renames, self._hidden = place.renames, place.hidden
         self.number = int.from_bytes(os.urandom(8), "little") or 1
@@ -219,7 +220,10 @@ class SessionLink:
             self._to_clean.clear()
 
     def abandon(self):
-        """Ends the session on another thread: for finalisers, which run within anything."""
+        """Ends the session on another thread, for finalisers run within anything; its leases end it
+        where no thread begins any more."""
+        if sys.is_finalizing():
+            return
         threading.Thread(target=self._end, name="pyflow-close", daemon=True).start()
 
     def _end(self):
@@ -239,7 +243,7 @@ class SessionLink:
         for worker in self._others():
             self._ask(worker, streams=data, set=True)
 
-    def seek(self, position, shard, everywhere=False):
+    def seek(self, position, shard=0, everywhere=False):
         """As State.seek of the own task; everywhere: of all tasks in use."""
         self.tasks.own.session_state(self.number).seek(position, shard)
         for worker in self._others() if everywhere else ():

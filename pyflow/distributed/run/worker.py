@@ -22,8 +22,9 @@ Threads: any.  `_lock` guards the tables; nothing is compiled or called with it 
     worker = Worker("/job:worker/replica:0/task:0")
     worker.open_session(7)
     number = worker.register(7, graph_bytes, {}, {})
-    worker.start(number, 7, 1, [], done=print)
+    worker.start(number, [], done=print, key=(7, 1))
 """
+import dataclasses
 import hashlib
 import itertools
 import logging
@@ -41,8 +42,8 @@ from pyflow.framework import errors
 from pyflow.framework import op as op_lib
 from pyflow.framework.device import DeviceSpec
 from pyflow.passes.place_kernels import KernelTable
+from pyflow.session import contract, runtime
 from pyflow.session import devices as devices_lib
-from pyflow.session import runtime
 from pyflow.session import threads as threads_lib
 
 MAX_TASKS, MAX_NAME = 100000, 1000      # whose fences are remembered
@@ -66,7 +67,7 @@ class Session:
         self.master, self.lease, self.seen = master, lease, time.monotonic()
 
 
-class Worker:
+class Worker(contract.Worker):
     """The plans and steps of the task `name`.  config: a ConfigProto, or None.
 
     address: where the server listens; routes: its routes.Routes; links: its links.Links; all are the
@@ -80,6 +81,7 @@ class Worker:
         self.name, self.config, self.epoch = name, config, epoch
         self.task = executor.Task(name)
         self.state = executor.State("server", self.task)
+        self._usual = contract.RunOptions(task=self.task)       # of its steps
         self.threads = threads_lib.choose(threads, config)
         self.pool = devices_lib.Pools(config, self.threads, private=True).get(0)
         self.address, self.lease, self.routes, self.links = "", 10.0, None, None
@@ -197,8 +199,7 @@ class Worker:
 
     def open_session(self, number, isolate=False, master="", lease=0.0, patience=None,
                      given_up=None, fence=None):
-        """Begins a session; again: it is still alive.  fence: the master's epochs.Fence; patience,
-        given_up: as of RemoteWorker, which waits."""
+        """As contract.Worker.open_session, without a wait.  fence: the master's epochs.Fence."""
         self.admit(master, fence)
         with self._lock:
             self._require_running()
@@ -320,25 +321,19 @@ class Worker:
 
     def state_of(self, request):
         """A StateResponse to a StateRequest: random streams and kept tensors of a session."""
-        state = self.session_state(request.session)
-        if request.seek:
-            state.seek(request.position, request.shard)
-            return messages.StateResponse()
-        return session_state.answer(state, request)
+        return session_state.answer(self.session_state(request.session), request)
 
     # ------------------------------------------------------------ graphs
 
-    def register(self, number, data, consts, deterministic=False, ops=(), routes=()):
-        """Compiles a partition for a session; its number here.  data: GraphDef bytes; consts: its
-        large constants by name, emptied; ops: the names of the ops in it; routes: RouteMessages
-        to the tasks that it sends to.  Raises StepError."""
+    def register(self, number, data, consts, deterministic=False, ops=(), routes=(), types=()):
+        """As contract.Worker.register: a number."""
         for route in routes:
             self.routes.ensure(route)
         session = self._session(number)
         for op in ops:
             op_lib.find_op(op)                  # its module is loaded
         runtime.declare_ops()
-        options = {"threads": self.threads, "deterministic": deterministic}
+        options = contract.PlanOptions(threads=self.threads, deterministic=deterministic)
         plan = self._executor.compile(data, consts, session.state, self.pool, options)
         graph = next(self._numbers)
         with self._lock:
@@ -402,35 +397,38 @@ class Worker:
 
     # ------------------------------------------------------------ steps
 
-    def start(self, graph, number, step, args, done, timeout_ms=0, level=0):
-        """Begins a partition of a step.  done(started, trace): called once when it is over, on any
-        thread.  Returns the executor's Started.  Raises StepError, also for arguments that do not
-        fit."""
+    def start(self, graph, feeds=(), options=None, done=None, key=None, by=contract.BY_POOL):
+        """As contract.Worker.start; the executor's Started."""
+        number, step = key
         plan, session = self.plan(number, graph), self._session(number)
-        asked, level = level, self.tracer.level(level)
-        trace = self._executor.Trace(level) if level else None
-        key = (step, graph)
+        asked = options.trace if options is not None else None
+        trace, traced = self.tracer.recording(asked, number, step)
+        given = self._usual if options is None and trace is None else dataclasses.replace(
+            options or self._usual, task=self.task, trace=trace)
+        own_key = (step, graph)
 
         def over(started):
-            session.steps.pop(key, None)
+            session.steps.pop(own_key, None)
             if not brief:
                 self._note(graph, time.monotonic() - began)
-            if trace is not None and self.tracer.on:
-                self.tracer.add(number, step, tracing.step_stats(trace))
-            done(started, trace if asked else None)
+            if traced is not None:
+                traced()
+            if done is not None:
+                done(started)
         try:
             began, brief = time.monotonic(), self._seconds.get(graph, 1.0) < BRIEF
-            started = plan.start(args, timeout_ms, callback=over, task=self.task, session=number,
-                                 step=step, trace=trace, here=brief)
+            if brief and by == contract.BY_POOL:
+                by = contract.BY_STARTER
+            started = plan.start(feeds, given, over, key, by)
             if brief:
                 self._note(graph, time.monotonic() - began)
         except (ValueError, TypeError) as wrong:
             raise self._executor.StepError(errors.INVALID_ARGUMENT, str(wrong),
                                            task=self.name) from None
         if not started.done():
-            session.steps[key] = started
+            session.steps[own_key] = started
             if started.done():
-                session.steps.pop(key, None)
+                session.steps.pop(own_key, None)
         if self._sessions.get(number) is not session:       # closed meanwhile
             self.task.clean(number, step)
         return started
@@ -465,8 +463,8 @@ class Worker:
                 found.setdefault(master, {}).setdefault(number, []).append(step)
         return found
 
-    def clean(self, number, steps):
-        """These steps are over everywhere."""
+    def clean(self, number, steps, soon=False):
+        """As contract.Worker.clean."""
         for step in steps:
             self.task.clean(number, step)
         session = self._sessions.get(number)

@@ -22,7 +22,7 @@ from pyflow.distributed.look import clocks, tracing, waits
 from pyflow.distributed.run import epochs
 from pyflow.distributed.wire import grpc_link, messages, once, rpc, tensors
 from pyflow.framework import errors
-from pyflow.session import runtime
+from pyflow.session import contract, runtime
 
 MAX_GRAPH = 1 << 31                     # bytes of a GraphDef without its large constants
 CHUNK = 1 << 20
@@ -163,8 +163,10 @@ class WorkerService:
             calls.end(key, reply)
             ran(reply)
 
-        def done(started, trace):
-            end(_reply_of(started, trace, worker))
+        trace = runtime.executor().Trace(request.trace) if request.trace else None
+
+        def done(running):
+            end(_reply_of(running, trace, worker))
         key = request.step, request.graph
         try:
             calls = worker.calls_of(request.session)
@@ -177,8 +179,9 @@ class WorkerService:
             types = worker.plan(request.session, request.graph).arg_types
             args = [tensors.decode_as(arg, type)
                     for arg, type in zip(request.arg, types, strict=True)]
-            return worker.start(request.graph, request.session, request.step, args, done,
-                                request.timeout_ms, request.trace)
+            return worker.start(
+                request.graph, args, contract.RunOptions(request.timeout_ms, True, trace), done,
+                (request.session, request.step))
         except Exception as failure:
             end(self._reply(failure))
             return None
@@ -287,10 +290,10 @@ class WorkerService:
             raise rpc.of_message(self._another(incarnation), runtime.executor().StepError)
 
 
-def _reply_of(started, trace, worker):
+def _reply_of(running, trace, worker):
     reply = messages.RunGraphResponse()
     try:
-        for value in started.result(keep=True):
+        for value in running.result():
             reply.ret.append(tensors.encode(value, value.type))
     except Exception as failure:
         del reply.ret[:]

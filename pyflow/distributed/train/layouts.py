@@ -26,6 +26,7 @@ from pyflow.distributed.wire import messages
 from pyflow.distributed.launch import contract
 from pyflow.framework import errors
 from pyflow.session import Session
+from pyflow.session.session import is_open
 
 ASK, AGAIN = 1.0, 0.02          # seconds for the chief to answer, and between questions
 SAME = 0.5                      # how long a worker waits for another layout than it had
@@ -85,7 +86,7 @@ class ChiefSession:
 
     def lives(self, session):
         """It is the one, and open."""
-        return session is self._session and not session._closed
+        return session is self._session and is_open(session)
 
     @contextlib.contextmanager
     def at_work(self, session):
@@ -132,10 +133,12 @@ class Followed:
 
     def opened(self, target, **options):
         """A session for `make`."""
-        session = FollowingSession(target, **options)
         number = self._number
-        session.is_over = lambda: getattr(self._ask(), "number", None) != number
-        return session
+
+        def is_over():
+            layout = self._ask()
+            return layout is None or layout.number != number
+        return FollowingSession(is_over, target, **options)
 
     def _ask(self):
         """The LayoutMessage of the chief's status; None if there is none yet."""
@@ -147,22 +150,21 @@ class Followed:
 
 class FollowingSession(Session):
     """A session of one layout.  What is cut off because another one has come is ABORTED, which
-    trainings recover from.  is_over: function, whether another one has come."""
+    trainings recover from.  is_over(): whether another one has come."""
+
+    def __init__(self, is_over, target, **options):
+        super().__init__(target, **options)
+        self._is_over = is_over
 
     def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
         """As tf.Session.run."""
         try:
             return super().run(fetches, feed_dict, options, run_metadata)
         except errors.CancelledError as problem:
-            if not self.is_over():
+            if not self._is_over():
                 raise
             raise errors.AbortedError(problem.node_def, problem.op, (
                 f"the parameters are elsewhere now: {problem.message}")) from problem
-
-    @staticmethod
-    def is_over():
-        """Until somebody knows better."""
-        return False
 
 
 def renames_of(layout):

@@ -36,6 +36,7 @@ from pyflow.distributed.wire import messages
 from pyflow.framework import errors
 from pyflow.framework.device import parsed
 from pyflow.session import Session
+from pyflow.session.session import state_of
 
 JOB = "ps_standby"              # the job's usual name
 LOOKS = 0.25                    # seconds between looks for spare tasks
@@ -111,7 +112,7 @@ class Standby:
 
     def _incarnations(self, session, side):
         """Of a side's tasks, as a session speaks to them."""
-        return [session._state.worker(self._name(side, k)).incarnation for k in self._tasks]
+        return [state_of(session).worker(self._name(side, k)).incarnation for k in self._tasks]
 
     def _renames(self, side, spare=False):
         """Where the graph's parameters are with a side serving; spare: its mirrors are, too."""

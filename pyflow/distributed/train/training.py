@@ -42,6 +42,7 @@ from pyflow.distributed.train import standby as standby_lib
 from pyflow.framework import errors
 from pyflow.framework import graph as ops
 from pyflow.lib.variables import state_functions, variables
+from pyflow.session import Session, random_state
 from pyflow.train import checkpoint, training_util
 from pyflow.train import hooks as hook_lib
 from pyflow.train import monitored_session as monitored
@@ -125,8 +126,8 @@ def _moves(sync, standby, ps_tasks):
         raise ValueError("standby and ps_tasks: only a synchronous training has a time between two "
                          "steps: give sync, a SyncReplicasOptimizer")
     _require_gate(sync)
-    if sync._prefix:
-        raise ValueError(f"the group {sync._prefix[:-1]!r} has a chief of its own: parameters that "
+    if sync.group:
+        raise ValueError(f"the group {sync.group!r} has a chief of its own: parameters that "
                          "several chiefs change have no standby, and do not move")
     return True
 
@@ -191,6 +192,8 @@ class _Chief(monitored.ChiefSessionCreator):
     """Sessions restored from the newest committed checkpoint, else initialised, always alike; an
     asynchronous training goes on with what is there."""
 
+    recovery_wait_secs = 1
+
     def __init__(self, scaffold, master, config, store, options, marks):
         super().__init__(scaffold, master, config)
         self._store, self._options, self._marks = store, options, marks
@@ -199,13 +202,13 @@ class _Chief(monitored.ChiefSessionCreator):
 
     def create_session(self):
         """The Session."""
-        self._scaffold.finalize()
+        self.scaffold.finalize()
         if self._store is not None:
             self.resumed = self._store.begin()
         if self.keeper is not None:
-            self._master, self.kept = self.keeper.serve()
-        return self._session_manager().prepare_session(
-            self._master, config=self._config,
+            self.master, self.kept = self.keeper.serve()
+        return self.session_manager().prepare_session(
+            self.master, config=self.config,
             init_fn=self._fill if not self.kept else lambda sess: None)
 
     def _fill(self, sess):
@@ -219,15 +222,15 @@ class _Chief(monitored.ChiefSessionCreator):
         if self.resumed is None:
             self._initialise(sess)
         else:
-            session_manager._restore(sess, self._scaffold.saver, self.resumed.prefix)
+            session_manager.restore(sess, self.scaffold.saver, self.resumed.prefix)
         if self._marks is not None:
             self._marks.set(sess)
 
     def _initialise(self, sess):
         """The same values whenever it is done: random streams begin anew, everywhere."""
-        scaffold = self._scaffold
+        scaffold = self.scaffold
         init = sess.make_callable(scaffold.init_op, list(scaffold.init_feed_dict or ()))
-        sess._state.seek(0, 0, everywhere=True)
+        random_state.seek(sess, 0, everywhere=True)
         init(*(scaffold.init_feed_dict or {}).values())
         if scaffold.init_fn is not None:
             scaffold.init_fn(sess)
@@ -236,12 +239,15 @@ class _Chief(monitored.ChiefSessionCreator):
         """The least number of the generation that begins: the folder's epoch."""
         return None if self._store is None else self._store.epoch
 
-    def _session_manager(self):
-        return _manager(self, self._options)
+    def new_session(self, target, graph, config):
+        """With what the training says of its sessions."""
+        return Session(target, graph=graph, config=config, **self._options)
 
 
 class _Worker(monitored.WorkerSessionCreator):
     """Sessions that wait for the chief's model."""
+
+    recovery_wait_secs = 1
 
     def __init__(self, scaffold, master, config, max_wait_secs, options, marks, followed):
         super().__init__(scaffold, master, config, max_wait_secs)
@@ -253,46 +259,32 @@ class _Worker(monitored.WorkerSessionCreator):
             return self._once_whole(super().create_session())
         if self._followed is None:
             return super().create_session()
-        self._scaffold.finalize()
+        self.scaffold.finalize()
         return self._followed.session(
-            lambda target, seconds: self._session_manager().wait_for_session(
-                target, config=self._config, max_wait_secs=seconds))
+            lambda target, seconds: self.session_manager().wait_for_session(
+                target, config=self.config, max_wait_secs=seconds))
 
     def _once_whole(self, sess):
         """The session, once all variables are whole: some may be there, and others yet to be
         restored, where a parameter server was replaced."""
-        until = time.monotonic() + self._max_wait_secs
+        until = time.monotonic() + self.max_wait_secs
         try:
             while not self._marks.are_set(sess):
                 if time.monotonic() > until:
                     raise errors.DeadlineExceededError(
                         None, None, f"the chief did not make the variables in the "
-                        f"{self._max_wait_secs} s of max_wait_secs")
+                        f"{self.max_wait_secs} s of max_wait_secs")
                 time.sleep(_LOOK)
         except BaseException:
             sess.close()
             raise
         return sess
 
-    def _session_manager(self):
-        manager, followed = _manager(self, self._options), self._followed
-        if followed is not None:
-            graph = ops.get_default_graph()
-            manager._new_session = lambda target, config: followed.opened(
-                target, graph=graph, config=config, **self._options)
-        return manager
-
-
-def _manager(creator, options):
-    if creator._manager is None:
-        scaffold = creator._scaffold
-        creator._manager = session_manager.SessionManager(
-            local_init_op=scaffold.local_init_op, ready_op=scaffold.ready_op,
-            ready_for_local_init_op=scaffold.ready_for_local_init_op,
-            graph=ops.get_default_graph(), recovery_wait_secs=1,
-            local_init_feed_dict=scaffold.local_init_feed_dict)
-        creator._manager._session_options = options
-    return creator._manager
+    def new_session(self, target, graph, config):
+        """With what the training says of its sessions; one of a layout, where parameters may
+        move."""
+        make = Session if self._followed is None else self._followed.opened
+        return make(target, graph=graph, config=config, **self._options)
 
 
 # ---------------------------------------------------------------- hooks
@@ -315,7 +307,7 @@ class _Position(SessionRunHook):
     def before_run(self, run_context):
         if self._at is not None:
             step, source = (int(n) for n in run_context.session.run(self._at))
-            run_context.session._state.seek(step, source + 1)
+            random_state.seek(run_context.session, step, source + 1)
         elif self._feed is None:
             return None
         else:
@@ -365,7 +357,7 @@ class _Commits(SessionRunHook):
                 self._save(session, step)
 
     def _save(self, session, step):
-        self._creator._scaffold.saver.save(session, self._store.prefix(step),
+        self._creator.scaffold.saver.save(session, self._store.prefix(step),
                                            write_meta_graph=False, write_state=False)
         self._store.commit(step)
         self._saved = step

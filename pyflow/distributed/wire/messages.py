@@ -114,7 +114,7 @@ CloseSessionRequest: 1 session string
 ListDevicesRequest: 1 session string
 ListDevicesResponse: 1 device *DeviceMessage; 2 incarnation *uint64
 SessionStateRequest: 1 session string; 2 streams bytes; 3 set bool; 4 forget *string; 5 kept string;
-    6 cancel string
+    6 cancel string; 7 seek bool; 8 position uint64; 9 shard uint64; 10 everywhere bool
 """
 
 _pool, _names = protos.build(TABLE, "pyflow/distributed.proto", PACKAGE)
