@@ -36,9 +36,11 @@ Example:
     hooks = [optimizer.make_session_run_hook(is_chief=True)]
 """
 import contextlib
+import dataclasses
 import logging
 import threading
 import time
+import typing
 
 from pyflow.framework import device as device_lib
 from pyflow.framework import dtypes, protos
@@ -112,6 +114,22 @@ def source_of(device):
     if spec.job is None or spec.task is None:
         return None
     return -1 if spec.job in _CHIEFS else spec.task
+
+
+@dataclasses.dataclass(frozen=True)
+class Boundary:
+    """What a chief's graph does between two steps, for who moves the parameters then.
+
+    global_step, label: the variables of the step that is made, and of the chief's own count.
+    taken: [(mean of a step's gradients or None, variable)].  apply: the operation that applies them;
+    update: takes and applies them, and counts; restart: begins the step anew."""
+
+    global_step: typing.Any
+    label: typing.Any
+    taken: tuple
+    apply: ops.Operation
+    update: ops.Operation
+    restart: ops.Operation
 
 
 class SyncReplicasOptimizer(Optimizer):
@@ -293,6 +311,12 @@ class SyncReplicasOptimizer(Optimizer):
                 ops.name_scope(""):
             first = self._gate.next(-1, -1, self._owner)
         self.chief_init_op = self._set_local(*first).op
+
+    @property
+    def boundary(self):
+        """The Boundary, after apply_gradients, where replicas have a gate."""
+        return Boundary(self._global_step, self._chief_label, tuple(self._taken), self._applied_op,
+                        self._update_op, self._restart_op)
 
     @property
     def group(self):

@@ -19,7 +19,7 @@ from quiet import clock
 
 import pyflow as tf
 from pyflow import _executor
-from pyflow.session import runtime
+from pyflow.session import contract, runtime
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -507,7 +507,7 @@ def sends(net, peer, values):
         send.attr["send_device_incarnation"].i = 1
     net.route(peer)
     runtime.start()
-    return _executor.compile(graph.SerializeToString(), {}, _executor.State("s", net.task, None), _executor.default_pool(2), {})
+    return _executor.compile(graph.SerializeToString(), {}, _executor.State("s", net.task, None), _executor.default_pool(2))
 
 
 def test_all_that_waits_for_room_is_sent_however_it_comes_to_be_there():
@@ -519,7 +519,7 @@ def test_all_that_waits_for_room_is_sent_however_it_comes_to_be_there():
     os.kill(worker.process.pid, signal.SIGSTOP)
     while net.peers()[0]["queued"] == 0:
         net.put(worker.name, 3, 2, b"%d" % next(steps), value, FLOAT)
-    started = plan.start([], task=net.task, session=3, step=1)
+    started = plan.start([], contract.RunOptions(task=net.task), key=(3, 1))
     time.sleep(0.05)
     os.kill(worker.process.pid, signal.SIGCONT)
     assert started.wait(10), net.peers()

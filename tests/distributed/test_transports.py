@@ -4,7 +4,6 @@ import logging
 import os
 import subprocess
 import sys
-import types
 
 import ml_dtypes
 import numpy as np
@@ -18,6 +17,7 @@ from pyflow.distributed.look import ways
 from pyflow.distributed.wire import links, pairs
 from pyflow.passes.place_devices import Device, Devices
 from pyflow.passes.place_kernels import KernelTable
+from pyflow.session import contract
 
 BAD = r"""
 #include <pyflow/link.h>
@@ -237,10 +237,9 @@ def test_a_session_of_another_process_is_explained_by_its_server(pair_plugin, tw
     x, y = exchange()
     place = client.place_of(two[0].target)
     for config, text in ((None, "_net.Send and _Recv over process"), (config_of("acme"), "by acme.Send and acme.Recv")):
-        session = types.SimpleNamespace(_graph=tf.get_default_graph(), _config=config, _timeout_ms=0, _threads=1)
-        opened = place.open(session, False, "one", None, None)
+        opened = place.open(contract.SessionOptions(tf.get_default_graph(), config))
         compiled = opened.compiler.compile([y], [], [x])
-        assert text in compiled.ways() and text in compiled.ways()
+        assert text in compiled.plan.explain() and text in compiled.plan.explain()
         np.testing.assert_array_equal(compiled.run([np.float32([2])])[0], [-6])
         opened.state.close()
 

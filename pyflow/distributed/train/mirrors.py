@@ -92,22 +92,22 @@ class Staged:
     def __init__(self, sync, graph):
         self._sync, self._staged, staging = sync, [], []
         with graph.as_default(), ops.device(None), ops.name_scope(SPARE):
-            for mean, variable in sync._taken:
+            for mean, variable in sync.boundary.taken:
                 if mean is not None:
                     staging += self._stage(mean, variable)
             self.stage = grouping.group(*staging)
-            self.count = sync._chief_label.assign_add(1).op
+            self.count = sync.boundary.label.assign_add(1).op
 
     def apply_options(self):
         """The CallableOptions of `apply`."""
-        options = protos.CallableOptions(target=[self._sync._applied_op.name])
+        options = protos.CallableOptions(target=[self._sync.boundary.apply.name])
         for taken, staged in self._staged:
             options.tensor_connection.add(from_tensor=staged.name, to_tensor=taken.name)
         return options
 
     def _stage(self, mean, variable):
         """Operations that put a mean aside on both sides; notes what is read in its place."""
-        label, found = self._sync._chief_label, []
+        label, found = self._sync.boundary.label, []
         for device in (variable.device, spare_of(variable.device)):
             with ops.device(device):
                 aside = _accumulator(mean, variable)

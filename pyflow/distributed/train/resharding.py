@@ -49,7 +49,7 @@ class Resharding:
     def __init__(self, server, sync, graph, tasks, config=None, options=None):
         self._server, self._sync, self._graph = server, sync, graph
         self._config, self._options = config, options or {}
-        self._job, self._tasks = parsed(sync._global_step.device).job, tasks
+        self._job, self._tasks = parsed(sync.boundary.global_step.device).job, tasks
         self._mirrors = mirrors.Mirrors(self._job, graph)
         for variable in self._mirrors.variables():
             if not (parsed(variable.device).task or 0) < tasks:
@@ -98,7 +98,7 @@ class Resharding:
         if move is not None:
             with self._chief.at_work(session):
                 self._switch(move)
-        session.run(self._sync._update_op)
+        session.run(self._sync.boundary.update)
 
     def _switch(self, move):
         """Copies; then the sessions are to be made anew: AbortedError.  A move that fails leaves all

@@ -54,7 +54,7 @@ class Standby:
     ValueError if the cluster has no task of `job` for a task of the parameters' job."""
 
     def __init__(self, server, sync, graph, job=JOB, every=100, config=None, options=None):
-        own = parsed(sync._global_step.device).job
+        own = parsed(sync.boundary.global_step.device).job
         self._server, self._sync, self._graph, self._every = server, sync, graph, every
         self._config, self._options = config, options or {}
         self._sides, self._serving = (own, job), 0
@@ -191,7 +191,7 @@ class Standby:
             if not self._serves():
                 raise
             self._detach(problem)
-            session.run(self._sync._restart_op)         # what was given for the step is gone
+            session.run(self._sync.boundary.restart)         # what was given for the step is gone
             return self.take(session)
         with self._chief.at_work(session):
             self._change(self._serving, pair.apply)
@@ -202,13 +202,13 @@ class Standby:
             session.run(self._staged.count)
         self._steps += 1
         if self._pair is not None and self._steps % self._every == 0:
-            self._compare(pair, int(session.run(self._sync._global_step)))
+            self._compare(pair, int(session.run(self._sync.boundary.global_step)))
 
     def _take_alone(self, session):
         """It may wait for gradients for long, so the side is not whole meanwhile."""
         with self._chief.at_work(session):
             whole = self._whole.pop(self._serving, None)
-        session.run(self._sync._update_op)
+        session.run(self._sync.boundary.update)
         with self._chief.at_work(session):
             self._whole[self._serving] = whole
 
