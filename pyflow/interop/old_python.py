@@ -33,11 +33,15 @@ import time
 
 import numpy as np
 
+from pyflow.interop import old_scipy
+
 ArgSpec = collections.namedtuple("ArgSpec", "args varargs keywords defaults")
 
 
 def install():
-    """Gives the removed names back.  Returns those that were missing, as "module.name", sorted."""
+    """Gives the removed names back, and SciPy's removed modules (old_scipy.py).  Returns names that
+    were missing, as "module.name", sorted."""
+    old_scipy.install()
     given = []
     for home, names in _names().items():
         for name, value in names.items():
