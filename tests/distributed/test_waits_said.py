@@ -66,6 +66,9 @@ def waits():
     reader = tf.TextLineReader(name="reader")
     section = tf.CriticalSection(name="section", shared_name="section")
     inside, called, kept = queue("inside"), queue("called"), queue("kept")
+    queue("boxed").enqueue(1.0)
+    with tf.container("box"):
+        boxed = queue("boxed")
     dataset = tf.data.Dataset.range(3).map(lambda i: inside.dequeue())
     iterator = dataset.make_initializable_iterator(shared_name="iterator")
 
@@ -76,6 +79,7 @@ def waits():
     holds = section.execute(lambda: kept.dequeue() + 1)
     return [full.enqueue(1.0), iterator.initializer], {
         "empty": (queue("empty").dequeue(), TAKES, "empty queue 'empty'"),
+        "boxed": (boxed.dequeue(), TAKES, "empty queue 'box/boxed'"),
         "mixed": (mixed.dequeue(), TAKES, "empty queue 'mixed'"),
         "many": (few.dequeue_many(2), TAKES, "empty queue 'few'"),
         "full": (full.enqueue(1.0), PUTS, "full queue 'full'"),
@@ -143,8 +147,8 @@ def begun():
     found.close()
 
 
-NAMES = ("empty mixed many full close barrier sums sparse area mapped gate line lines reset holds "
-         "lock call element").split()
+NAMES = ("empty boxed mixed many full close barrier sums sparse area mapped gate line lines reset "
+         "holds lock call element").split()
 
 
 def test_all_are_asked_for(begun):
@@ -166,3 +170,9 @@ def test_a_wait_is_said(begun, name):
 def test_no_chain_ends_at_what_waits(begun):
     """A kernel is a culprit where it works, and none of these does."""
     assert {culprit.kind for culprit in begun.why.culprits} <= {"empty", "full"}, begun.why.text()
+
+
+def test_who_would_fill_it_has_the_container_too(begun):
+    """One of the same name elsewhere is another one."""
+    text, = [c.text for c in begun.why.culprits if "'box/boxed'" in c.text]
+    assert "nothing fills it, in no session's graph" in text, text

@@ -128,12 +128,12 @@ def _add_found(reply, key, found):
 
 
 def _add_partners(reply, resource, link, kernels):
-    """Every operation that gets the handle of a resource of this name, or has its name."""
-    name = resource.rpartition("/")[2] if resource.startswith("/") else resource
+    """Every operation that gets the handle of a resource, "container/name", or is it."""
     for graph, _ in link.graphs():
         for op in graph.get_operations():
             shared = op.attrs.get("shared_name")
-            if shared is None or (shared or op.name) not in (name, resource.partition("/")[2]):
+            if shared is None or resource != \
+                    f"{op.attrs.get('container') or ''}/{shared or op.name}":
                 continue
             for user in _users(op):
                 reply.partner.add(resource=resource, node=user.name, op=user.type,
