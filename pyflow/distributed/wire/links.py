@@ -184,13 +184,11 @@ class Links:
 
     def kind_of(self, name):
         """Of the connection with that task; None: there is none."""
-        return next((p["kind"] for p in self.net.peers() if p["name"] == name), None)
+        return self.net.kind(name)
 
     def connected(self, name, incarnation):
         """There is an open connection with that incarnation."""
-        return not self.net.closed and any(
-            p["name"] == name and p["incarnation"] == incarnation and p["state"] == "open"
-            for p in self.net.peers())
+        return not self.net.closed and self.net.kind(name, incarnation) is not None
 
     def cut(self, name, incarnation, why):
         """The connection with that incarnation, if there is one, is lost, for both; it is not made
