@@ -457,10 +457,10 @@ class Worker(contract.Worker):
             masters = {s.number: s.master for s in self._sessions.values()
                        if any(task in sends_to for sends_to in s.graphs.values())}
         found = {}
-        for kind, number, step, *_ in self.task.glance() if masters else ():
-            master = masters.get(number)
-            if kind == "step" and master not in (None, "", "?", self.name, task):
-                found.setdefault(master, {}).setdefault(number, []).append(step)
+        for kind, row in self.task.glance() if masters else ():
+            master = masters.get(row["session"]) if kind == "step" else None
+            if master not in (None, "", "?", self.name, task):
+                found.setdefault(master, {}).setdefault(row["session"], []).append(row["step"])
         return found
 
     def clean(self, number, steps, soon=False):
