@@ -195,7 +195,7 @@ EXPERIMENTS = {
          " tests/distributed/test_launchers.py ...",), None, ("ray", "ip")),
     # ------------------------------------------------------------ beside others
     "exchange": Experiment(
-        "3,400 graphs go both ways between pyflow and interpreters with TensorFlow 1.15.5 and 2.21 "
+        "3,700 graphs go both ways between pyflow and interpreters with TensorFlow 1.15.5 and 2.21 "
         "(`-- --tensorflow PYTHON --tensorflow PYTHON`)", "half an hour",
         (SAFE + " tests/exchange/run.py ...",)),
     "oracle": Experiment(
