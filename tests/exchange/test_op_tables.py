@@ -181,3 +181,32 @@ def test_functions_leave_them_out_too():
         tf.import_graph_def(foreign, name="")
         again = graph.as_graph_def().library.function[0]
         assert "grad_a" not in again.node_def[0].attr
+
+
+def written_for_old(tf):
+    """Functions of 1.15's whose first nodes here were later versions' ops."""
+    text, one = tf.placeholder(tf.string, [None]), tf.placeholder(tf.string, [])
+    asked = {"a": tf.FixedLenFeature([], tf.float32, 0.0), "b": tf.VarLenFeature(tf.int64)}
+    lists = {"c": tf.FixedLenSequenceFeature([], tf.int64)}
+    tf.parse_example(text, asked)
+    tf.parse_single_example(one, asked)
+    tf.parse_single_example(one, asked, example_names=one)
+    tf.io.parse_sequence_example(text, asked, lists)
+    tf.parse_single_sequence_example(one, asked, lists)
+    tf.sparse.cross([tf.SparseTensor([[0, 0]], ["x"], [1, 1]), tf.constant([["y"]])])
+    tf.image.decode_image(one, 3, tf.float32)
+    for dataset in (tf.data.Dataset.range(3).map(lambda x: x + 1, 2).batch(2),
+                    tf.data.TFRecordDataset(["none"]).shuffle(3).repeat(2),
+                    tf.data.experimental.RandomDataset(1)):
+        tf.data.make_one_shot_iterator(dataset).get_next()
+
+
+def test_functions_of_1_15_write_ops_that_it_knows():
+    with tf.Graph().as_default() as graph:
+        written_for_old(tf)
+        graph_def = graph.as_graph_def()
+    names = {node.op for node in graph_def.node}
+    names |= {node.op for f in graph_def.library.function for node in f.node_def}
+    assert not names - set(OLD)
+    assert names >= {"ParseExample", "ParseSingleExample", "ParseSequenceExample",
+                     "ParseSingleSequenceExample", "SparseCross", "DecodeJpeg", "RandomDataset"}
