@@ -94,7 +94,7 @@ def between_ticket_and_use(uintptr_t address):
     pf_between_ticket_and_use(<void (*)(uint64_t) noexcept nogil><void*>address)
 
 def after_giving_up_use(uintptr_t address):
-    """For tests: a C function of nothing, called each time a reader that is not the last has given up its use of a tensor it
+    """For tests of -Dchecks: a C function of nothing, called each time a reader that is not the last has given up its use of a tensor it
     passes on."""
     pf_after_giving_up_use(<void (*)() noexcept nogil><void*>address)
 

@@ -218,8 +218,3 @@ def exception_type_from_error_code(error_code):
 def error_code_from_exception_type(cls):
     """The code of an exception class, or UNKNOWN."""
     return next((code for code, known in _CLASS_BY_CODE.items() if known is cls), UNKNOWN)
-
-
-def make_error(error_code, message, op=None, node_def=None):
-    """The exception for `error_code`, ready to raise."""
-    return exception_type_from_error_code(error_code)(node_def, op, message)

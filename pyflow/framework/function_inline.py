@@ -47,12 +47,6 @@ class FlatNode:
         self.attr, self.device, self.context = attr, device, context
 
 
-def has_calls(graph_def):
-    """True if a node of the graph itself calls a function."""
-    functions = {f.signature.name for f in graph_def.library.function}
-    return any(is_call(node.op, functions) for node in graph_def.node)
-
-
 def flat_graph_def(graph_def):
     """The GraphDef without calls; the one given if it has none.  Errors as `Inliner.run`."""
     flat = Inliner(graph_def).run()

@@ -141,23 +141,36 @@ static inline void *pf_comp_keep(pf_comp *c, int64_t count, size_t size) {
   return pf_comp_from(c, &c->plan->arena, count, size);
 }
 
-/* a heap of int32, least first */
-static inline void pf_ints_push(int32_t *h, int32_t *n, int32_t x) {
-  int32_t i = (*n)++;
-  while (i > 0 && h[(i - 1) / 2] > x) { h[i] = h[(i - 1) / 2]; i = (i - 1) / 2; }
-  h[i] = x;
+/* heaps, least first: of int32 (ints) and of int64 (longs); `wide` is known where they are called */
+static inline int64_t pf_heap_at(const void *h, int32_t i, int wide) { return wide ? ((const int64_t *)h)[i] : ((const int32_t *)h)[i]; }
+static inline void pf_heap_set(void *h, int32_t i, int64_t x, int wide) {
+  if (wide) ((int64_t *)h)[i] = x;
+  else ((int32_t *)h)[i] = (int32_t)x;
 }
-static inline int32_t pf_ints_pop(int32_t *h, int32_t *n) {
-  int32_t out = h[0], last = h[--(*n)], i = 0;
+static inline void pf_numbers_push(void *h, int32_t *n, int64_t x, int wide) {
+  int32_t i = (*n)++;
+  while (i > 0 && pf_heap_at(h, (i - 1) / 2, wide) > x) {
+    pf_heap_set(h, i, pf_heap_at(h, (i - 1) / 2, wide), wide);
+    i = (i - 1) / 2;
+  }
+  pf_heap_set(h, i, x, wide);
+}
+static inline int64_t pf_numbers_pop(void *h, int32_t *n, int wide) {
+  int64_t out = pf_heap_at(h, 0, wide), last = pf_heap_at(h, --(*n), wide);
+  int32_t i = 0;
   for (;;) {
     int32_t k = 2 * i + 1;
     if (k >= *n) break;
-    if (k + 1 < *n && h[k + 1] < h[k]) k++;
-    if (h[k] >= last) break;
-    h[i] = h[k];
+    if (k + 1 < *n && pf_heap_at(h, k + 1, wide) < pf_heap_at(h, k, wide)) k++;
+    if (pf_heap_at(h, k, wide) >= last) break;
+    pf_heap_set(h, i, pf_heap_at(h, k, wide), wide);
     i = k;
   }
-  if (*n) h[i] = last;
+  if (*n) pf_heap_set(h, i, last, wide);
   return out;
 }
+static inline void pf_ints_push(int32_t *h, int32_t *n, int32_t x) { pf_numbers_push(h, n, x, 0); }
+static inline int32_t pf_ints_pop(int32_t *h, int32_t *n) { return (int32_t)pf_numbers_pop(h, n, 0); }
+static inline void pf_longs_push(int64_t *h, int32_t *n, int64_t x) { pf_numbers_push(h, n, x, 1); }
+static inline int64_t pf_longs_pop(int64_t *h, int32_t *n) { return pf_numbers_pop(h, n, 1); }
 #endif

@@ -46,8 +46,7 @@ cdef public DLTensor* pf_take_input(pf_slab* s, uint32_t entry) noexcept nogil:
         if shared:
             pf_dl_unref(t)          # the slot's own; ours stays
     elif shared:
-        if given_up != NULL:
-            given_up()
+        pf_gave_up_use(given_up)
     elif pf_alive(t):
         pf_tensor_ref(pf_tensor_of(t))
     return t

@@ -395,7 +395,10 @@ pf_call *pf_ticket_take_idle(uint64_t ticket);      /* only where nobody but `do
 pf_call *pf_ticket_hold(uint64_t ticket);           /* one more reference: the call, and its step, stay until pf_ticket_drop */
 void pf_ticket_drop(pf_call *c);                    /* whoever drops the last reference completes the call */
 pf_call *pf_ticket_peek(uint64_t ticket);           /* without a reference: for who keeps `done` out by other means */
-void pf_after_giving_up_use(void (*fn)(void));       /* tests: called where a reader gave up its use of a tensor it passes on; NULL: not */
+void pf_after_giving_up_use(void (*fn)(void));       /* tests of -Dchecks: called where a reader gave up its use of a tensor it passes on */
+static inline void pf_gave_up_use(void (*fn)(void)) {
+  if (PF_CHECKS && fn) fn();
+}
 void pf_between_ticket_and_use(void (*fn)(uint64_t)); /* tests: called wherever a call was found by its ticket; NULL: not */
 void pf_call_done(pf_call *c, pf_status s);         /* the second of {compute returned, done} completes the call */
 void pf_step_own(pf_step *s, pf_resource *take);    /* freed when the step ends */

@@ -37,9 +37,6 @@ PF_I int pf_a64_cas(pf_a64 *a, int64_t from, int64_t to) {
 }
 PF_I void *pf_aptr_load(pf_aptr *a) { return (void *)atomic_load_explicit(&a->v, memory_order_acquire); }
 PF_I void pf_aptr_store(pf_aptr *a, void *p) { atomic_store_explicit(&a->v, (uintptr_t)p, memory_order_release); }
-PF_I void *pf_aptr_xchg(pf_aptr *a, void *p) {
-  return (void *)atomic_exchange_explicit(&a->v, (uintptr_t)p, memory_order_acq_rel);
-}
 PF_I int pf_aptr_cas(pf_aptr *a, void *from, void *to) {
   uintptr_t f = (uintptr_t)from;
   return atomic_compare_exchange_strong_explicit(&a->v, &f, (uintptr_t)to, memory_order_acq_rel, memory_order_acquire);
