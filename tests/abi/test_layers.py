@@ -409,3 +409,27 @@ def test_each_part_of_a_peer_is_touched_by_one_file():
         for part, own in parts.items():
             assert path.name == own or not re.search(rf"->{part}\.", text), (path.name, part)
         assert not re.search(r"->letters\.", text), path.name
+
+
+def test_kernels_of_datasets_form_no_circles():
+    """By the functions of each other that their files name, in headers' inline functions, too."""
+    folder = ROOT / "plugins" / "cpu" / "kernels" / "dataset"
+    codes = {p.name: re.sub(r"/\*.*?\*/", "", p.read_text(encoding="utf-8"), flags=re.S)
+             for p in sorted(folder.glob("*.[ch]"))}
+    made_in, within = {}, {}
+    for name, code in codes.items():
+        found = re.findall(r"^(static inline )?[a-z][\w *]*?\b(ds_\w+)\([^;{]*?\)\s*\{(.*?)\n?\}$", code, re.M | re.S)
+        for inline, function, body in found:
+            if name.endswith(".c"):
+                made_in[function] = name
+            elif inline:
+                within[function] = set(re.findall(r"\bds_\w+", body))
+    assert len(made_in) > 60 and within["ds_interrupted"] >= {"ds_asker_gone"}
+    below = {}
+    for name in codes:
+        if name.endswith(".c"):
+            words = set(re.findall(r"\bds_\w+", codes[name]))
+            words |= {word for inline in words & within.keys() for word in within[inline]}
+            below[name] = {made_in[word] for word in words & made_in.keys()} - {name}
+    assert "rows.c" in below["state.c"] and "reading.c" in below["filter.c"]
+    assert not circles(below)

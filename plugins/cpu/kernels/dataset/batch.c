@@ -22,14 +22,6 @@ typedef struct {
 
 static const batch *of(const batch_stage *s) { return (const batch *)s->t.s.of; }
 
-ds_tensor *ds_rows_tensor(const pf_host *h, int32_t type, int64_t n, const int64_t *dims,
-                          int32_t ndim) {
-  int64_t shape[PF_MAX_DIMS + 1] = {n};
-  if (ndim > PF_MAX_DIMS - 1) return NULL;
-  memcpy(shape + 1, dims, sizeof *dims * (size_t)ndim);
-  return h->tensor_new(h, NULL, PF_MEM_HOST, type, shape, ndim + 1);
-}
-
 /* ---------------------------------------------------------------- rows of one source */
 static void gather(char *to, const char *from, const int64_t *indices, int64_t n, int64_t bytes) {
   enum { AHEAD = 4 };

@@ -17,7 +17,7 @@
  * Threads: any; `lock` guards the ring.
  */
 #include "dataset/batch.h"
-#include "dataset/iterator.h"
+#include "dataset/reading.h"
 
 typedef struct {
   pf_list output_types;

@@ -6,6 +6,14 @@
 #include "dataset/batch.h"
 #include "dataset/slices.h"
 
+ds_tensor *ds_rows_tensor(const pf_host *h, int32_t type, int64_t n, const int64_t *dims,
+                          int32_t ndim) {
+  int64_t shape[PF_MAX_DIMS + 1] = {n};
+  if (ndim > PF_MAX_DIMS - 1) return NULL;
+  memcpy(shape + 1, dims, sizeof *dims * (size_t)ndim);
+  return h->tensor_new(h, NULL, PF_MEM_HOST, type, shape, ndim + 1);
+}
+
 /* Sizes of component k in the batch. */
 static pf_status sizes(const ds_padding *p, const ds_row *rows, int64_t n, int32_t k, int64_t *dims,
                        ds_row *error) {

@@ -14,7 +14,7 @@
  * Threads: any; `lock` guards the ring.
  */
 #include "dataset/dataset.h"
-#include "dataset/iterator.h"
+#include "dataset/reading.h"
 #include "dataset/prefetch.h"
 
 enum { AUTO = 4 };

@@ -3,7 +3,7 @@
  * The node defers; a task reads the dataset, and calls the function of the state and each element.
  * Threads: as dataset.h.
  */
-#include "dataset/iterator.h"
+#include "dataset/reading.h"
 
 typedef struct { pf_list Tstate, output_types; pf_str f; } reduction_state;
 typedef struct {

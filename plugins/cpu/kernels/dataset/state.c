@@ -7,42 +7,7 @@
 
 enum { DEPTH = 16, MOST_TYPES = 256 };           /* of windows in windows; components */
 
-static const char MAGIC[] = {'P', 'F', 'D', 'S', 1};
-
 /* ---------------------------------------------------------------- writing */
-static void put(ds_writer *w, const void *bytes, size_t n) {
-  if (w->failed) return;
-  if (w->room - w->n < n) {
-    size_t room = PF_MAX(w->room * 2, w->n + n + 256);
-    char *more = realloc(w->bytes, room);
-    if (!more) { w->failed = 1; return; }
-    w->bytes = more;
-    w->room = room;
-  }
-  memcpy(w->bytes + w->n, bytes, n);
-  w->n += n;
-}
-static void put_number(ds_writer *w, int64_t v) {
-  unsigned char b[8];
-  for (int i = 0; i < 8; i++) b[i] = (unsigned char)((uint64_t)v >> (8 * i));
-  put(w, b, 8);
-}
-static void put_text(ds_writer *w, const char *text, int64_t n) {
-  put_number(w, n);
-  put(w, text, (size_t)n);
-}
-void ds_write_begin(ds_writer *w, const pf_host *h) {
-  *w = (ds_writer){.host = h};
-  put(w, MAGIC, sizeof MAGIC);
-}
-void ds_put_again(ds_writer *w, pf_str state) {
-  w->n = 0;
-  put(w, state.data, (size_t)state.len);
-}
-void ds_put_int(ds_writer *w, int64_t v) {
-  put(w, "i", 1);
-  put_number(w, v);
-}
 /* A window: other datasets have no elements that could be written. */
 static void put_window(ds_writer *w, const ds_tensor *m) {
   void *obj;
@@ -50,10 +15,10 @@ static void put_window(ds_writer *w, const ds_tensor *m) {
   const ds_row *rows = w->host->handle_get(m, &PF_DATASET, &obj) ? NULL : ds_rows_of(obj, &n);
   if (!rows) { w->failed = 2; return; }
   const dataset *d = obj;
-  put_number(w, PF_VARIANT);
-  put_number(w, d->n_types);
-  for (int32_t i = 0; i < d->n_types; i++) put_number(w, d->types[i]);
-  put_number(w, n);
+  ds_put_number(w, PF_VARIANT);
+  ds_put_number(w, d->n_types);
+  for (int32_t i = 0; i < d->n_types; i++) ds_put_number(w, d->types[i]);
+  ds_put_number(w, n);
   for (int64_t i = 0; i < n; i++) ds_put_row(w, &rows[i]);
 }
 static void put_tensor(ds_writer *w, const ds_tensor *m) {
@@ -62,85 +27,35 @@ static void put_tensor(ds_writer *w, const ds_tensor *m) {
   int64_t n = pf_numel(t), size = pf_type_size(type);
   if (type == PF_VARIANT) { put_window(w, m); return; }
   if (!size && type != PF_STRING) { w->failed = 2; return; }
-  put_number(w, type);
-  put_number(w, t->ndim);
-  for (int32_t i = 0; i < t->ndim; i++) put_number(w, t->shape[i]);
-  if (size) put(w, PF_DATA(const char, t), (size_t)(n * size));
+  ds_put_number(w, type);
+  ds_put_number(w, t->ndim);
+  for (int32_t i = 0; i < t->ndim; i++) ds_put_number(w, t->shape[i]);
+  if (size) ds_put_bytes(w, PF_DATA(const char, t), (size_t)(n * size));
   for (int64_t i = 0; !size && i < n; i++) {
     pf_str s = {0};
     if (w->host->str_get(t, i, &s)) w->failed = 1;
-    put_text(w, s.data, s.len);
+    ds_put_text(w, s.data, s.len);
   }
 }
 void ds_put_row(ds_writer *w, const ds_row *r) {
-  put(w, "r", 1);
-  put_number(w, r->n);
+  ds_put_bytes(w, "r", 1);
+  ds_put_number(w, r->n);
   for (int32_t i = 0; i < r->n; i++) put_tensor(w, r->v[i]);
 }
 void ds_put_stage(ds_writer *w, ds_stage *s) {
   const char *name = s->of->kind->name;
-  put(w, "s", 1);
-  put_text(w, name, (int64_t)strlen(name));
-  put_number(w, (int64_t)s->path);
+  ds_put_bytes(w, "s", 1);
+  ds_put_text(w, name, (int64_t)strlen(name));
+  ds_put_number(w, (int64_t)s->path);
   s->kind->save(s, w);
 }
 
 /* ---------------------------------------------------------------- reading */
-static pf_status bad(ds_reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static pf_status bad(ds_reader *r, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  if (!r->why[0]) vsnprintf(r->why, sizeof r->why, format, args);
-  va_end(args);
-  return PF_DATA_LOSS;
-}
-static pf_status get(ds_reader *r, void *out, size_t n) {
-  if ((size_t)(r->end - r->at) < n) return bad(r, "the saved state ends too early");
-  memcpy(out, r->at, n);
-  r->at += n;
-  return PF_OK;
-}
-static pf_status get_number(ds_reader *r, int64_t *v) {
-  unsigned char b[8];
-  uint64_t n = 0;
-  PF_TRY(get(r, b, 8));
-  for (int i = 0; i < 8; i++) n |= (uint64_t)b[i] << (8 * i);
-  *v = (int64_t)n;
-  return PF_OK;
-}
-static pf_status get_tag(ds_reader *r, char tag) {
-  char c;
-  PF_TRY(get(r, &c, 1));
-  return c == tag ? PF_OK : bad(r, "the saved state is of another pipeline: it has '%c' where this "
-                                "one has '%c'", c >= ' ' && c <= '~' ? c : '?', tag);
-}
-pf_status ds_read_begin(ds_reader *r, const pf_host *h, pf_str bytes) {
-  char magic[sizeof MAGIC];
-  *r = (ds_reader){.at = bytes.data, .end = bytes.data + bytes.len, .host = h};
-  PF_TRY(get(r, magic, sizeof magic));
-  return memcmp(magic, MAGIC, sizeof magic) ? bad(r, "this is no saved iterator") : PF_OK;
-}
-pf_status ds_read_end(ds_reader *r) {
-  return r->at == r->end ? PF_OK : bad(r, "the saved state is longer than this pipeline's");
-}
-pf_status ds_get_int(ds_reader *r, int64_t *v) {
-  PF_TRY(get_tag(r, 'i'));
-  return get_number(r, v);
-}
-pf_status ds_get_range(ds_reader *r, int64_t least, int64_t most, int64_t *v) {
-  int64_t got;
-  PF_TRY(ds_get_int(r, &got));
-  if (got < least || got > most)
-    return bad(r, "%" PRId64 " where the saved state of this pipeline has %" PRId64 " to %" PRId64,
-               got, least, most);
-  *v = got;
-  return PF_OK;
-}
 static pf_status get_strings(ds_reader *r, DLTensor *t, int64_t n) {
   for (int64_t i = 0; i < n; i++) {
     int64_t len;
-    PF_TRY(get_number(r, &len));
-    if (len < 0 || len > r->end - r->at) return bad(r, "the saved state ends in a string");
+    PF_TRY(ds_get_number(r, &len));
+    if (len < 0 || len > r->end - r->at) return ds_bad(r, "the saved state ends in a string");
     if (r->host->str_set(t, i, (pf_str){r->at, len})) return PF_RESOURCE_EXHAUSTED;
     r->at += len;
   }
@@ -150,9 +65,9 @@ static pf_status get_tensor(ds_reader *r, const dataset *like, int32_t type, ds_
 static pf_status get_typed(ds_reader *r, const dataset *like, const int32_t *types, int64_t n,
                            ds_row *row) {
   int64_t given;
-  PF_TRY(get_tag(r, 'r'));
-  PF_TRY(get_number(r, &given));
-  if (given != n) return bad(r, "an element of %" PRId64 " components, not %" PRId64, given, n);
+  PF_TRY(ds_get_tag(r, 'r'));
+  PF_TRY(ds_get_number(r, &given));
+  if (given != n) return ds_bad(r, "an element of %" PRId64 " components, not %" PRId64, given, n);
   if (!ds_row_room(row, (int32_t)n)) return PF_RESOURCE_EXHAUSTED;
   pf_status st = PF_OK;
   for (int32_t i = 0; !st && i < n; i++) st = get_tensor(r, like, types[i], &row->v[i]);
@@ -162,11 +77,11 @@ static pf_status get_typed(ds_reader *r, const dataset *like, const int32_t *typ
 static pf_status get_types(ds_reader *r, int64_t n, int32_t *types) {
   for (int64_t i = 0; i < n; i++) {
     int64_t type;
-    PF_TRY(get_number(r, &type));
+    PF_TRY(ds_get_number(r, &type));
     types[i] = (int32_t)type;
     if (type < 0 || type > 1000 ||
         (!pf_type_size(types[i]) && type != PF_STRING && type != PF_VARIANT))
-      return bad(r, "an element type %" PRId64, type);
+      return ds_bad(r, "an element type %" PRId64, type);
   }
   return PF_OK;
 }
@@ -174,13 +89,13 @@ static pf_status get_window(ds_reader *r, const dataset *like, ds_tensor **out) 
   int64_t n_types, n, given = 0;
   int32_t types[MOST_TYPES];
   ds_row *rows = NULL;
-  PF_TRY(get_number(r, &n_types));
+  PF_TRY(ds_get_number(r, &n_types));
   if (n_types < 1 || n_types > MOST_TYPES)
-    return bad(r, "a window of %" PRId64 " components", n_types);
+    return ds_bad(r, "a window of %" PRId64 " components", n_types);
   PF_TRY(get_types(r, n_types, types));
-  PF_TRY(get_number(r, &n));
-  if (n < 0 || n > r->end - r->at) return bad(r, "a window larger than the saved state");
-  if (++r->depth > DEPTH) return bad(r, "windows lie too deep in windows");
+  PF_TRY(ds_get_number(r, &n));
+  if (n < 0 || n > r->end - r->at) return ds_bad(r, "a window larger than the saved state");
+  if (++r->depth > DEPTH) return ds_bad(r, "windows lie too deep in windows");
   if (!(rows = calloc((size_t)PF_MAX(n, 1), sizeof *rows))) return PF_RESOURCE_EXHAUSTED;
   pf_status st = PF_OK;
   for (; !st && given < n; given++) st = get_typed(r, like, types, n_types, &rows[given]);
@@ -193,41 +108,41 @@ static pf_status get_window(ds_reader *r, const dataset *like, ds_tensor **out) 
 }
 static pf_status get_tensor(ds_reader *r, const dataset *like, int32_t type, ds_tensor **out) {
   int64_t given, ndim, shape[PF_MAX_DIMS], n, bytes, left = r->end - r->at;
-  PF_TRY(get_number(r, &given));
-  if (given != type) return bad(r, "an element of another type than the pipeline's");
+  PF_TRY(ds_get_number(r, &given));
+  if (given != type) return ds_bad(r, "an element of another type than the pipeline's");
   if (type == PF_VARIANT) return get_window(r, like, out);
-  PF_TRY(get_number(r, &ndim));
-  if (ndim < 0 || ndim > PF_MAX_DIMS) return bad(r, "an element of rank %" PRId64, ndim);
+  PF_TRY(ds_get_number(r, &ndim));
+  if (ndim < 0 || ndim > PF_MAX_DIMS) return ds_bad(r, "an element of rank %" PRId64, ndim);
   for (int32_t i = 0; i < ndim; i++) {
-    PF_TRY(get_number(r, &shape[i]));
-    if (shape[i] < 0) return bad(r, "an element of a negative size");
+    PF_TRY(ds_get_number(r, &shape[i]));
+    if (shape[i] < 0) return ds_bad(r, "an element of a negative size");
   }
   int64_t size = type == PF_STRING ? 8 : pf_type_size(type);
   if (!size || !pf_shape_numel(shape, (int32_t)ndim, &n) || !pf_mul(n, size, &bytes) ||
       bytes > left)
-    return bad(r, "an element larger than the saved state");
+    return ds_bad(r, "an element larger than the saved state");
   *out = r->host->tensor_new(r->host, NULL, PF_MEM_HOST, type, shape, (int32_t)ndim);
   if (!*out) return PF_RESOURCE_EXHAUSTED;
   DLTensor *t = &(*out)->dl_tensor;
-  return type == PF_STRING ? get_strings(r, t, n) : get(r, PF_DATA(char, t), (size_t)bytes);
+  return type == PF_STRING ? get_strings(r, t, n) : ds_get_bytes(r, PF_DATA(char, t), (size_t)bytes);
 }
 pf_status ds_get_row(ds_reader *r, const dataset *of, ds_row *row) {
   return get_typed(r, of, of->types, of->n_types, row);
 }
 pf_status ds_load_failed(ds_reader *r, pf_status st, ds_row *error) {
-  if (error->error) bad(r, "%s", error->error);
+  if (error->error) ds_bad(r, "%s", error->error);
   ds_row_clear(error);
   return st;
 }
 pf_status ds_get_stage(ds_reader *r, ds_stage *s) {
   const char *name = s->of->kind->name;
   int64_t len, path;
-  PF_TRY(get_tag(r, 's'));
-  PF_TRY(get_number(r, &len));
+  PF_TRY(ds_get_tag(r, 's'));
+  PF_TRY(ds_get_number(r, &len));
   if (len != (int64_t)strlen(name) || len > r->end - r->at || memcmp(r->at, name, (size_t)len))
-    return bad(r, "the saved state is of another pipeline: this one has %s there", name);
+    return ds_bad(r, "the saved state is of another pipeline: this one has %s there", name);
   r->at += len;
-  PF_TRY(get_number(r, &path));
-  if ((uint64_t)path != s->path) return bad(r, "the saved state's %s stands elsewhere", name);
+  PF_TRY(ds_get_number(r, &path));
+  if ((uint64_t)path != s->path) return ds_bad(r, "the saved state's %s stands elsewhere", name);
   return s->kind->load(s, r);
 }
