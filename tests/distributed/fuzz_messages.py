@@ -84,6 +84,7 @@ class Valid:
             "DeleteWorkerSession": [M.SessionRequest(session=10)],
             "RegisterGraph": [first, constant],
             "DeregisterGraph": [M.DeregisterGraphRequest(session=9, graph=[registered + 5])],
+            "CleanupGraph": [clean],
             "WorkerState": [M.StateRequest(session=9)],
             "CleanupAll": [M.ResetRequest(container=["c"]), M.ResetRequest(
                 sessions=True, master="/job:o/replica:0/task:0", epoch=1, master_incarnation=n)],

@@ -142,14 +142,16 @@ class WorkerService:
 
     # ------------------------------------------------------------ steps
 
-    def _clean(self, request):
-        """Steps are over, or failed elsewhere."""
+    def CleanupGraph(self, request, context):
+        """Steps are over, or failed elsewhere: from their master, on its stream; from a task that
+        sent what was lost, in a call."""
         if request.HasField("error"):
             failure = rpc.of_message(request.error, runtime.executor().StepError)
             for step in request.step:
                 self._worker.fail(request.session, step, failure)
         else:
             self._worker.clean(request.session, request.step)
+        return messages.Empty()
 
     def _start(self, request, ran):
         """Begins a partition; ran(RunGraphResponse) when it is over, also where it cannot begin.
@@ -245,7 +247,7 @@ class WorkerService:
         if kind == "run":
             self._begin(message.run, number, answers, running)
         elif kind == "clean":
-            self._clean(message.clean)
+            self.CleanupGraph(message.clean, None)
         elif kind == "cancel":
             started = running.get(number)
             if started is not None:

@@ -23,6 +23,7 @@ WORKER = {
     "DeleteWorkerSession": ("SessionRequest", "Empty", "unary"),
     "RegisterGraph": ("RegisterGraphRequest", "RegisterGraphResponse", "to"),
     "DeregisterGraph": ("DeregisterGraphRequest", "Empty", "unary"),
+    "CleanupGraph": ("CleanupGraphRequest", "Empty", "unary"),
     "WorkerState": ("StateRequest", "StateResponse", "unary"),
     "CleanupAll": ("ResetRequest", "Empty", "unary"),
     "GetWaits": ("WaitsRequest", "WaitsResponse", "unary"),
