@@ -29,15 +29,18 @@ tables: .venv/made  ## after a change of ops or public names: op_types.py, op_fa
 
 # Tools of one pinned version: another one lays some lines out otherwise.
 CLANG_FORMAT := clang-format==23.1.5
+RUFF := ruff==0.17.6
 C_FILES = $(shell find include _executor plugins examples -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp')
-format: .venv-format/made  ## lays out what .clang-format is for: C and CUDA
+format: .venv-format/made  ## lays out C and CUDA (.clang-format) and Python (pyproject.toml)
 	.venv-format/bin/clang-format -i $(C_FILES)
+	.venv-format/bin/ruff check -q --fix
 
 format-check: .venv-format/made  ## says what `make format` would change
 	.venv-format/bin/clang-format --dry-run --Werror $(C_FILES)
+	.venv-format/bin/ruff check -q
 
 .venv-format/made: Makefile
-	$(PYTHON) -m venv .venv-format && .venv-format/bin/python -m pip -q install "$(CLANG_FORMAT)"
+	$(PYTHON) -m venv .venv-format && .venv-format/bin/python -m pip -q install "$(CLANG_FORMAT)" "$(RUFF)"
 	@touch $@
 
 docs: .venv/installed  ## the documentation as a site in build/site: warnings are errors, links are followed; a minute
