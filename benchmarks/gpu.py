@@ -10,7 +10,6 @@ the installed plugin and leaves torch out: with the emulated one of tests/cuda, 
 where there is no GPU, and its times mean nothing.
 """
 import argparse
-import json
 import pathlib
 import statistics
 import sys

@@ -28,7 +28,6 @@ import random
 EXACT = 3000                        # combinations tried exhaustively
 BUDGET = 100_000                    # nodes simulated by local search
 TRIALS = 1500                       # placements it simulates at most
-_INFINITY = float("inf")
 
 
 class Solution:

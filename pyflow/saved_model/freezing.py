@@ -5,7 +5,6 @@
 
 Threads: functions without state; a session of its own restores the variables.
 """
-import os
 from typing import NamedTuple
 
 from pyflow.framework import errors, graph as graph_lib

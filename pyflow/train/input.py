@@ -15,7 +15,7 @@ Example:
 """
 from pyflow.framework import dtypes, graph
 from pyflow.lib.array import gather_functions, identity_functions
-from pyflow.lib.control_flow import check_functions, logging_functions
+from pyflow.lib.control_flow import logging_functions
 from pyflow.lib.queue import queues
 from pyflow.lib.random import random_functions
 from pyflow.lib.summary import summary_functions

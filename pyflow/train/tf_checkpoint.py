@@ -45,13 +45,6 @@ def v1_files(prefix):
     return sorted(glob.glob(prefix)) if any(c in prefix for c in "?*[") else []
 
 
-def data_files(prefix):
-    """Paths of the files of a TensorFlow checkpoint, the index last."""
-    if format_of(prefix) == "V1":
-        return v1_files(prefix)
-    return sorted(glob.glob(glob.escape(prefix) + ".data-*-of-*")) + [prefix + ".index"]
-
-
 def _is_table(path):
     try:
         with open(path, "rb") as f:

@@ -29,7 +29,6 @@ from pyflow.interop.onnx.values import Knowledge, Value, Weight
 
 _MAX_NESTING = 32
 _HALF = 10                          # ONNX's number of float16
-_NEWEST = 1 << 30
 
 
 class Scope:

@@ -17,7 +17,6 @@ Threads: any; the import system's locks guard the making of modules.
 import importlib
 import importlib.abc
 import importlib.machinery
-import sys
 import types
 
 import pyflow as tf

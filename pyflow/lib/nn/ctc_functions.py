@@ -8,9 +8,6 @@ from pyflow.ops.base import common, tensors
 from pyflow.ops.elementwise import logic_ops
 from pyflow.ops.rnn.ctc_ops import CTCBeamSearchDecoder, CTCGreedyDecoder, CTCLoss
 
-LOSS_NAMES = ("preprocess_collapse_repeated", "ctc_merge_repeated",
-              "ignore_longer_outputs_than_inputs")
-
 
 def ctc_loss(labels, inputs=None, sequence_length=None, preprocess_collapse_repeated=False,
              ctc_merge_repeated=True, ignore_longer_outputs_than_inputs=False, time_major=True,

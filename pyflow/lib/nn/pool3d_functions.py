@@ -1,12 +1,7 @@
 """tf.nn.max_pool3d and avg_pool3d."""
 from pyflow.framework import graph
 from pyflow.lib.nn.conv3d_functions import five_entries
-from pyflow.ops.pool.pool3d_ops import AvgPool3D, MaxPool3D, volume_shape
-
-
-def _checked_volume_shape(op):
-    volume_shape(op)
-    return op.inputs[0].shape
+from pyflow.ops.pool.pool3d_ops import AvgPool3D, MaxPool3D
 
 
 def _pooled(block, name, input, ksize, strides, padding, data_format, given_name):

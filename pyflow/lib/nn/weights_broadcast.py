@@ -10,7 +10,7 @@ Example:
     with tf.control_dependencies([assert_broadcastable(weights, losses)]):
         weighted = losses * weights
 """
-from pyflow.framework import dtypes, graph
+from pyflow.framework import graph
 from pyflow.lib.control_flow import logging_functions
 from pyflow.lib.control_flow.cond import cond
 from pyflow.lib.math import reductions

@@ -21,7 +21,6 @@ from pyflow.framework.tensor_shape import Dimension, TensorShape
 from pyflow.lib.array import identity_functions
 from pyflow.lib.control_flow import logging_functions, switch_case
 from pyflow.lib.queue import components
-from pyflow.ops.base import tensors
 from pyflow.ops.elementwise import logic_ops
 from pyflow.ops.queue import queue_ops
 

@@ -103,11 +103,6 @@ def assert_variables_initialized(var_list=None):
         return ranks[0] if len(ranks) == 1 else tensors.stack(ranks)
 
 
-def is_variable(value):
-    """True for a variable of either kind."""
-    return isinstance(value, Variable)
-
-
 PUBLIC = {
     "Variable": Variable, "VariableSynchronization": VariableSynchronization,
     "VariableAggregation": VariableAggregation,

@@ -10,7 +10,6 @@ Example:  `_MatMulInteger(a, a_zero, *packed(weights, zeros))`.
 """
 import numpy as np
 
-from pyflow.framework import dtypes
 from pyflow.framework.op import S, UNREGISTERED, lit, op
 from pyflow.framework.tensor_shape import TensorShape
 

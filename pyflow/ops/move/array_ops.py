@@ -16,7 +16,7 @@ from pyflow.ops.base import tensors
 from pyflow.ops.base.common import (dims_of, normal_axis, shape_vector, static, static_shape,
                                     unchanged)
 from pyflow.ops.base.shape_rules import by_pattern, match
-from pyflow.ops.base.tensors import NO_AXES, shape
+from pyflow.ops.base.tensors import NO_AXES
 
 OUT_TYPE = "out_type: {int32, int64} = int32"
 ANY = "T: type"

@@ -15,7 +15,7 @@ from pyflow.framework import dtypes, errors, graph
 from pyflow.framework.op import S, ints, lit, op, raw_ops
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops.base import tensors
-from pyflow.ops.base.common import (at_least_rank, dims_of, int32s, normal_axis, shape_vector,
+from pyflow.ops.base.common import (dims_of, int32s, normal_axis, shape_vector,
                                     static, static_shape)
 from pyflow.ops.base.scatter_shapes import scattered
 from pyflow.ops.base.shape_rules import match

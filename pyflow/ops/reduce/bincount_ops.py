@@ -8,7 +8,6 @@ Example:  `tf.raw_ops.Bucketize(input=[-5.0, 10000.0, 150.0], boundaries=[0.0, 1
 import numpy as np
 
 from pyflow.framework.op import S, UNREGISTERED, lit, op
-from pyflow.framework.static_value import constant_value as static
 from pyflow.framework.tensor_shape import TensorShape, unknown_shape
 from pyflow.ops.base.common import static, unchanged
 from pyflow.ops.base.shape_rules import match

@@ -12,7 +12,6 @@ Example:  `_DynamicQuantizeLSTM(x, h, c, *w, w_scales, *r, r_scales, bias)`.
 import numpy as np
 
 from pyflow.framework.op import S, UNREGISTERED, lit, op
-from pyflow.framework.tensor_shape import TensorShape
 from pyflow.ops.base.shape_rules import match
 from pyflow.ops.gemm.integer_ops import packed, product
 

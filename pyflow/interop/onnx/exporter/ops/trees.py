@@ -1,6 +1,6 @@
 """Ensembles of trees, whose arrays are constants: nodes are numbered tree by tree again."""
 
-from pyflow.interop.onnx.exporter.ops.common import converts, np
+from pyflow.interop.onnx.exporter.ops.common import converts
 from pyflow.ops.trees.tree_ops import MEMBER
 
 ML = "ai.onnx.ml"
