@@ -74,6 +74,12 @@ class Tasks:
         if found is not None and not found.local:
             found.wake()
 
+    def has_answered(self, task, incarnation):
+        """A call to that incarnation of a task was answered."""
+        with self._lock:
+            found = self._found.get(task)
+        return found is not None and not found.local and found.has_answered(incarnation)
+
     def known(self):
         """The workers asked for so far."""
         with self._lock:

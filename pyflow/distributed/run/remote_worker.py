@@ -232,6 +232,10 @@ class RemoteWorker(contract.Worker):
             return found
         return self._status
 
+    def has_answered(self, incarnation):
+        """A call to that incarnation was answered."""
+        return self._status is not None and self._status.incarnation == incarnation
+
     def wake(self):
         """It has just begun to listen: a channel that waits to try again would do so late. One that
         calls are under way on, or a link, has found it, and stays."""

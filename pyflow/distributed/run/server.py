@@ -143,7 +143,8 @@ class Server:
                 self._insecure, epoch=self._epoch, lost=self._lost)
             self._worker.routes = routes.Routes(self._worker, self._channels)
             routes.join(self._worker)
-            self._watch = watch.Watch(self._worker, lambda: self._tasks.addresses, self._channels)
+            self._watch = watch.Watch(self._worker, lambda: self._tasks.addresses,
+                                      self._channels, self._tasks.has_answered)
             self._grpc.start()
             targets.register(self.target, self._place)
             threading.Thread(target=self._beat, name="pyflow-beat", daemon=True).start()
