@@ -235,7 +235,8 @@ class Fuzz:
         pair = call, code
         self.counts[pair] = self.counts.get(pair, 0) + 1
         late = took > SECONDS           # DEADLINE_EXCEEDED: a request had so short a time-out
-        if code in ("INTERNAL", "UNKNOWN", "UNAVAILABLE") or late:
+        no_link = code == "UNAVAILABLE" and "there is none any more" in self.details
+        if code in ("INTERNAL", "UNKNOWN", "UNAVAILABLE") and not no_link or late:
             self.wrong.append((call, seed, code, took))
             print(f"{call}, seed {seed}: {code} after {took:.2f} s: {self.details}", flush=True)
 
