@@ -419,6 +419,11 @@ class RemoteWorker(contract.Worker):
         self._say(messages.ConnectMessage(clean=messages.CleanupGraphRequest(
             session=number, step=[step], error=rpc.error_message(failure, failure.task))))
 
+    def say_failed(self, number, steps, failure):
+        """As Worker.say_failed, of the master of a session."""
+        self._say(messages.ConnectMessage(clean=messages.CleanupGraphRequest(
+            session=number, step=steps, error=rpc.error_message(failure, failure.task))))
+
     def clean(self, number, steps, soon=False):
         """As contract.Worker.clean."""
         if self.link is not None and all(self._links.net.clean(self.name, number, step, soon)

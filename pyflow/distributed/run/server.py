@@ -29,7 +29,7 @@ from pyflow.distributed.run import (aliases, client, cluster_step, master, maste
 from pyflow.distributed.wire import daemon_pool, messages, routes, rpc, security, services
 from pyflow.distributed.wire.channels import Channels
 from pyflow.framework import errors, protos
-from pyflow.session import targets
+from pyflow.session import runtime, targets
 from pyflow.train import cluster_spec
 
 THREADS = 2048                          # at most; made as calls come
@@ -256,12 +256,12 @@ class Server:
     def _after_loss(self, task, incarnation, code, message):
         """What was on its way to a task is lost with a link: masters of steps that it may have been
         of hear so, whose own links may stand. Then another link is made."""
-        text = f"from {self._worker.name} what was sent to {task} may be lost: {message}"
+        failure = runtime.executor().StepError(
+            code, f"from {self._worker.name} what was sent to {task} may be lost: {message}",
+            task=task)
         for master, sessions in self._worker.may_have_sent(task).items():
-            for number, steps in sessions.items():
-                self.ask_all([master], "CleanupGraph", messages.CleanupGraphRequest(
-                    session=number, step=steps, error=messages.ErrorMessage(
-                        code=code, message=text, task=task)))
+            for number, steps in sessions.items() if master in self._tasks.addresses else ():
+                self._tasks.get(master).say_failed(number, steps, failure)
         self._worker.routes.lost(task, incarnation)
 
     def _beat(self):

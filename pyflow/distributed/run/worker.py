@@ -450,6 +450,11 @@ class Worker(contract.Worker):
         if self.place is not None:
             self.place.failed(number, step, failure)
 
+    def say_failed(self, number, steps, failure):
+        """As `fail`, of several steps."""
+        for step in steps:
+            self.fail(number, step, failure)
+
     def may_have_sent(self, task):
         """{master: {session's number: [step]}} of steps that are not over, and that are another
         task's, in sessions with plans here that send to a task."""
