@@ -11,7 +11,7 @@ import numpy as np
 import pyflow as tf
 from pyflow import _executor
 
-NULL, ADD, ECHO, WAIT, FAIL, TEXT, PAIR, SLOW = range(1, 9)
+NULL, ADD, ECHO, WAIT, FAIL, TEXT, PAIR, SLOW, KERNEL, WIDE = range(1, 11)
 DTYPES = [np.float32, np.float64, np.int32, np.uint8, np.int16, np.int8, np.complex64, np.int64, np.bool_, np.uint16,
           np.complex128, np.float16, np.uint32, np.uint64]
 kept = {}               # what `send` sends, by its size
@@ -30,12 +30,14 @@ def serve_all(net, session):
     text = tf.placeholder(tf.string, [None])
     queue = tf.FIFOQueue(10, tf.float32)
     a, b = tf.placeholder(tf.float32, []), tf.placeholder(tf.int32, [2])
+    size = tf.placeholder(tf.int32, [])
+    kernel = tf.reduce_sum(tf.random_gamma([size], 0.7))
     loop = tf.while_loop(lambda i: i < 3_000_000, lambda i: i + 1, [0])
     plans = {
         NULL: (tf.no_op(), {}), ADD: (x + 1, {x: [1.0]}), ECHO: (tf.identity(whatever), {whatever: np.float32(0)}),
         WAIT: (queue.dequeue(), {}), FAIL: (tf.check_numerics(x, "no number here", name="checked"), {x: [1.0]}),
         TEXT: (tf.string_join([text, "!"]), {text: ["a"]}), PAIR: ([b * 2, a + 1], {a: np.float32(0), b: np.int32([0, 0])}),
-        SLOW: (loop, {}),
+        SLOW: (loop, {}), KERNEL: (kernel, {size: 1}), WIDE: (tf.reduce_sum(tf.fill([60_000], a)), {a: np.float32(0)}),
     }
     for handle, (fetch, feeds) in plans.items():
         net.serve(handle, plan_of(session, fetch, feeds))

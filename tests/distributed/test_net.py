@@ -462,6 +462,36 @@ def test_a_forked_child_leaves_the_nets_alone(two):
     b.task.clean(1)
 
 
+def test_a_step_that_waited_for_a_processor_is_brief_still(net):
+    """Who reads links runs it on, though threads of the pool are at a kernel that lasts: they would begin it afterwards."""
+    worker, stop = Worker("unix"), threading.Event()
+    worker.connect(net)
+
+    def brief():
+        return run(net, worker, plans.WIDE, [np.float32(4)], [FLOAT])
+
+    def ask():
+        while not stop.is_set():
+            brief()
+    for _ in range(30):
+        brief()
+    asking = threading.Thread(target=ask)
+    asking.start()
+    for _ in range(20):
+        os.kill(worker.process.pid, signal.SIGSTOP)         # now and then in the midst of one
+        time.sleep(0.03)
+        os.kill(worker.process.pid, signal.SIGCONT)
+        time.sleep(0.003)
+    stop.set()
+    asking.join()
+    count, lasts = 0, net.run(worker.name, plans.KERNEL, 7, next(steps), [np.int32(800_000)], [INT32])
+    while not lasts.done():
+        brief()
+        count += 1
+    assert count > 20
+    worker.end()
+
+
 # ---------------------------------------------------------------- limits
 def test_whoever_sends_more_than_is_taken_waits():
     """The consumer sleeps: what waits for it stays within the bound and a tensor, and all of it arrives in the end."""

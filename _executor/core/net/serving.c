@@ -9,8 +9,9 @@
  * Invariants
  * 1. Each RUN is answered by one DONE, or the connection is lost; then every step that the lost peer had begun here fails with it.
  * 2. A thread that reads links runs a step itself (help.pyx) only where its plan says that a hundredth of the lease is enough for it
- *    (plan/cost.pyx: no loops, calls, callbacks, unknown sizes) and its steps were brief of late; any other goes to the plan's pool.
- *    One that took longer all the same is followed by SPARED that go there.  net.c has what happens meanwhile.
+ *    (plan/cost.pyx: no loops, calls, callbacks, unknown sizes) and its steps are brief: the least of late, since a thread that had to
+ *    wait for a processor, or a step for the pool, takes long and computes no more.  Any other goes to the plan's pool.  Two on end that
+ *    took longer all the same are followed by SPARED that go there.  net.c has what happens meanwhile.
  *
  * Threads: any.
  */
@@ -150,14 +151,25 @@ static void name_ret(const pf_net_plans *all, int32_t number, pf_error *err) {
         pf_copy_text(err->node, sizeof err->node, all->plans[j]->ret_name[k].data, all->plans[j]->ret_name[k].len);
 }
 
+/* The least of late: it grows by a quarter with each that took longer. */
+static void note_time(pf_served *s, int64_t ns) {
+  int64_t least = pf_a64_load_rlx(&s->run_ns);
+  pf_a64_store_rlx(&s->run_ns, least ? pf_min64(ns, least + least / 4 + 1000) : ns);
+  if (pf_a32_load_rlx(&s->runs) < MEASURED) pf_a32_add_rlx(&s->runs, 1);
+}
+
+/* A thread that reads ran one, which took so long. */
+static void note_use(pf_served *s, int64_t ns, int64_t lease_ns) {
+  if (ns <= lease_ns / LEASE_OVER) pf_a32_store_rlx(&s->late, 0);
+  else if (pf_a32_add(&s->late, 1)) pf_a32_store_rlx(&s->spared, SPARED);
+}
+
 /* It is over, in one way or another. */
 static void finish(pf_serving *s, pf_status st, const pf_error *err, pf_tensor **rets) {
   pf_tensor *few[FEW_RETS], **ordered = few;
   pf_error why;
   int32_t n = st ? 0 : s->s->plans.n_rets;
-  int64_t ns = pf_now_ns() - s->began_ns, of_late = pf_a64_load_rlx(&s->s->run_ns);
-  pf_a64_store_rlx(&s->s->run_ns, of_late + (ns - of_late) / 4);
-  if (pf_a32_load_rlx(&s->s->runs) < MEASURED) pf_a32_add_rlx(&s->s->runs, 1);
+  note_time(s->s, pf_now_ns() - s->began_ns);
   unlist(s);
   if (n > FEW_RETS) ordered = malloc(sizeof *ordered * (size_t)n);
   if (!ordered) {
@@ -212,7 +224,7 @@ void pf_steps_begin(pf_serving *s) {
   pf_a32_add_rlx(&served->refs, 1);             /* the plans and their pool are there until this thread is through with them */
   pf_status st = pf_step_start(plans->plans, plans->n, s->args, &o, step_done, s, NULL, &err);
   if (st) finish(s, st, &err, NULL);
-  if (o.here && pf_now_ns() - began_ns > lease_ns / LEASE_OVER) pf_a32_store_rlx(&served->spared, SPARED);
+  if (o.here) note_use(served, pf_now_ns() - began_ns, lease_ns);
   pf_served_unref(served);
 }
 

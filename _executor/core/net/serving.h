@@ -10,8 +10,8 @@ typedef struct pf_served {
   pf_net *net;
   void *owner;
   void (*drop)(void *);
-  pf_a64 run_ns;                        /* of late */
-  pf_a32 runs, spared;                  /* up to MEASURED; how many of its next steps are not run on a thread that reads */
+  pf_a64 run_ns;                        /* the least of late; 0: there was none */
+  pf_a32 runs, late, spared;            /* up to MEASURED; that took too long, on end; how many of its next are not run on a thread that reads */
   pf_a64 asked_ns;                      /* when a peer last asked for a step of it; 0: never */
   struct pf_served *next;
 } pf_served;
