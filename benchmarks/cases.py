@@ -10,7 +10,7 @@ import collections
 
 import numpy as np
 
-# run: does the work once.  units: what `per_unit` figures divide by (ops, iterations, steps). 
+# run: does the work once.  units: what `per_unit` figures divide by (ops, iterations, steps).
 # expected: kernels of one run
 # that do the measured work (feeds, fetches and constants come on top).  count() -> {op type:
 # executions} of one run, or None.

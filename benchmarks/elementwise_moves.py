@@ -177,6 +177,7 @@ def scale_planes(tf): return one(tf, lambda a, b: a * b, (32, 64, 56, 56), (1, 6
 @case()
 def add_int32(tf): return one(tf, lambda a, b: a + b, *[(8 * MEGA,)] * 2, dtype="int32")
 
+
 # ------------------------------------------------------------------------------------ half types
 for _dtype in ("float16", "bfloat16"):
     half("transpose_2d", lambda tf: tf.transpose, [(2048, 4096)], _dtype,

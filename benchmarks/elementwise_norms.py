@@ -17,7 +17,6 @@ def bound(name, loop, *integers):
     return (name, loop, *integers) if AVX512 else None
 
 
-
 # ------------------------------------------------------------------------------------ reductions
 @case()
 def sum_all(tf): return one(tf, tf.reduce_sum, (8192, 1024))

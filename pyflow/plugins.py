@@ -548,6 +548,7 @@ def _beside(path):
 
 _plugin_ops = {}                    # name -> OpDef
 
+
 def op_flags(op_def):
     """kernel.h's PF_OP_* flags of a Python op."""
     return (1 * bool(op_def.stateful) | 2 * bool(getattr(op_def, "commutative", False))

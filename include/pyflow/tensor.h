@@ -6,9 +6,10 @@
  *
  * Facts a kernel may rely on for every tensor the host hands it:
  *   - `strides` is NULL: compact row-major, unless the kernel declared PF_KERNEL_STRIDED;
- *   - `byte_offset` is 0; `data` is aligned to 64 bytes where the host allocated it, and at least to the element's
- *     own size (16 at most) where it is a caller's memory fed without a copy: use unaligned vector loads for
- *     inputs (they cost nothing on aligned data); `data` may be NULL when a dimension is 0;
+ *   - `byte_offset` is 0; `data` is aligned to 64 bytes where the host allocated it, and at least
+ *     to the element's own size (16 at most) where it is a caller's memory fed without a copy: use
+ *     unaligned vector loads for inputs (they cost nothing on aligned data); `data` may be NULL
+ *     when a dimension is 0;
  *   - `shape` holds `ndim` non-negative sizes whose product, times the element size, fits int64.
  */
 #ifndef PYFLOW_TENSOR_H
@@ -19,12 +20,36 @@
 extern "C" {
 #endif
 /*PF:BEGIN*/
-enum { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3, kDLOpenCL = 4, kDLVulkan = 7, kDLMetal = 8,
-       kDLROCM = 10, kDLROCMHost = 11, kDLExtDev = 12, kDLCUDAManaged = 13 };
-enum { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLOpaqueHandle = 3, kDLBfloat = 4, kDLComplex = 5,
-       kDLBool = 6 };
-typedef struct { int32_t device_type; int32_t device_id; } DLDevice;
-typedef struct { uint8_t code; uint8_t bits; uint16_t lanes; } DLDataType;
+enum {
+  kDLCPU = 1,
+  kDLCUDA = 2,
+  kDLCUDAHost = 3,
+  kDLOpenCL = 4,
+  kDLVulkan = 7,
+  kDLMetal = 8,
+  kDLROCM = 10,
+  kDLROCMHost = 11,
+  kDLExtDev = 12,
+  kDLCUDAManaged = 13
+};
+enum {
+  kDLInt = 0,
+  kDLUInt = 1,
+  kDLFloat = 2,
+  kDLOpaqueHandle = 3,
+  kDLBfloat = 4,
+  kDLComplex = 5,
+  kDLBool = 6
+};
+typedef struct {
+  int32_t device_type;
+  int32_t device_id;
+} DLDevice;
+typedef struct {
+  uint8_t code;
+  uint8_t bits;
+  uint16_t lanes;
+} DLDataType;
 typedef struct DLTensor {
   void *data;
   DLDevice device;
@@ -34,7 +59,10 @@ typedef struct DLTensor {
   int64_t *strides;
   uint64_t byte_offset;
 } DLTensor;
-typedef struct { uint32_t major; uint32_t minor; } DLPackVersion;
+typedef struct {
+  uint32_t major;
+  uint32_t minor;
+} DLPackVersion;
 typedef struct DLManagedTensorVersioned {
   DLPackVersion version;
   void *manager_ctx;

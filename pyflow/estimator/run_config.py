@@ -133,6 +133,7 @@ class RunConfig:
         return made
 
     service = _property("service", "The dict `service` of TF_CONFIG, or None.")
+
     @property
     def master(self):
         """The target of the sessions that train: of the task's own server, "" without a

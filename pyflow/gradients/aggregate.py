@@ -14,7 +14,6 @@ from pyflow.lib.math import binary_functions
 from pyflow.ops.base import tensors
 
 
-
 class AggregationMethod:
     """How gradients of one tensor are summed. All methods give the same values; AddN adds in input
     order."""

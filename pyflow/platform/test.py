@@ -411,7 +411,6 @@ class TestCase(Assertions, unittest.TestCase):
             msg or f"{actual!r} does not start with {expected_start!r}",
         )
 
-
     def assertNotStartsWith(self, actual, expected_start, msg=None):  # noqa: N802
         """The text does not begin with `expected_start`."""
         self.assertFalse(
@@ -530,5 +529,3 @@ def _ragged(x):
         return np.asarray(x).dtype == object
     except ValueError:
         return True
-
-

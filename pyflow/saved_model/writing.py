@@ -22,7 +22,6 @@ from pyflow.saved_model import folders, keys, signatures
 from pyflow.train import checkpoint_state, saver as saver_lib
 
 
-
 class SavedModelBuilder:
     """Writes a SavedModel into the folder `export_dir`, which must be new or empty: AssertionError
     otherwise.

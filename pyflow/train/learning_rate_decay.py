@@ -19,7 +19,6 @@ from pyflow.ops.base import tensors
 from pyflow.ops.elementwise import binary_ops, logic_ops, unary_ops
 
 
-
 def _prepared(name, default, values, global_step):
     if global_step is None:
         raise ValueError(f"global_step is required for {default}.")

@@ -12,7 +12,6 @@ import pytest
 import pyflow as tf
 
 
-
 @pytest.fixture
 def session():
     with tf.Session(debug=True) as session:

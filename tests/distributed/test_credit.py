@@ -61,6 +61,7 @@ def runaway(slow, n, size=MB):
         start = tf.constant(0)
     with tf.device("/job:worker/task:0"):
         zero = tf.constant(0.0)
+
     def goes_on(i, total):
         with tf.device("/job:worker/task:1"):
             return i < n

@@ -23,7 +23,6 @@ def loop(n, body=lambda v: v * 1.5 - 0.5):
     return tf.while_loop(lambda i, v: i < n, lambda i, v: (i + 1, body(v)), [0, tf.ones([64])])[1]
 
 
-
 @pytest.mark.parametrize("threads", THREADS)
 def test_results_are_those_of_run(threads):
     x = tf.placeholder(tf.float32, [None])

@@ -235,6 +235,8 @@ def test_small_files_that_would_become_large():
     chain = [X, call("c0", "no_op", "x")] + [
         call(f"c{i}", "no_op", f"c{i - 1}") for i in range(1, 4000)]
     assert run(chain, [NO_OP], "c3999:0", {"x:0": 2.0}) == 2.0
+
+
 BOOL = function("true", ["a"], {"y": "t:output:0"}, node(
     "t", "Const", dtype="{ type: DT_BOOL }",
     value="{ tensor { dtype: DT_BOOL tensor_shape { } bool_val: true } }")).replace(

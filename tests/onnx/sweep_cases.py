@@ -170,4 +170,3 @@ def _distinct(op, version):
         for number, case in enumerate(several, 1):
             case.name = f"{name} #{number}" if len(several) > 1 else name
     return {case.name: case for several in alike.values() for case in several}
-

@@ -662,5 +662,3 @@ def optional(c, op, v):
     if v >= 18:
         yield c([data(2, 3)])
         yield c([data(2, 3, dtype=np.int64)], unknown=True)
-
-

@@ -566,4 +566,3 @@ def multinomial(c, op, v):
     x = np.array([[-99, 0, -99], [0, -99, -99]], F)
     for attributes in ({}, {"sample_size": 4}, {"dtype": 7}, {"sample_size": 2, "seed": 1.0}):
         yield c([x], attributes)
-

@@ -187,5 +187,3 @@ def test_letters_change_one_by_one(action, wanted):
         "case_change_action": action, "is_case_sensitive": 0, "stopwords": ["masse"]})],
         [("x", object, (8,))], {}, [x])
     assert list(found) == wanted
-
-

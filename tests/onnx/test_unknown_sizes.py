@@ -26,6 +26,7 @@ def layers():
     """{what: (model, shapes)}."""
     image = [(1, 3, 6, 7), (2, 3, 9, 5), (1, 3, 12, 12)]
     line = [(1, 3, 9), (2, 3, 14), (1, 3, 31)]
+
     def resized(scales, **how): return made("Resize", image[0], how, {"s": scales},
                                             inputs=["x", "", "s"])
     return {

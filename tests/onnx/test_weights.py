@@ -190,8 +190,6 @@ def test_memory_of_a_model(tmp_path):
     assert kept < 1.4 * size, f"{kept:.0f} MB stay"
 
 
-
-
 @pytest.mark.parametrize("strides, pads", [([2, 2], [1, 1, 1, 1]), ([2, 1], [1, 1, 1, 1]),
                                            ([1, 1], [1, 1, 1, 1]), ([1, 1], [2, 0, 1, 1])])
 def test_depthwise_layers_are_one_node_with_what_follows(tmp_path, strides, pads):

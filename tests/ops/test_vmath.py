@@ -58,7 +58,6 @@ def exact_erfc(x):
     return np.where(np.abs(x) < 1, 1 - exact_erf(np.clip(x, -1, 1)), np.where(x < 0, 2 - far, far))
 
 
-
 def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 

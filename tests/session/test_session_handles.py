@@ -256,4 +256,3 @@ def test_threads_keep_and_drop_side_by_side(sess):
 def test_gradients_end_at_handles(sess, c):
     holder, tensor = tf.get_session_tensor("", tf.float32)
     assert tf.gradients(tensor, [holder]) == [None]
-

@@ -84,7 +84,6 @@ class Asked:
         return True
 
 
-
 def record_op(asked, results):
     """Answers of one op's nodes, in a process of its own: some odd nodes end the process."""
     import tensorflow.compat.v1 as tf

@@ -134,6 +134,7 @@ def test_a_subclass_defines_what_its_variables_need():
 
     class Whole(tf.train.Optimizer):
         def __init__(self): super().__init__(False, "Whole")
+
         def apply_gradients(self, grads_and_vars, global_step=None, name=None):
             return tf.group(*[tf.assign_sub(v, g) for g, v in grads_and_vars])
 

@@ -5,34 +5,39 @@
 
 /* ================================================================ graphs (proto.pyx) */
 typedef struct pf_attr_value {
-  int32_t kind;                 /* PF_ATTR_*, perhaps | PF_ATTR_LIST; 0: absent */
-  int32_t type;                 /* PF_ATTR_TYPE */
-  int64_t i;                    /* INT, BOOL */
+  int32_t kind; /* PF_ATTR_*, perhaps | PF_ATTR_LIST; 0: absent */
+  int32_t type; /* PF_ATTR_TYPE */
+  int64_t i;    /* INT, BOOL */
   double f;
-  pf_str s;                     /* STRING, FUNC */
+  pf_str s; /* STRING, FUNC */
   pf_shape shape;
-  pf_tensor *tensor;            /* TENSOR: the graph owns the reference */
-  pf_list list;                 /* LIST: int64_t, double, int32_t (bool, type), pf_str, pf_shape, pf_const items */
+  pf_tensor *tensor; /* TENSOR: the graph owns the reference */
+  pf_list list; /* LIST: int64_t, double, int32_t (bool, type), pf_str, pf_shape, pf_const items */
 } pf_attr_value;
-typedef struct { pf_str name; pf_attr_value value; } pf_node_attr;
-typedef struct { int32_t node, output; } pf_input;  /* output -1: control */
+typedef struct {
+  pf_str name;
+  pf_attr_value value;
+} pf_node_attr;
+typedef struct { int32_t node, output; } pf_input; /* output -1: control */
 typedef struct pf_node {
   pf_str name, op, device;
-  int32_t n_in, n_ctl;          /* inputs[0..n_in) data, then n_ctl controls */
+  int32_t n_in, n_ctl; /* inputs[0..n_in) data, then n_ctl controls */
   pf_input *inputs;
   int32_t n_attrs, pad;
   pf_node_attr *attrs;
 } pf_node;
-typedef struct pf_function {     /* of a GraphDef's library (functions.pyx) */
-  pf_str name, def;             /* def: the FunctionDef's bytes */
-  int32_t n_in, n_out, stateful, generic;   /* generic: some type is an attribute's */
+/* of a GraphDef's library (functions.pyx) */
+typedef struct pf_function {
+  pf_str name, def;                       /* def: the FunctionDef's bytes */
+  int32_t n_in, n_out, stateful, generic; /* generic: some type is an attribute's */
   const int32_t *in_type, *out_type;
   const pf_str *in_name, *out_name;
 } pf_function;
-typedef struct pf_functions {   /* immutable once read */
+/* immutable once read */
+typedef struct pf_functions {
   pf_a32 refs;
   int32_t n;
-  pf_function *items;           /* by name */
+  pf_function *items; /* by name */
   pf_arena arena;
 } pf_functions;
 typedef struct pf_graph {
@@ -40,29 +45,44 @@ typedef struct pf_graph {
   int32_t n_nodes, producer, min_consumer, pad;
   pf_node *nodes;
   int32_t n_tensors, tensors_room;
-  pf_tensor **tensors;          /* every tensor attribute, for freeing */
-  pf_functions *functions;      /* its library; NULL: it has none */
+  pf_tensor **tensors;     /* every tensor attribute, for freeing */
+  pf_functions *functions; /* its library; NULL: it has none */
 } pf_graph;
-/* Reads a serialised GraphDef of untrusted bytes: names resolved to indices, every size checked, memory capped. */
+/* Reads a serialised GraphDef of untrusted bytes: names resolved to indices, every size checked,
+ * memory capped. */
 pf_status pf_graph_read(const void *bytes, int64_t n, pf_graph **out, pf_error *err);
 void pf_graph_free(pf_graph *g);
 void pf_functions_ref(pf_functions *f);
 void pf_functions_unref(pf_functions *f);
-const pf_function *pf_function_find(const pf_functions *f, pf_str name);      /* NULL: no such */
-/* The body as a graph of its own: arguments are _Arg nodes, results _Retval nodes; what no result, effect or control result needs
- * is left out.  A node whose op is a function's name is a StatefulPartitionedCall, there as in pf_graph_read. */
+const pf_function *pf_function_find(const pf_functions *f, pf_str name); /* NULL: no such */
+/* The body as a graph of its own: arguments are _Arg nodes, results _Retval nodes; what no
+ * result, effect or control result needs is left out.  A node whose op is a function's name is a
+ * StatefulPartitionedCall, there as in pf_graph_read. */
 pf_status pf_function_graph(pf_functions *all, const pf_function *f, pf_graph **out, pf_error *err);
-const pf_attr_value *pf_node_attr_find(const pf_node *n, const char *name);   /* NULL: absent */
+const pf_attr_value *pf_node_attr_find(const pf_node *n, const char *name); /* NULL: absent */
 
 /* ================================================================ signatures (sig.pyx) */
-enum {                      /* pf_op_def.cls: ops the plan carries out itself, told by the core's table (sig.h) */
-  PF_C_KERNEL, PF_C_ARG, PF_C_RETVAL, PF_C_CONST, PF_C_IDENTITY, PF_C_NOOP, PF_C_SWITCH, PF_C_MERGE, PF_C_ENTER,
-  PF_C_EXIT, PF_C_NEXT, PF_C_VARIABLE
+/* pf_op_def.cls: ops the plan carries out itself, told by the core's table (sig.h) */
+enum {
+  PF_C_KERNEL,
+  PF_C_ARG,
+  PF_C_RETVAL,
+  PF_C_CONST,
+  PF_C_IDENTITY,
+  PF_C_NOOP,
+  PF_C_SWITCH,
+  PF_C_MERGE,
+  PF_C_ENTER,
+  PF_C_EXIT,
+  PF_C_NEXT,
+  PF_C_VARIABLE
 };
-enum {                      /* pf_op_def.traits: how it differs from others of its class */
-  PF_TRAIT_SNAPSHOT = 1,    /* IDENTITY: gives what a reference holds when the node runs, not a name for it */
-  PF_TRAIT_STAYS = 2,       /* IDENTITY: in host memory, whatever device its neighbours are on */
-  PF_TRAIT_NEVER_DEAD = 4,  /* NOOP: runs though its inputs are dead */
+/* pf_op_def.traits: how it differs from others of its class */
+enum {
+  /* IDENTITY: gives what a reference holds when the node runs, not a name for it */
+  PF_TRAIT_SNAPSHOT = 1,
+  PF_TRAIT_STAYS = 2,      /* IDENTITY: in host memory, whatever device its neighbours are on */
+  PF_TRAIT_NEVER_DEAD = 4, /* NOOP: runs though its inputs are dead */
   PF_TRAIT_SCALAR_IS_UNKNOWN = 8 /* VARIABLE: an unknown shape is written as a scalar's */
 };
 /* Ops of the nodes that the core makes. */
@@ -71,16 +91,25 @@ static const char pf_name_retval[] = "_Retval";
 static const char pf_name_call[] = "StatefulPartitionedCall";
 static const char pf_name_to_host[] = "_CopyToHost";
 static const char pf_name_to_device[] = "_CopyToDevice";
-typedef struct { const char *name, *sig; int32_t flags, cls, traits; } pf_op_sig;
-extern const pf_op_sig pf_op_table[];               /* generated by the build from the @op blocks; ended by NULL */
-typedef struct { pf_str name; int32_t type, is_ref; int32_t type_attr, number_attr, list_attr, pad; } pf_arg_def; /* attrs: index or -1 */
+typedef struct {
+  const char *name, *sig;
+  int32_t flags, cls, traits;
+} pf_op_sig;
+/* generated by the build from the @op blocks; ended by NULL */
+extern const pf_op_sig pf_op_table[];
+/* attrs: index or -1 */
 typedef struct {
   pf_str name;
-  int32_t kind, has_default, has_min, n_allowed;    /* allowed: types (n_allowed int32) or strings */
+  int32_t type, is_ref;
+  int32_t type_attr, number_attr, list_attr, pad;
+} pf_arg_def;
+typedef struct {
+  pf_str name;
+  int32_t kind, has_default, has_min, n_allowed; /* allowed: types (n_allowed int32) or strings */
   int64_t min;
   const int32_t *allowed_types;
   const pf_str *allowed_strings;
-  pf_attr_value value;                              /* the default */
+  pf_attr_value value; /* the default */
 } pf_attr_def;
 typedef struct pf_op_def {
   pf_str name, sig;
@@ -88,21 +117,26 @@ typedef struct pf_op_def {
   pf_arg_def *in, *out;
   pf_attr_def *attrs;
   pf_status (*infer)(pf_infer *);
-  const char *doc, *plugin;                         /* plugin: NULL for the table's ops */
+  const char *doc, *plugin; /* plugin: NULL for the table's ops */
 } pf_op_def;
-const pf_op_def *pf_op_find(pf_str name);           /* parses on first use; thread-safe; NULL */
-pf_status pf_op_register(const char *name, const char *sig, int32_t flags, pf_status (*infer)(pf_infer *),
-                         const char *doc, const char *plugin, pf_error *err); /* copies the text; equal again: OK */
-const char *pf_attr_kind_name(int32_t kind);        /* "int", "list(type)", ... */
+const pf_op_def *pf_op_find(pf_str name); /* parses on first use; thread-safe; NULL */
+/* copies the text; equal again: OK */
+pf_status pf_op_register(const char *name, const char *sig, int32_t flags,
+                         pf_status (*infer)(pf_infer *), const char *doc, const char *plugin,
+                         pf_error *err);
+const char *pf_attr_kind_name(int32_t kind); /* "int", "list(type)", ... */
 int32_t pf_op_count(void);
 const pf_op_def *pf_op_at(int32_t i);
-typedef struct pf_signature {                       /* a node's flat view, in the graph's arena */
+/* a node's flat view, in the graph's arena */
+typedef struct pf_signature {
   int32_t n_in, n_out, n_in_args, n_out_args;
-  int32_t *in_type, *out_type;                      /* base types */
-  int32_t *in_start, *out_start;                    /* n args + 1 entries */
+  int32_t *in_type, *out_type;   /* base types */
+  int32_t *in_start, *out_start; /* n args + 1 entries */
   uint8_t *in_ref, *out_ref;
 } pf_signature;
 /* Checks arity and every attribute against the op; fills `out`. */
-pf_status pf_node_resolve(pf_graph *g, const pf_node *n, const pf_op_def *op, pf_signature *out, pf_error *err);
-const pf_attr_value *pf_attr_or_default(const pf_node *n, const pf_op_def *op, const char *name); /* NULL: neither */
+pf_status pf_node_resolve(pf_graph *g, const pf_node *n, const pf_op_def *op, pf_signature *out,
+                          pf_error *err);
+/* NULL: neither */
+const pf_attr_value *pf_attr_or_default(const pf_node *n, const pf_op_def *op, const char *name);
 #endif

@@ -54,13 +54,15 @@ static const pf_op_sig pf_builtin_ops[] = {
   {"RefNextIteration", PF_DATA_REF, PF_OP_ALLOWS_UNINITIALIZED, PF_C_NEXT},
   {"LoopCond", "input: bool -> output: bool", 0, PF_C_IDENTITY, PF_TRAIT_SNAPSHOT | PF_TRAIT_STAYS},
   {"VariableV2", " -> ref: Ref(dtype); " PF_VAR_ATTRS, PF_OP_STATEFUL, PF_C_VARIABLE},
-  {"Variable", " -> ref: Ref(dtype); " PF_VAR_ATTRS, PF_OP_STATEFUL,
-   PF_C_VARIABLE, PF_TRAIT_SCALAR_IS_UNKNOWN},
+  {"Variable", " -> ref: Ref(dtype); " PF_VAR_ATTRS, PF_OP_STATEFUL, PF_C_VARIABLE,
+   PF_TRAIT_SCALAR_IS_UNKNOWN},
   {"TemporaryVariable", " -> ref: Ref(dtype); shape: shape, dtype: type, var_name: string = \"\"",
    PF_OP_STATEFUL},
   {"DestroyTemporaryVariable", "ref: Ref(T) -> value: T; T: type, var_name: string", 0},
-  {"VarHandleOp", " -> resource: resource; container: string = \"\", shared_name: string = \"\", "
-   "dtype: type, shape: shape", PF_OP_STATEFUL, PF_C_VARIABLE},
+  {"VarHandleOp",
+   " -> resource: resource; container: string = \"\", shared_name: string = \"\", "
+   "dtype: type, shape: shape",
+   PF_OP_STATEFUL, PF_C_VARIABLE},
   {"IsVariableInitialized", "ref: Ref(dtype) -> is_initialized: bool; dtype: type",
    PF_OP_ALLOWS_UNINITIALIZED},
   {"VarIsInitializedOp", "resource: resource -> is_initialized: bool", PF_OP_STATEFUL},
@@ -74,6 +76,5 @@ static const pf_op_sig pf_builtin_ops[] = {
   {"_Send", "tensor: T -> ; T: type, " PF_ENDS, PF_OP_STATEFUL},
   {"_net.Send", "tensor: T -> ; T: type, " PF_ENDS, PF_OP_STATEFUL},
   {"_Recv", " -> tensor: tensor_type; tensor_type: type, " PF_ENDS, PF_OP_STATEFUL},
-  {NULL, NULL, 0}
-};
+  {NULL, NULL, 0}};
 #endif

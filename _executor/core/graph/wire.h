@@ -7,27 +7,32 @@
 #include "graph/graph.h"
 
 enum { PF_WIRE_VARINT = 0, PF_WIRE_FIXED64 = 1, PF_WIRE_BYTES = 2, PF_WIRE_FIXED32 = 5 };
-typedef struct { const uint8_t *at, *end; int32_t bad; } pf_reader;
+typedef struct {
+  const uint8_t *at, *end;
+  int32_t bad;
+} pf_reader;
 typedef struct {
   uint32_t number;
   int32_t wire;
-  uint64_t value;                       /* VARINT, FIXED64, FIXED32 */
-  pf_str bytes;                         /* BYTES */
+  uint64_t value; /* VARINT, FIXED64, FIXED32 */
+  pf_str bytes;   /* BYTES */
 } pf_field;
 
-typedef struct pf_load {                /* one pf_graph_read */
+/* one pf_graph_read */
+typedef struct pf_load {
   pf_graph *graph;
   pf_error *err;
-  uint64_t cap, tensor_bytes;           /* arena.total + tensor_bytes <= cap */
+  uint64_t cap, tensor_bytes; /* arena.total + tensor_bytes <= cap */
   uint64_t seed, mask;
-  pf_arena scratch;                     /* input names, hash table: until all nodes are known */
+  pf_arena scratch; /* input names, hash table: until all nodes are known */
   pf_str **input_names;
   int32_t *table;
-  pf_functions *functions;              /* what the nodes may call; NULL: nothing */
+  pf_functions *functions; /* what the nodes may call; NULL: nothing */
 } pf_load;
 
 static inline pf_reader pf_reader_of(pf_str s) {
-  const uint8_t *at = (const uint8_t *)(s.data ? s.data : "");  /* a field that is not there: empty */
+  /* a field that is not there: empty */
+  const uint8_t *at = (const uint8_t *)(s.data ? s.data : "");
   pf_reader r = {at, at + s.len, 0};
   return r;
 }
@@ -36,13 +41,19 @@ static inline int pf_read_varint(pf_reader *r, uint64_t *value) {
   for (int shift = 0; r->at < r->end && shift < 70; shift += 7) {
     uint8_t b = *r->at++;
     v |= (uint64_t)(b & 127) << (shift < 64 ? shift : 63);
-    if (b < 128) { *value = v; return 1; }
+    if (b < 128) {
+      *value = v;
+      return 1;
+    }
   }
   r->bad = 1;
   return 0;
 }
 static inline int pf_read_fixed(pf_reader *r, int64_t size, uint64_t *value) {
-  if (r->end - r->at < size) { r->bad = 1; return 0; }
+  if (r->end - r->at < size) {
+    r->bad = 1;
+    return 0;
+  }
   *value = 0;
   memcpy(value, r->at, (size_t)size);
   r->at += size;
@@ -70,16 +81,19 @@ static inline int pf_next_field(pf_reader *r, pf_field *f) {
 
 /* proto.pyx */
 pf_status pf_load_begin(pf_load *l, int64_t bytes, pf_error *err);
-pf_status pf_load_nodes(pf_load *l, int64_t n);         /* room for n */
+pf_status pf_load_nodes(pf_load *l, int64_t n); /* room for n */
 pf_status pf_load_node(pf_load *l, pf_str bytes, int32_t index);
-pf_status pf_load_index(pf_load *l);                    /* all nodes have their names */
-int32_t pf_load_find(pf_load *l, pf_str name);          /* the node of that name; -1 */
-pf_status pf_load_blame(pf_load *l, const pf_node *node);   /* the error names the node */
-int64_t pf_read_number(pf_str s, int64_t at);           /* the digits from `at` to the end; -2: none, or too large */
+pf_status pf_load_index(pf_load *l);                      /* all nodes have their names */
+int32_t pf_load_find(pf_load *l, pf_str name);            /* the node of that name; -1 */
+pf_status pf_load_blame(pf_load *l, const pf_node *node); /* the error names the node */
+/* the digits from `at` to the end; -2: none, or too large */
+int64_t pf_read_number(pf_str s, int64_t at);
 /* functions.pyx */
-pf_status pf_load_library(pf_load *l, pf_str bytes);    /* a FunctionDefLibrary, more of it each time */
-pf_status pf_library_ready(pf_load *l);                 /* all of it was read */
-pf_status pf_load_call(pf_load *l, pf_node *node);      /* a node whose op is a function's name becomes a call */
+/* a FunctionDefLibrary, more of it each time */
+pf_status pf_load_library(pf_load *l, pf_str bytes);
+pf_status pf_library_ready(pf_load *l); /* all of it was read */
+/* a node whose op is a function's name becomes a call */
+pf_status pf_load_call(pf_load *l, pf_node *node);
 /* attr_value.pyx */
 pf_status pf_malformed(pf_load *l, const char *what);
 pf_status pf_over_cap(pf_load *l);

@@ -1,11 +1,14 @@
-/* arenas.c - memory that both ends of a link see: tensors are copied into it once, and read where they lie.
+/* arenas.c - memory that both ends of a link see: tensors are copied into it once, and read where
+ * they lie.
  *
  *   sender     place -> a block of an arena of its own, new arenas up to `arena_bytes`; CREDIT from the peer frees the block
  *   receiver   find -> a tensor over the block; its last reference gone, CREDIT goes back
  *
  * Invariants
- * 1. A block of an arena is free, or belongs to one tensor at the receiver until that one's last reference is gone.
- * 2. Pages are made once, as far as an arena was used (madvise), and not at the first touch of each tensor.
+ * 1. A block of an arena is free, or belongs to one tensor at the receiver until that one's last
+ *    reference is gone.
+ * 2. Pages are made once, as far as an arena was used (madvise), and not at the first touch of each
+ *    tensor.
  *
  * Threads: any; a peer's own arenas under its lock `out`.
  */
@@ -50,8 +53,10 @@ static int32_t block_in(pf_own_arena *a, int64_t bytes, uint64_t *offset) {
 }
 
 static pf_own_arena *new_arena(pf_peer *p, int64_t bytes) {
-  int64_t size = bytes > ARENA_BYTES ? (bytes + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES : ARENA_BYTES;
-  if (size > p->net->o.arena_bytes - p->arenas.bytes) size = (bytes + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES;
+  int64_t size =
+      bytes > ARENA_BYTES ? (bytes + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES : ARENA_BYTES;
+  if (size > p->net->o.arena_bytes - p->arenas.bytes)
+    size = (bytes + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES;
   if (size > p->net->o.arena_bytes - p->arenas.bytes) return NULL;
   pf_own_arena *larger = realloc(p->arenas.own, sizeof *larger * (size_t)(p->arenas.n + 1));
   if (!larger) return NULL;
@@ -87,7 +92,8 @@ static int32_t place(void *self, const pf_tensor *t, uint32_t *arena, uint64_t *
   uint8_t *base = NULL;
   pthread_mutex_lock(&p->out);
   for (int32_t k = 0; k < p->arenas.n && !base && !pf_outbox_has_failed(p); k++)
-    if (block_in(p->arenas.own + k, bytes, offset)) base = p->arenas.own[k].base, *arena = p->arenas.own[k].id;
+    if (block_in(p->arenas.own + k, bytes, offset))
+      base = p->arenas.own[k].base, *arena = p->arenas.own[k].id;
   if (!base && !pf_outbox_has_failed(p)) {
     pf_own_arena *a = new_arena(p, bytes);
     if (a && block_in(a, bytes, offset)) base = a->base, *arena = a->id;
@@ -95,7 +101,8 @@ static int32_t place(void *self, const pf_tensor *t, uint32_t *arena, uint64_t *
   if (base) p->arenas.used += bytes;
   int64_t fresh = base ? touch(p, *arena, (int64_t)*offset + bytes) : 0;
   pthread_mutex_unlock(&p->out);
-  if (fresh) madvise(base + *offset + bytes - fresh, (size_t)fresh, MADV_POPULATE_WRITE);       /* at once, not page by page; failing that, as ever */
+  /* at once, not page by page; failing that, as ever */
+  if (fresh) madvise(base + *offset + bytes - fresh, (size_t)fresh, MADV_POPULATE_WRITE);
   if (base) memcpy(base + *offset, t->m.dl_tensor.data, (size_t)t->nbytes);
   return base != NULL;
 }
@@ -111,7 +118,7 @@ static int32_t freed(pf_own_arena *a, uint64_t offset, int64_t *bytes) {
   if ((uint64_t)b->at != offset || !b->used) return 0;
   *bytes = b->n;
   b->used = 0;
-  for (int k = 0; k < 2; k++) {                 /* with the free one behind it, then with the one before */
+  for (int k = 0; k < 2; k++) { /* with the free one behind it, then with the one before */
     int32_t i = k ? lo - 1 : lo;
     b = a->blocks + i;
     if (i < 0 || i + 1 >= a->n || b->used || b[1].used) continue;
@@ -142,7 +149,12 @@ void pf_arenas_free(pf_peer *p) {
 }
 
 /* ---------------------------------------------------------------- arenas of the peer's */
-typedef struct { pf_peer *peer; pf_link_map *map; uint32_t arena, pad; uint64_t offset; } borrowed;
+typedef struct {
+  pf_peer *peer;
+  pf_link_map *map;
+  uint32_t arena, pad;
+  uint64_t offset;
+} borrowed;
 
 static void give_back(void *arg) {
   borrowed *b = arg;
@@ -157,14 +169,18 @@ static void give_back(void *arg) {
   free(b);
 }
 
-static pf_tensor *find(void *self, int32_t type, const int64_t *dims, int32_t ndim, int64_t bytes, uint32_t arena, uint64_t offset) {
+static pf_tensor *find(void *self, int32_t type, const int64_t *dims, int32_t ndim, int64_t bytes,
+                       uint32_t arena, uint64_t offset) {
   pf_peer *p = self;
   int64_t there = 0;
   pf_link_map *map = NULL;
   uint8_t *base = p->link->map(p->conn, arena, &there, &map);
   if (!base) return NULL;
-  borrowed *b = offset % 64 == 0 && offset <= (uint64_t)there && bytes <= there - (int64_t)offset ? malloc(sizeof *b) : NULL;
-  pf_tensor *t = b ? pf_tensor_wrap(type, dims, ndim, base + offset, PF_T_FOREIGN, give_back, b) : NULL;
+  borrowed *b = offset % 64 == 0 && offset <= (uint64_t)there && bytes <= there - (int64_t)offset
+                    ? malloc(sizeof *b)
+                    : NULL;
+  pf_tensor *t =
+      b ? pf_tensor_wrap(type, dims, ndim, base + offset, PF_T_FOREIGN, give_back, b) : NULL;
   if (!t) {
     free(b);
     p->link->unmap(map);
@@ -172,7 +188,8 @@ static pf_tensor *find(void *self, int32_t type, const int64_t *dims, int32_t nd
   }
   *b = (borrowed){p, map, arena, 0, offset};
   pf_peer_ref(p);
-  if (arena < PF_NET_ARENAS && (int64_t)offset + bytes > p->arenas.touched[arena]) {   /* under `reading` */
+  /* under `reading` */
+  if (arena < PF_NET_ARENAS && (int64_t)offset + bytes > p->arenas.touched[arena]) {
     uint64_t from = offset & ~(uint64_t)(PAGE - 1);
     madvise(base + from, (size_t)(offset + (uint64_t)bytes - from), MADV_POPULATE_READ);
     p->arenas.touched[arena] = (int64_t)offset + bytes;
@@ -181,8 +198,11 @@ static pf_tensor *find(void *self, int32_t type, const int64_t *dims, int32_t nd
 }
 
 pf_net_arenas pf_peer_arenas(pf_peer *p) {
-  int32_t has = p->link->size >= sizeof(pf_link) && p->link->arena && p->link->map && p->link->unmap && p->net->o.arena_bytes > 0;
+  int32_t has = p->link->size >= sizeof(pf_link) && p->link->arena && p->link->map &&
+                p->link->unmap && p->net->o.arena_bytes > 0;
   return (pf_net_arenas){has ? p : NULL, place, find};
 }
 
-void pf_arenas_view(const pf_peer *p, pf_peer_view *v) { v->arena_bytes = p->arenas.bytes, v->arena_used = p->arenas.used; }
+void pf_arenas_view(const pf_peer *p, pf_peer_view *v) {
+  v->arena_bytes = p->arenas.bytes, v->arena_used = p->arenas.used;
+}

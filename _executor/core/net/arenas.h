@@ -6,14 +6,25 @@
 enum { PF_NET_ARENAS = 256 };
 
 /* An arena of ours, cut into blocks. */
-typedef struct { int64_t at, n; int32_t used, pad; } pf_block_of_arena;
-typedef struct { uint32_t id; int32_t n, room, pad; uint8_t *base; int64_t bytes, touched; pf_block_of_arena *blocks; } pf_own_arena;
-/* Lock: the peer's `out`, for an arena reaches it with the next bytes that are posted.  Touched by arenas.c. */
+typedef struct {
+  int64_t at, n;
+  int32_t used, pad;
+} pf_block_of_arena;
+typedef struct {
+  uint32_t id;
+  int32_t n, room, pad;
+  uint8_t *base;
+  int64_t bytes, touched;
+  pf_block_of_arena *blocks;
+} pf_own_arena;
+/* Lock: the peer's `out`, for an arena reaches it with the next bytes that are posted.  Touched
+ * by arenas.c. */
 typedef struct {
   pf_own_arena *own;
   int32_t n, pad;
   int64_t bytes, used;
-  int64_t touched[PF_NET_ARENAS];       /* `reading`; of the peer's arenas: up to where their pages are mapped here */
+  /* `reading`; of the peer's arenas: up to where their pages are mapped here */
+  int64_t touched[PF_NET_ARENAS];
 } pf_arenas;
 
 pf_net_arenas pf_peer_arenas(pf_peer *p);

@@ -1,4 +1,5 @@
-/* calls.c - steps of plans at a peer, seen from who asked for them: RUN goes out, DONE comes back (serving.c has the other end).
+/* calls.c - steps of plans at a peer, seen from who asked for them: RUN goes out, DONE comes back
+ * (serving.c has the other end).
  *
  * Invariants
  * 1. Each call ends once: with the answer, or with the error that the connection was lost with.
@@ -48,9 +49,11 @@ static pf_remote *taken_out(pf_peer *p, uint64_t call) {
 static pf_status take_rets(pf_peer *p, pf_net_in *b, pf_remote *r, pf_error *err) {
   pf_net_arenas arenas = pf_peer_arenas(p);
   uint32_t n = pf_get32(b);
-  if (b->bad || n > b->n / 24) return pf_error_set(err, PF_DATA_LOSS, "a peer sent results that are none");
+  if (b->bad || n > b->n / 24)
+    return pf_error_set(err, PF_DATA_LOSS, "a peer sent results that are none");
   r->rets = calloc((size_t)n + 1, sizeof(void *));
-  if (!r->rets) return pf_error_set(err, PF_RESOURCE_EXHAUSTED, "out of memory for a step's results");
+  if (!r->rets)
+    return pf_error_set(err, PF_RESOURCE_EXHAUSTED, "out of memory for a step's results");
   for (uint32_t k = 0; k < n; k++) {
     int32_t dead = 0;
     pf_status st = pf_net_get_tensor(b, arenas.self ? &arenas : NULL, &r->rets[k], &dead, err);
@@ -67,7 +70,7 @@ pf_status pf_steps_done(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
   pf_error_clear(&err);
   if (b->bad) return PF_DATA_LOSS;
   pf_remote *r = taken_out(p, call);
-  if (!r) return PF_OK;                         /* answered already */
+  if (!r) return PF_OK; /* answered already */
   pf_status st = PF_DATA_LOSS;
   if (b->n >= 4 && pf_le32(b->p) == 0) {
     pf_get32(b);
@@ -79,10 +82,12 @@ pf_status pf_steps_done(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
   return st == PF_DATA_LOSS && b->bad ? PF_DATA_LOSS : PF_OK;
 }
 
-static void put_run(pf_net_out *o, pf_remote *r, uint64_t handle, pf_tensor *const *args, int32_t n, int64_t timeout_ns) {
+static void put_run(pf_net_out *o, pf_remote *r, uint64_t handle, pf_tensor *const *args, int32_t n,
+                    int64_t timeout_ns) {
   pf_net_arenas arenas = pf_peer_arenas(r->peer);
   pf_put_head(o, PF_NET_RUN, 0, r->key, r->peer->net->o.epoch);
-  pf_put64(o, r->call), pf_put64(o, handle), pf_put64(o, (uint64_t)timeout_ns), pf_put32(o, (uint32_t)n), pf_put32(o, 0);
+  pf_put64(o, r->call), pf_put64(o, handle), pf_put64(o, (uint64_t)timeout_ns),
+      pf_put32(o, (uint32_t)n), pf_put32(o, 0);
   for (int32_t k = 0; k < n; k++) pf_net_put_tensor(o, args[k], 0, arenas.self ? &arenas : NULL);
   pf_put_end(o);
 }
@@ -101,8 +106,9 @@ static pf_status unconnected(pf_error *err, const char *peer) {
   return pf_error_set(err, PF_UNAVAILABLE, "there is no connection with %.127s", peer);
 }
 
-pf_status pf_net_run(pf_net *n, const char *peer, uint64_t handle, pf_step_key key, pf_tensor *const *args, int32_t n_args,
-                     int64_t timeout_ns, void (*told)(void *), void *object, pf_remote **out, pf_error *err) {
+pf_status pf_net_run(pf_net *n, const char *peer, uint64_t handle, pf_step_key key,
+                     pf_tensor *const *args, int32_t n_args, int64_t timeout_ns,
+                     void (*told)(void *), void *object, pf_remote **out, pf_error *err) {
   uint8_t memory[2048];
   pf_net_out o = {.p = memory, .room = sizeof memory};
   for (int32_t k = 0; k < n_args; k++) {
@@ -122,7 +128,7 @@ pf_status pf_net_run(pf_net *n, const char *peer, uint64_t handle, pf_step_key k
     pf_peer_unref(p);
     return pf_error_set(err, PF_RESOURCE_EXHAUSTED, "out of memory for a step");
   }
-  pf_a32_store(&r->refs, 2);                    /* the caller's, the table's */
+  pf_a32_store(&r->refs, 2); /* the caller's, the table's */
   r->key = key, r->peer = p, r->told = told, r->object = object;
   pthread_mutex_init(&r->lock, NULL);
   pf_cond_init(&r->cond);
@@ -130,7 +136,7 @@ pf_status pf_net_run(pf_net *n, const char *peer, uint64_t handle, pf_step_key k
   put_run(&o, r, handle, args, n_args, timeout_ns);
   *out = r;
   pf_peer_send(p, &o);
-  if (pf_peer_is(p, PF_PEER_LOST)) pf_calls_lost(p);    /* it may have been entered too late */
+  if (pf_peer_is(p, PF_PEER_LOST)) pf_calls_lost(p); /* it may have been entered too late */
   return PF_OK;
 }
 

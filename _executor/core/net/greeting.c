@@ -1,8 +1,8 @@
 /* greeting.c - who a peer is: HELLO both ways, BYE, and signs of life.
  *
  * Invariants
- * 1. With one task there is one OPEN connection: a newer one takes the older one's place, unless both connected at once; then the one
- *    stays that the task of the lesser name began.
+ * 1. With one task there is one OPEN connection: a newer one takes the older one's place, unless
+ *    both connected at once; then the one stays that the task of the lesser name began.
  * 2. A task that was replaced stays out: its epoch is over.
  *
  * Threads: whoever receives for the peer, or says something to it.
@@ -33,8 +33,8 @@ void pf_peer_bye(pf_peer *p, pf_status st, const char *text) {
   pf_peer_send(p, &o);
 }
 
-__attribute__((format(printf, 3, 4)))
-pf_status pf_peer_refuse(pf_peer *p, pf_status code, const char *fmt, ...) {
+__attribute__((format(printf, 3, 4))) pf_status pf_peer_refuse(pf_peer *p, pf_status code,
+                                                               const char *fmt, ...) {
   PF_FORMATTED(text, fmt);
   pf_error why;
   pf_peer_bye(p, code, text);
@@ -44,8 +44,9 @@ pf_status pf_peer_refuse(pf_peer *p, pf_status code, const char *fmt, ...) {
   return code;
 }
 
-/* OPEN from now on, in the place of an older connection with the same task.  0: that one stays.  Who was called answers before anybody
- * here can find the peer: what others send comes behind the greeting. */
+/* OPEN from now on, in the place of an older connection with the same task. 0: that one stays.
+ * Who was called answers before anybody here can find the peer: what others send comes behind
+ * the greeting. */
 static int32_t opened(pf_peer *p) {
   pf_net *n = p->net;
   pf_peer *old = NULL;
@@ -53,11 +54,13 @@ static int32_t opened(pf_peer *p) {
   pthread_mutex_lock(&n->lock);
   for (pf_peer *q = n->peers; q; q = q->next) {
     if (q == p || strcmp(q->name, p->name) || pf_peer_is(q, PF_PEER_LOST)) continue;
-    int32_t ours_first = q->initiated && !p->initiated && strcmp(n->task->name, p->name) < 0 && q->incarnation == p->incarnation;
+    int32_t ours_first = q->initiated && !p->initiated && strcmp(n->task->name, p->name) < 0 &&
+                         q->incarnation == p->incarnation;
     if (pf_peer_is(q, PF_PEER_OPEN)) {
       int64_t now = pf_now_ns(), heard = pf_a64_load_rlx(&q->signs.last_in);
       int32_t alive = now - heard < n->o.lease_ns / 2 || q->link->flags & PF_LINK_WATCHES;
-      if (ours_first && (alive || now - q->since_ns < n->o.lease_ns)) stays = 1;       /* both connected at once: the other one was late */
+      /* both connected at once: the other one was late */
+      if (ours_first && (alive || now - q->since_ns < n->o.lease_ns)) stays = 1;
       else old = q;
     } else if (ours_first) {
       stays = 1;
@@ -79,8 +82,9 @@ static int32_t opened(pf_peer *p) {
   return !stays;
 }
 
-/* Epochs are a task's own: one that was replaced stays out, whatever others' are.  0: `epoch` is none of the past; else the one that
- * was seen of the task.  Of more than MOST_SEEN tasks nothing is remembered. */
+/* Epochs are a task's own: one that was replaced stays out, whatever others' are.  0: `epoch` is
+ * none of the past; else the one that was seen of the task.  Of more than MOST_SEEN tasks
+ * nothing is remembered. */
 enum { MOST_SEEN = 16384 };
 static uint64_t outdated(pf_net *n, pf_str name, uint64_t epoch) {
   uint64_t newer = 0;
@@ -109,19 +113,27 @@ pf_status pf_greeted(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
   pf_str name = pf_get_text(b, 127), to = pf_get_text(b, 127);
   int64_t window = (int64_t)pf_get64(b);
   if (version != PF_NET_VERSION) b->bad = 0;
-  if (b->bad || window < 0 || magic != PF_NET_MAGIC || name.len == 0) return pf_peer_refuse(p, PF_INVALID_ARGUMENT, "who connected does not speak pyflow's frames");
+  if (b->bad || window < 0 || magic != PF_NET_MAGIC || name.len == 0)
+    return pf_peer_refuse(p, PF_INVALID_ARGUMENT, "who connected does not speak pyflow's frames");
   if (version != PF_NET_VERSION)
-    return pf_peer_refuse(p, PF_FAILED_PRECONDITION, "frames of version %u were offered, this is version %d", version, PF_NET_VERSION);
+    return pf_peer_refuse(p, PF_FAILED_PRECONDITION,
+                          "frames of version %u were offered, this is version %d", version,
+                          PF_NET_VERSION);
   if (!pf_str_is(to, n->task->name))
-    return pf_peer_refuse(p, PF_NOT_FOUND, "%.*s was asked for, this is %s", (int)to.len, to.data, n->task->name);
+    return pf_peer_refuse(p, PF_NOT_FOUND, "%.*s was asked for, this is %s", (int)to.len, to.data,
+                          n->task->name);
   if (expected != n->incarnation)
-    return pf_peer_refuse(p, PF_ABORTED, "%s is not of the incarnation that was asked for: it was started anew", n->task->name);
+    return pf_peer_refuse(p, PF_ABORTED,
+                          "%s is not of the incarnation that was asked for: it was started anew",
+                          n->task->name);
   if (p->initiated && (!pf_str_is(name, p->name) || incarnation != p->incarnation))
-    return pf_peer_refuse(p, PF_ABORTED, "%s was asked for, %.*s of another incarnation answered", p->name, (int)name.len, name.data);
+    return pf_peer_refuse(p, PF_ABORTED, "%s was asked for, %.*s of another incarnation answered",
+                          p->name, (int)name.len, name.data);
   uint64_t newer = outdated(n, name, h->epoch);
   if (newer)
-    return pf_peer_refuse(p, PF_ABORTED, "%.*s is of epoch %llu, which is over: %llu has been here", (int)name.len, name.data,
-                  (unsigned long long)h->epoch, (unsigned long long)newer);
+    return pf_peer_refuse(p, PF_ABORTED, "%.*s is of epoch %llu, which is over: %llu has been here",
+                          (int)name.len, name.data, (unsigned long long)h->epoch,
+                          (unsigned long long)newer);
   pthread_mutex_lock(&p->out);
   pf_letters_welcome(&p->letters, window);
   pthread_mutex_unlock(&p->out);
@@ -132,7 +144,9 @@ pf_status pf_greeted(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
     pf_copy_text(p->name, sizeof p->name, name.data, name.len);
   }
   pthread_mutex_unlock(&n->lock);
-  if (!opened(p)) return pf_peer_refuse(p, PF_ALREADY_EXISTS, "%s is connected with %s already", n->task->name, p->name);
+  if (!opened(p))
+    return pf_peer_refuse(p, PF_ALREADY_EXISTS, "%s is connected with %s already", n->task->name,
+                          p->name);
   return PF_OK;
 }
 
@@ -170,7 +184,7 @@ pf_status pf_pinged(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
   }
   if (rtt < 0 || ours == 0) return PF_OK;
   best = pf_a64_load_rlx(&p->signs.rtt_ns);
-  if (best == 0 || rtt <= best + best / 8) {    /* the least of late: its clock is the surest */
+  if (best == 0 || rtt <= best + best / 8) { /* the least of late: its clock is the surest */
     pf_a64_store_rlx(&p->signs.rtt_ns, rtt);
     pf_a64_store_rlx(&p->signs.clock_offset_ns, theirs - ours - rtt / 2);
   } else {

@@ -1,10 +1,13 @@
-/* inbox.c - frames in: what a peer's link brings is received into a buffer, or where a large body belongs, and acted on.
+/* inbox.c - frames in: what a peer's link brings is received into a buffer, or where a large body
+ * belongs, and acted on.
  *
  * Invariants
- * 1. Whoever has `reading` receives: the net's thread, or a thread that waits for an answer (pf_remote_wait; the net's thread is not woken
- *    for that connection then).  Steps begin after `reading` is released, so one that takes long stops nobody.
- * 2. Nothing is believed: before HELLO a peer may say nothing else and not more than HELLO_BYTES, afterwards frames of the epoch that it
- *    gave there; what is broken ends the connection with a reason on both sides.
+ * 1. Whoever has `reading` receives: the net's thread, or a thread that waits for an answer
+ *    (pf_remote_wait; the net's thread is not woken for that connection then).  Steps begin after
+ *    `reading` is released, so one that takes long stops nobody.
+ * 2. Nothing is believed: before HELLO a peer may say nothing else and not more than HELLO_BYTES,
+ *    afterwards frames of the epoch that it gave there; what is broken ends the connection with a
+ *    reason on both sides.
  *
  * Threads: any.
  */
@@ -32,12 +35,13 @@ static pf_status handle(pf_peer *p, const pf_net_head *h, pf_net_in *b, pf_servi
   pf_serving *s = NULL;
   pf_status st;
   if (h->type == PF_NET_BYE) return pf_bid_farewell(p, b);
-  if (pf_peer_is(p, PF_PEER_GREETING)) return h->type == PF_NET_HELLO ? (pf_greeted(p, h, b), PF_OK) : PF_DATA_LOSS;
+  if (pf_peer_is(p, PF_PEER_GREETING))
+    return h->type == PF_NET_HELLO ? (pf_greeted(p, h, b), PF_OK) : PF_DATA_LOSS;
   switch (h->type) {
     case PF_NET_RUN:
       st = pf_steps_run(p, h, b, &s);
       if (s) {
-        while (*todo) todo = &(*todo)->next;    /* in their order */
+        while (*todo) todo = &(*todo)->next; /* in their order */
         s->next = NULL;
         *todo = s;
       }
@@ -62,16 +66,19 @@ static pf_status handle(pf_peer *p, const pf_net_head *h, pf_net_in *b, pf_servi
 static const char *problem_of(const pf_peer *p, const pf_net_head *h) {
   if (h->type == 0 || h->type >= PF_NET_TYPES) return "a frame of a type that there is not";
   int32_t greeting = pf_a32_load((pf_a32 *)&p->state) == PF_PEER_GREETING;
-  if (greeting && (h->length > HELLO_BYTES || (h->type != PF_NET_HELLO && h->type != PF_NET_BYE))) return "something else than a greeting";
+  if (greeting && (h->length > HELLO_BYTES || (h->type != PF_NET_HELLO && h->type != PF_NET_BYE)))
+    return "something else than a greeting";
   if (h->type == PF_NET_CHUNK && h->length < PF_NET_CHUNK_HEAD) return "a chunk without a head";
-  if (h->type != PF_NET_RUN && h->type != PF_NET_DONE && h->type != PF_NET_TENSOR && h->type != PF_NET_CHUNK && h->length > SMALL_BODY)
+  if (h->type != PF_NET_RUN && h->type != PF_NET_DONE && h->type != PF_NET_TENSOR &&
+      h->type != PF_NET_CHUNK && h->length > SMALL_BODY)
     return "a frame longer than its type is";
   if (!greeting && h->type != PF_NET_BYE && h->epoch != p->epoch) return "a frame of another epoch";
   return NULL;
 }
 
 static void to_the_front(pf_peer *p) {
-  if (p->inbox.lo) memmove(p->inbox.buf, p->inbox.buf + p->inbox.lo, (size_t)(p->inbox.hi - p->inbox.lo));
+  if (p->inbox.lo)
+    memmove(p->inbox.buf, p->inbox.buf + p->inbox.lo, (size_t)(p->inbox.hi - p->inbox.lo));
   p->inbox.hi -= p->inbox.lo, p->inbox.lo = 0;
 }
 
@@ -90,7 +97,7 @@ static pf_status begin_body(pf_peer *p, const pf_net_head *h) {
   p->inbox.body_head = *h;
   p->inbox.lo += PF_NET_HEAD;
   p->inbox.sink = p->inbox.body->m.dl_tensor.data, p->inbox.sink_left = n;
-  fill_sink(p);                                 /* it is longer than the buffer: something is left */
+  fill_sink(p); /* it is longer than the buffer: something is left */
   return PF_OK;
 }
 
@@ -108,9 +115,11 @@ static pf_status sink_over(pf_peer *p, pf_serving **todo) {
   return st;
 }
 
-/* The bytes of a chunk that came with others go where they belong; those to come are received there. */
+/* The bytes of a chunk that came with others go where they belong; those to come are received
+ * there. */
 static pf_status chunk(pf_peer *p, const pf_net_head *h) {
-  pf_status st = pf_chunk_begins(p, h, p->inbox.buf + p->inbox.lo + PF_NET_HEAD, &p->inbox.sink, &p->inbox.sink_left);
+  pf_status st = pf_chunk_begins(p, h, p->inbox.buf + p->inbox.lo + PF_NET_HEAD, &p->inbox.sink,
+                                 &p->inbox.sink_left);
   if (st) return st;
   p->inbox.lo += PF_NET_HEAD + PF_NET_CHUNK_HEAD;
   fill_sink(p);
@@ -121,7 +130,8 @@ static pf_status chunk(pf_peer *p, const pf_net_head *h) {
 /* What is whole in the buffer. */
 static pf_status parse(pf_peer *p, pf_serving **todo, const char **why) {
   *why = NULL;
-  while (!p->inbox.sink_left && p->inbox.hi - p->inbox.lo >= PF_NET_HEAD && !pf_peer_is(p, PF_PEER_LOST)) {
+  while (!p->inbox.sink_left && p->inbox.hi - p->inbox.lo >= PF_NET_HEAD &&
+         !pf_peer_is(p, PF_PEER_LOST)) {
     pf_net_head h = pf_net_head_of(p->inbox.buf + p->inbox.lo);
     if ((*why = problem_of(p, &h))) return PF_DATA_LOSS;
     int64_t need = PF_NET_HEAD + (h.type == PF_NET_CHUNK ? PF_NET_CHUNK_HEAD : (int64_t)h.length);
@@ -157,7 +167,8 @@ static int32_t receive_once(pf_peer *p, pf_serving **todo) {
   int32_t k = 0;
   if (p->inbox.sink_left) spans[k++] = (pf_span){p->inbox.sink, (size_t)p->inbox.sink_left};
   spans[k++] = (pf_span){p->inbox.buf + p->inbox.hi, (size_t)(PF_NET_BUFFER - p->inbox.hi)};
-  int64_t asked = p->inbox.sink_left + PF_NET_BUFFER - p->inbox.hi, got = p->link->receive(p->conn, spans, k, &problem), n = got;
+  int64_t asked = p->inbox.sink_left + PF_NET_BUFFER - p->inbox.hi,
+          got = p->link->receive(p->conn, spans, k, &problem), n = got;
   if (n < 0) {
     pf_peer_losef(p, PF_UNAVAILABLE, "%s", text);
     return 0;
@@ -174,8 +185,11 @@ static int32_t receive_once(pf_peer *p, pf_serving **todo) {
   p->inbox.hi += n;
   if (!st) st = parse(p, todo, &why);
   if (st && !pf_peer_is(p, PF_PEER_LOST)) {
-    if (!why) why = st == PF_RESOURCE_EXHAUSTED ? "a frame that there is no memory for" : "a frame that is broken";
-    pf_peer_refuse(p, st == PF_RESOURCE_EXHAUSTED ? st : PF_DATA_LOSS, "%.127s sent %s", p->name[0] ? p->name : "who connected", why);
+    if (!why)
+      why = st == PF_RESOURCE_EXHAUSTED ? "a frame that there is no memory for"
+                                        : "a frame that is broken";
+    pf_peer_refuse(p, st == PF_RESOURCE_EXHAUSTED ? st : PF_DATA_LOSS, "%.127s sent %s",
+                   p->name[0] ? p->name : "who connected", why);
   }
   return got == asked && !pf_peer_is(p, PF_PEER_LOST);
 }
@@ -200,14 +214,16 @@ int32_t pf_peer_has_unread(pf_peer *p) {
 int32_t pf_peer_receive(pf_peer *p) {
   pf_serving *todo = NULL;
   if (pthread_mutex_trylock(&p->inbox.reading)) return 0;
-  for (int k = 0; k < READS && !pf_peer_is(p, PF_PEER_LOST) && receive_once(p, &todo); k++) continue;
+  for (int k = 0; k < READS && !pf_peer_is(p, PF_PEER_LOST) && receive_once(p, &todo); k++)
+    continue;
   pthread_mutex_unlock(&p->inbox.reading);
   begin_all(p, todo);
   return 1;
 }
 
 void pf_peer_readable(pf_peer *p) {
-  if (!pf_peer_receive(p) && !pf_peer_is_direct(p)) usleep(200);   /* who has it waits for something itself; the bytes are still there */
+  /* who has it waits for something itself; the bytes are still there */
+  if (!pf_peer_receive(p) && !pf_peer_is_direct(p)) usleep(200);
 }
 
 static int32_t lull_at(pf_peer *p, const pf_lull *lull) {
@@ -219,13 +235,14 @@ static int32_t lull_at(pf_peer *p, const pf_lull *lull) {
     if (left <= 0) break;
     struct timespec ts = {left / 1000000000, left % 1000000000};
     struct pollfd f[2] = {{.fd = p->fd, .events = POLLIN}, {.fd = lull->nudge, .events = POLLIN}};
-    if (ppoll(f, lull->nudge < 0 ? 1 : 2, &ts, NULL) < 0 && errno == EINTR) break;      /* who waits looks at signals */
+    /* who waits looks at signals */
+    if (ppoll(f, lull->nudge < 0 ? 1 : 2, &ts, NULL) < 0 && errno == EINTR) break;
     if (lull->nudge >= 0 && f[1].revents) break;
     receive_once(p, &todo);
   }
   pf_peer_set_direct(p, 0);
   pthread_mutex_unlock(&p->inbox.reading);
-  pf_worker *was = pf_pool_be(NULL);            /* those steps are none of the helper's */
+  pf_worker *was = pf_pool_be(NULL); /* those steps are none of the helper's */
   begin_all(p, todo);
   pf_pool_be(was);
   return 1;
@@ -234,15 +251,17 @@ static int32_t lull_at(pf_peer *p, const pf_lull *lull) {
 static int32_t is_set(void *flag) { return pf_a32_load(flag); }
 
 static int32_t poll_at(pf_peer *p, pf_a32 *until_set, int64_t until_ns) {
-  return lull_at(p, &(pf_lull){.nudge = -1, .until_ns = until_ns, .enough = is_set, .self = until_set});
+  return lull_at(
+      p, &(pf_lull){.nudge = -1, .until_ns = until_ns, .enough = is_set, .self = until_set});
 }
 
-/* ---------------------------------------------------------------- who waits for an answer receives */
+/* ------------------------------------------------------------- who waits for an answer receives */
 int32_t pf_remote_wait(pf_remote *r, int64_t until_ns) {
   while (!pf_a32_load(&r->over) && pf_now_ns() < until_ns) {
     if (poll_at(r->peer, &r->over, until_ns)) continue;
     pthread_mutex_lock(&r->lock);
-    if (!pf_a32_load(&r->over)) pf_cond_wait_until(&r->cond, &r->lock, pf_min64(until_ns, pf_now_ns() + 2000000));
+    if (!pf_a32_load(&r->over))
+      pf_cond_wait_until(&r->cond, &r->lock, pf_min64(until_ns, pf_now_ns() + 2000000));
     pthread_mutex_unlock(&r->lock);
   }
   return pf_a32_load(&r->over);
@@ -253,7 +272,9 @@ static int32_t has_failed(void *remote) {
   return pf_a32_load(&r->over) && r->status;
 }
 
-static int32_t receive_for(void *remote, const pf_lull *lull) { return lull_at(((pf_remote *)remote)->peer, lull); }
+static int32_t receive_for(void *remote, const pf_lull *lull) {
+  return lull_at(((pf_remote *)remote)->peer, lull);
+}
 
 int32_t pf_remote_help(pf_remote *r, pf_started *own, int64_t until_ns) {
   return pf_started_help(own, &(pf_helper){has_failed, receive_for, r}, until_ns);

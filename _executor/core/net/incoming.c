@@ -1,15 +1,20 @@
-/* incoming.c - tensors of a peer's steps, to ours: pushed ones are put at once, announced ones fetched (outgoing.c has the other end).
+/* incoming.c - tensors of a peer's steps, to ours: pushed ones are put at once, announced ones
+ * fetched (outgoing.c has the other end).
  *
  *   TENSOR     -> put -> left by its reader, counted -> READ, a quarter of the window at a time
  *   ANNOUNCE   -> offered -> somebody waits for it, or there is room up to a window -> GET -> CHUNKs, or TENSOR -> put
  *
  * Invariants
- * 1. Chunks of a tensor come in their order, each byte once; nothing is allocated for an announcement beyond `incoming_bytes`.
- * 2. What a peer pushed and nobody has read is at most the window, or one larger tensor: a peer that pushes more is none of ours.
- * 3. What a peer announced and has not sent costs PF_NET_INCOMING at most, all peers' PF_NET_ALL_INCOMING; a peer that announces more
- *    is none of ours.  What nobody waits for goes with its connection, and the memory of much goes back to the system.
+ * 1. Chunks of a tensor come in their order, each byte once; nothing is allocated for an
+ *    announcement beyond `incoming_bytes`.
+ * 2. What a peer pushed and nobody has read is at most the window, or one larger tensor: a peer
+ *    that pushes more is none of ours.
+ * 3. What a peer announced and has not sent costs PF_NET_INCOMING at most, all peers'
+ *    PF_NET_ALL_INCOMING; a peer that announces more is none of ours.  What nobody waits for goes
+ *    with its connection, and the memory of much goes back to the system.
  * 4. A tensor that cannot be put fails its step on both sides.
- * 5. Dead tensors of a peer's that nobody has taken cost PF_NET_DEAD at most: a step that brings more fails.
+ * 5. Dead tensors of a peer's that nobody has taken cost PF_NET_DEAD at most: a step that brings
+ *    more fails.
  *
  * Threads: any; announcements under the peer's lock.
  */
@@ -17,26 +22,35 @@
 
 enum { MUCH = 1 << 20 };
 
-/* The tensor could not be put: the step fails on both sides, unless it is over, or failed before. */
+/* The tensor could not be put: the step fails on both sides, unless it is over, or failed
+ * before. */
 static void put_failed(pf_peer *p, pf_step_key key, pf_error *why) {
-  if (why->code != PF_RESOURCE_EXHAUSTED && why->code != PF_ALREADY_EXISTS && why->code != PF_DATA_LOSS) return;
-  pf_copy_text(why->task, sizeof why->task, p->net->task->name, (int64_t)strlen(p->net->task->name));
+  if (why->code != PF_RESOURCE_EXHAUSTED && why->code != PF_ALREADY_EXISTS &&
+      why->code != PF_DATA_LOSS)
+    return;
+  pf_copy_text(why->task, sizeof why->task, p->net->task->name,
+               (int64_t)strlen(p->net->task->name));
   pf_task_fail(p->net->task, key, why);
   pf_send_cancel(p, key, why);
 }
 
-static void deliver(pf_peer *p, pf_step_key key, pf_str name, pf_tensor *take, int32_t dead, pf_left_fn left, int64_t bytes) {
+static void deliver(pf_peer *p, pf_step_key key, pf_str name, pf_tensor *take, int32_t dead,
+                    pf_left_fn left, int64_t bytes) {
   pf_error err;
   pf_error_clear(&err);
   if (left) pf_peer_ref(p);
-  if (pf_task_put_as(p->net->task, key, name, take, dead, left, p, bytes, &err)) put_failed(p, key, &err);
+  if (pf_task_put_as(p->net->task, key, name, take, dead, left, p, bytes, &err))
+    put_failed(p, key, &err);
 }
 
-/* 0: more than the peer may push; it may have sent two of them in another order than it counted them. */
+/* 0: more than the peer may push; it may have sent two of them in another order than it counted
+ * them. */
 static int32_t count_stored(pf_peer *p, int64_t cost) {
   int64_t window = p->net->o.window_bytes;
   pthread_mutex_lock(&p->arrivals.lock);
-  int32_t within = cost > window ? p->arrivals.stored_alone == 0 : p->arrivals.stored - p->arrivals.stored_alone + cost <= window + window / 4;
+  int32_t within =
+      cost > window ? p->arrivals.stored_alone == 0
+                    : p->arrivals.stored - p->arrivals.stored_alone + cost <= window + window / 4;
   if (within) p->arrivals.stored += cost;
   if (within && cost > window) p->arrivals.stored_alone = cost;
   pthread_mutex_unlock(&p->arrivals.lock);
@@ -87,7 +101,9 @@ static void deliver_dead(pf_peer *p, pf_step_key key, pf_str name) {
     return;
   }
   pf_error_clear(&err);
-  pf_error_set(&err, PF_RESOURCE_EXHAUSTED, "dead tensors of %d MB from %s wait to be taken, as many as may", PF_NET_DEAD >> 20, p->name);
+  pf_error_set(&err, PF_RESOURCE_EXHAUSTED,
+               "dead tensors of %d MB from %s wait to be taken, as many as may", PF_NET_DEAD >> 20,
+               p->name);
   put_failed(p, key, &err);
 }
 
@@ -131,7 +147,9 @@ static int32_t claim(pf_peer *p, pf_incoming *in, int32_t wanted) {
     if (wanted && !in->postponed) in->postponed = 1, p->arrivals.n_postponed++;
     return 0;
   }
-  if (!wanted && !pf_is_within(p->arrivals.early_bytes, in->bytes + PF_NET_ENTRY, p->net->o.window_bytes)) return 0;
+  if (!wanted &&
+      !pf_is_within(p->arrivals.early_bytes, in->bytes + PF_NET_ENTRY, p->net->o.window_bytes))
+    return 0;
   p->arrivals.n_postponed -= in->postponed;
   in->postponed = 0;
   in->asked = 1;
@@ -141,7 +159,8 @@ static int32_t claim(pf_peer *p, pf_incoming *in, int32_t wanted) {
 }
 
 static void put_incoming(pf_peer *p, pf_incoming *in, pf_tensor *take) {
-  deliver(p, in->key, in->name, take, 0, in->early ? early_left : NULL, in->early ? in->bytes + PF_NET_ENTRY : 0);
+  deliver(p, in->key, in->name, take, 0, in->early ? early_left : NULL,
+          in->early ? in->bytes + PF_NET_ENTRY : 0);
 }
 
 static void fetch_postponed(pf_peer *p);
@@ -155,11 +174,13 @@ static pf_status tensor_asked_for(pf_peer *p, const pf_net_head *h, pf_net_in *b
   pf_error_clear(&err);
   pthread_mutex_lock(&p->arrivals.lock);
   pf_incoming *in = incoming_of(p, id);
-  int32_t right = in && in->asked && !in->t && in->key.session == h->session && in->key.step == h->step;
+  int32_t right =
+      in && in->asked && !in->t && in->key.session == h->session && in->key.step == h->step;
   pthread_mutex_unlock(&p->arrivals.lock);
   if (b->bad || !right) return PF_DATA_LOSS;
   pf_status st = pf_net_get_tensor(b, arenas.self ? &arenas : NULL, &t, &dead, &err);
-  if (st == PF_DATA_LOSS || dead || (t && (t->type != in->shape->type || pf_net_tensor_bytes(t) != in->bytes))) {
+  if (st == PF_DATA_LOSS || dead ||
+      (t && (t->type != in->shape->type || pf_net_tensor_bytes(t) != in->bytes))) {
     pf_tensor_unref(t);
     return PF_DATA_LOSS;
   }
@@ -195,7 +216,7 @@ pf_status pf_tensor_frame(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
   int32_t within = count_stored(p, cost);
   if (within) deliver(p, key, name, t, 0, pushed_left, cost);
   else pf_tensor_unref(t);
-  return within ? PF_OK : PF_DATA_LOSS;         /* who heeds the window does not come here */
+  return within ? PF_OK : PF_DATA_LOSS; /* who heeds the window does not come here */
 }
 
 /* Where its reader wants it, if it waits; else anywhere on the host. */
@@ -256,7 +277,7 @@ static void wanted(void *arg, int32_t yes) {
 static void offer(pf_peer *p, pf_incoming *in) {
   pf_error err;
   pf_error_clear(&err);
-  pf_a32_add_rlx(&in->refs, 2);                 /* this function's, the offer's */
+  pf_a32_add_rlx(&in->refs, 2); /* this function's, the offer's */
   pf_peer_ref(p);
   pf_status st = pf_task_offer(p->net->task, in->key, in->name, in->bytes, wanted, in, &err);
   if (st) {
@@ -271,7 +292,8 @@ static void offer(pf_peer *p, pf_incoming *in) {
   drop_incoming(in);
 }
 
-static pf_incoming *new_incoming(pf_peer *p, const pf_net_head *h, uint64_t id, pf_str name, const pf_net_shape *shape) {
+static pf_incoming *new_incoming(pf_peer *p, const pf_net_head *h, uint64_t id, pf_str name,
+                                 const pf_net_shape *shape) {
   size_t room = offsetof(pf_net_shape, dims) + sizeof(int64_t) * (size_t)(shape->ndim + 1);
   pf_incoming *in = calloc(1, sizeof *in + (size_t)name.len + 1);
   if (in) in->shape = calloc(1, room);
@@ -293,14 +315,18 @@ pf_status pf_announced(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
   pf_net_shape shape;
   pf_error err;
   pf_error_clear(&err);
-  if (b->bad || pf_net_get_shape(b, &shape, &err) || shape.flags != PF_TENSOR_ABSENT) return PF_DATA_LOSS;
+  if (b->bad || pf_net_get_shape(b, &shape, &err) || shape.flags != PF_TENSOR_ABSENT)
+    return PF_DATA_LOSS;
   int64_t cost = pf_cost_announced(name);
-  if (p->arrivals.cost + cost > PF_NET_INCOMING) return PF_DATA_LOSS;         /* who heeds the bound does not come here */
-  if (pf_a64_load_rlx(&p->net->incoming_cost) + cost > PF_NET_ALL_INCOMING) return PF_RESOURCE_EXHAUSTED;
+  /* who heeds the bound does not come here */
+  if (p->arrivals.cost + cost > PF_NET_INCOMING) return PF_DATA_LOSS;
+  if (pf_a64_load_rlx(&p->net->incoming_cost) + cost > PF_NET_ALL_INCOMING)
+    return PF_RESOURCE_EXHAUSTED;
   pf_incoming *in = new_incoming(p, h, id, name, &shape);
   if (!in) return PF_RESOURCE_EXHAUSTED;
   if (in->bytes > p->net->o.incoming_bytes) {
-    pf_error_set(&err, PF_RESOURCE_EXHAUSTED, "a tensor of %lld bytes from %s: more than may be under way from a peer at once",
+    pf_error_set(&err, PF_RESOURCE_EXHAUSTED,
+                 "a tensor of %lld bytes from %s: more than may be under way from a peer at once",
                  (long long)in->bytes, p->name);
     ask_for(p, in->id, in->key, PF_NET_REFUSED);
     put_failed(p, in->key, &err);
@@ -322,14 +348,17 @@ pf_status pf_announced(pf_peer *p, const pf_net_head *h, pf_net_in *b) {
   return known ? PF_DATA_LOSS : PF_OK;
 }
 
-pf_status pf_chunk_begins(pf_peer *p, const pf_net_head *h, const uint8_t *chunk_head, uint8_t **to, int64_t *left) {
+pf_status pf_chunk_begins(pf_peer *p, const pf_net_head *h, const uint8_t *chunk_head, uint8_t **to,
+                          int64_t *left) {
   uint64_t id = pf_le64(chunk_head), offset = pf_le64(chunk_head + 8);
   int64_t n = (int64_t)h->length - PF_NET_CHUNK_HEAD;
   pthread_mutex_lock(&p->arrivals.lock);
   pf_incoming *in = incoming_of(p, id);
   int32_t asked = in && in->asked;
   pthread_mutex_unlock(&p->arrivals.lock);
-  if (!asked || offset != (uint64_t)in->got || n <= 0 || n > in->bytes - in->got || in->shape->type == PF_STRING) return PF_DATA_LOSS;
+  if (!asked || offset != (uint64_t)in->got || n <= 0 || n > in->bytes - in->got ||
+      in->shape->type == PF_STRING)
+    return PF_DATA_LOSS;
   if (!in->t && !(in->t = room_for(p, in))) return PF_RESOURCE_EXHAUSTED;
   p->arrivals.sink = in;
   *to = (uint8_t *)in->t->m.dl_tensor.data + in->got;
@@ -352,7 +381,7 @@ void pf_chunk_ends(pf_peer *p) {
   fetch_postponed(p);
 }
 
-static pf_incoming **all_incoming(pf_peer *p, int64_t *count) {         /* each with a reference */
+static pf_incoming **all_incoming(pf_peer *p, int64_t *count) { /* each with a reference */
   int64_t n = 0;
   pthread_mutex_lock(&p->arrivals.lock);
   for (int k = 0; k < PF_NET_BUCKETS; k++)
@@ -372,7 +401,8 @@ void pf_incoming_lost(pf_peer *p) {
   int64_t count;
   pf_incoming **all = all_incoming(p, &count);
   for (int64_t k = 0; k < count; k++) {
-    if (pf_task_withdraw(p->net->task, all[k]->key, all[k]->name, all[k])) {    /* nobody waits for it: its offer ends here */
+    /* nobody waits for it: its offer ends here */
+    if (pf_task_withdraw(p->net->task, all[k]->key, all[k]->name, all[k])) {
       drop_incoming(all[k]);
       pf_peer_unref(p);
     }

@@ -1,4 +1,5 @@
-/* letters.c - tensors that wait to go to a peer: for room in the queue (held), or until the peer asks for them (announced).
+/* letters.c - tensors that wait to go to a peer: for room in the queue (held), or until the peer
+ * asks for them (announced).
  *
  *   HELD [room] -> sent, or ANNOUNCED [GET] -> asked for: in chunks, a turn each, or whole -> told
  *                                  `-------- [GET, refused; the connection is lost] -----------^
@@ -25,7 +26,7 @@ pf_letter *pf_letter_kept(const pf_letter *l) {
   if (!own) return NULL;
   *own = *l;
   if (l->t) {
-    pf_tensor_ref(l->t);                        /* the caller's, should there be no memory for a copy */
+    pf_tensor_ref(l->t); /* the caller's, should there be no memory for a copy */
     own->t = lasting(l->t);
     if (!own->t) {
       free(own);
@@ -54,7 +55,9 @@ void pf_letters_free(pf_letters *ls) { pthread_cond_destroy(&ls->roomy); }
 
 void pf_letters_welcome(pf_letters *ls, int64_t window) { ls->window = window; }
 
-int32_t pf_letters_may_push(const pf_letters *ls, const pf_tensor *t) { return pf_is_within(ls->unread, pf_cost_of(t), ls->window); }
+int32_t pf_letters_may_push(const pf_letters *ls, const pf_tensor *t) {
+  return pf_is_within(ls->unread, pf_cost_of(t), ls->window);
+}
 
 void pf_letters_pushed(pf_letters *ls, int64_t cost) { ls->unread += cost; }
 
@@ -101,7 +104,9 @@ pf_letter *pf_letters_release(pf_letters *ls, int64_t room) {
 
 void pf_letters_released(pf_letters *ls, int64_t bytes) { ls->releasing -= bytes; }
 
-void pf_letters_wait(pf_letters *ls, pthread_mutex_t *out, int64_t until_ns) { pf_cond_wait_until(&ls->roomy, out, until_ns); }
+void pf_letters_wait(pf_letters *ls, pthread_mutex_t *out, int64_t until_ns) {
+  pf_cond_wait_until(&ls->roomy, out, until_ns);
+}
 
 void pf_letters_wake(pf_letters *ls) { pthread_cond_broadcast(&ls->roomy); }
 
@@ -130,7 +135,7 @@ pf_letter *pf_letters_ask(pf_letters *ls, uint64_t id, int32_t refused, int32_t 
   pf_letter *l = *at;
   if (!l || l->asked) return NULL;
   l->asked = 1;
-  if (!refused && !in_arenas && pf_is_large(l->t)) return NULL;        /* pf_letters_chunk finds it */
+  if (!refused && !in_arenas && pf_is_large(l->t)) return NULL; /* pf_letters_chunk finds it */
   *at = l->next;
   l->next = NULL;
   if (refused) pf_letters_answered(ls, l);
@@ -144,14 +149,15 @@ pf_out *pf_letters_chunk(pf_letters *ls, uint64_t epoch) {
   pf_out *o = l ? calloc(1, sizeof *o) : NULL;
   if (!o) return NULL;
   int64_t n = pf_min64(PF_NET_CHUNK_BYTES, l->t->nbytes - l->at);
-  pf_net_head_to(o->head, (pf_net_head){(uint32_t)(PF_NET_CHUNK_HEAD + n), PF_NET_CHUNK, 0, l->key.session, l->key.step, epoch});
+  pf_net_head_to(o->head, (pf_net_head){(uint32_t)(PF_NET_CHUNK_HEAD + n), PF_NET_CHUNK, 0,
+                                        l->key.session, l->key.step, epoch});
   pf_to_le64(o->head + PF_NET_HEAD, l->id);
   pf_to_le64(o->head + PF_NET_HEAD + 8, (uint64_t)l->at);
   o->head_n = PF_NET_HEAD + PF_NET_CHUNK_HEAD;
   o->p = (uint8_t *)l->t->m.dl_tensor.data + l->at;
   o->n = n;
   l->at += n;
-  *at = l->next;                                /* the others have their turn */
+  *at = l->next; /* the others have their turn */
   l->next = NULL;
   if (l->at == l->t->nbytes) {
     o->last_of = l;
@@ -172,4 +178,6 @@ pf_letter *pf_letters_drop(pf_letters *ls) {
   return all;
 }
 
-void pf_letters_view(const pf_letters *ls, pf_peer_view *v) { v->announced = ls->announced_bytes, v->unread = ls->unread; }
+void pf_letters_view(const pf_letters *ls, pf_peer_view *v) {
+  v->announced = ls->announced_bytes, v->unread = ls->unread;
+}

@@ -1,6 +1,7 @@
 /* life.c - begin, loss and end of a peer's parts: the one file of core/net that knows them all.
  *
- * peer.c calls these through the net (pf_peer_life), so that no part needs to know of the others to lose the peer.
+ * peer.c calls these through the net (pf_peer_life), so that no part needs to know of the others to
+ * lose the peer.
  *
  * Threads: as work.h says.
  */
@@ -16,7 +17,12 @@ static int32_t begin(pf_peer *p) {
   return pf_inbox_init(p);
 }
 
-typedef struct { pf_net *n; char name[128]; uint64_t incarnation; pf_error why; } loss;
+typedef struct {
+  pf_net *n;
+  char name[128];
+  uint64_t incarnation;
+  pf_error why;
+} loss;
 static void tell_loss(void *arg) {
   loss *l = arg;
   l->n->o.lost(l->n->o.lost_arg, l->name, l->incarnation, &l->why);
@@ -34,7 +40,8 @@ static void lost(pf_peer *p, int32_t was) {
   pf_servings_lost(p);
   pf_outgoing_lost(p);
   pf_incoming_lost(p);
-  loss *l = was == PF_PEER_OPEN && n->o.lost && !pf_a32_load(&n->closing) ? malloc(sizeof *l) : NULL;
+  loss *l =
+      was == PF_PEER_OPEN && n->o.lost && !pf_a32_load(&n->closing) ? malloc(sizeof *l) : NULL;
   if (l) {
     *l = (loss){.n = n, .incarnation = p->incarnation, .why = p->why};
     memcpy(l->name, p->name, sizeof l->name);

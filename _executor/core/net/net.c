@@ -1,10 +1,11 @@
 /* net.c - a task's net: its links, ports and peers, and the threads that serve them.
  *
- * Threads.  One of a net's LEADS: it waits for all descriptors at once, acts on what comes, and looks after time.  Another one STANDS
- * BY: it looks now and then whether the leader has been at one thing for STUCK_NS, and leads in its place then; before it does, a third
- * is made that stands by.  Who comes back from what it was at stands by, or ends where somebody does.  What is known to be long (copies
- * of large tensors, pf_net_work) is for those who stand by.  Each net may have one more, which tells Python things: that one may wait
- * for the GIL, the others never do.
+ * Threads.  One of a net's LEADS: it waits for all descriptors at once, acts on what comes, and
+ * looks after time.  Another one STANDS BY: it looks now and then whether the leader has been at
+ * one thing for STUCK_NS, and leads in its place then; before it does, a third is made that stands
+ * by.  Who comes back from what it was at stands by, or ends where somebody does.  What is known to
+ * be long (copies of large tensors, pf_net_work) is for those who stand by.  Each net may have one
+ * more, which tells Python things: that one may wait for the GIL, the others never do.
  *
  *     (made) -> STANDS BY -> LEADS [leader is 0, or stuck] -> STANDS BY, or ended   [another one leads]
  *                        `-> WORKS [something long waits] -> STANDS BY, or ended
@@ -14,11 +15,15 @@
  *     ... pf_net_close(n); pf_net_unref(n);
  *
  * Invariants
- * 1. A descriptor is polled under a slot number that is used once, so a late event finds nothing rather than another's peer.
- * 2. After pf_net_close no thread of the net's runs; what others still hold of it lives until they let go.
- * 3. A process that was forked off has none of the threads: there a net is closed without waiting for them.
- * 4. While one leads another one stands by, unless PF_NET_THREADS are stuck at once.  A thread that is stuck holds neither `reading` nor
- *    `out` of a peer, nor the net's lock: steps.c begins steps without them, and what is done under them is bounded.
+ * 1. A descriptor is polled under a slot number that is used once, so a late event finds nothing
+ *    rather than another's peer.
+ * 2. After pf_net_close no thread of the net's runs; what others still hold of it lives until they
+ *    let go.
+ * 3. A process that was forked off has none of the threads: there a net is closed without waiting
+ *    for them.
+ * 4. While one leads another one stands by, unless PF_NET_THREADS are stuck at once.  A thread that
+ *    is stuck holds neither `reading` nor `out` of a peer, nor the net's lock: steps.c begins steps
+ *    without them, and what is done under them is bounded.
  * 5. No peer is given up whose bytes lie unread: it is dead only if it says nothing.
  */
 #include <sys/epoll.h>
@@ -28,13 +33,14 @@
 #include "net/life.h"
 #include "net/outgoing.h"
 
-enum { FREE, RUNS, ENDED };                      /* pf_net_thread.state */
+enum { FREE, RUNS, ENDED }; /* pf_net_thread.state */
 enum { EVENTS = 32, MAX_GREETING = 64, SIGNS_A_LEASE = 5, WATCHED_GREETING = 4 };
-static const int64_t STUCK_NS = 50000000, CLIENT_SILENCE_NS = 600000000000;      /* ten minutes */
+static const int64_t STUCK_NS = 50000000, CLIENT_SILENCE_NS = 600000000000; /* ten minutes */
 static const uint64_t WAKE = ~(uint64_t)0;
 
 /* ---------------------------------------------------------------- what is polled */
-/* Of MAX_GREETING that do not say who they are the one that has been at it longest goes, for who comes now. */
+/* Of MAX_GREETING that do not say who they are the one that has been at it longest goes, for who
+ * comes now. */
 static void make_room(pf_net *n) {
   pf_peer *oldest = NULL;
   int32_t greeting = 0;
@@ -84,19 +90,24 @@ static void act(pf_net *n, const struct epoll_event *e) {
 }
 
 /* ---------------------------------------------------------------- time */
-/* A client that was stopped by who sits before it goes on with its session: its connection says when it is dead. */
+/* A client that was stopped by who sits before it goes on with its session: its connection says
+ * when it is dead. */
 static int64_t silence_of(const pf_peer *p) {
   int64_t lease = p->net->o.lease_ns;
-  return strncmp(p->name, PF_NET_CLIENT, sizeof PF_NET_CLIENT - 1) || lease > CLIENT_SILENCE_NS ? lease : CLIENT_SILENCE_NS;
+  return strncmp(p->name, PF_NET_CLIENT, sizeof PF_NET_CLIENT - 1) || lease > CLIENT_SILENCE_NS
+             ? lease
+             : CLIENT_SILENCE_NS;
 }
 
 static void look_after(pf_peer *p, int64_t now, int32_t late) {
   int64_t lease = p->net->o.lease_ns, silent = now - pf_a64_load_rlx(&p->signs.last_in);
   int32_t watches = (p->link->flags & PF_LINK_WATCHES) != 0;
-  if (late) pf_a64_store_rlx(&p->signs.last_in, now);         /* it was us who slept */
-  else if (pf_peer_is(p, PF_PEER_GREETING) && now - p->since_ns > (watches ? WATCHED_GREETING : 1) * lease)
+  if (late) pf_a64_store_rlx(&p->signs.last_in, now); /* it was us who slept */
+  else if (pf_peer_is(p, PF_PEER_GREETING) &&
+           now - p->since_ns > (watches ? WATCHED_GREETING : 1) * lease)
     pf_peer_losef(p, PF_DEADLINE_EXCEEDED, "it said nothing");
-  else if (pf_peer_is(p, PF_PEER_OPEN) && silent > silence_of(p) && !watches && !pf_peer_has_unread(p))
+  else if (pf_peer_is(p, PF_PEER_OPEN) && silent > silence_of(p) && !watches &&
+           !pf_peer_has_unread(p))
     pf_peer_losef(p, PF_UNAVAILABLE, "no sign of life for %.1f s", silent / 1e9);
   else if (pf_peer_is(p, PF_PEER_OPEN)) pf_peer_ping(p, 0, 0);
 }
@@ -115,9 +126,13 @@ static void tick(pf_net *n, int64_t now) {
 }
 
 /* ---------------------------------------------------------------- threads */
-static int32_t leads(pf_net *n, int32_t me) { return __atomic_load_n(&n->leader, __ATOMIC_ACQUIRE) == me && !pf_a32_load(&n->closing); }
+static int32_t leads(pf_net *n, int32_t me) {
+  return __atomic_load_n(&n->leader, __ATOMIC_ACQUIRE) == me && !pf_a32_load(&n->closing);
+}
 
-static int64_t until_tick(pf_net *n) { return __atomic_load_n(&n->next_tick, __ATOMIC_RELAXED) - pf_now_ns(); }
+static int64_t until_tick(pf_net *n) {
+  return __atomic_load_n(&n->next_tick, __ATOMIC_RELAXED) - pf_now_ns();
+}
 
 static void lead(pf_net *n, int32_t me) {
   struct epoll_event events[EVENTS];
@@ -130,7 +145,8 @@ static void lead(pf_net *n, int32_t me) {
       if (events[i].data.u64 != WAKE) act(n, events + i);
     if (!leads(n, me)) return;
     if (left <= 0 || (k == 0 && until_tick(n) <= 0)) tick(n, pf_now_ns());
-    __atomic_compare_exchange_n(&n->busy_since, &began, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);   /* not a successor's */
+    /* not a successor's */
+    __atomic_compare_exchange_n(&n->busy_since, &began, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
   }
 }
 
@@ -139,7 +155,10 @@ static int32_t is_stuck(pf_net *n) {
   return since && pf_coarse_ns() - since > STUCK_NS;
 }
 
-typedef struct { pf_net *n; int32_t place; } thread_arg;
+typedef struct {
+  pf_net *n;
+  int32_t place;
+} thread_arg;
 static void *thread_main(void *arg);
 
 /* Lock held; one more that stands by, where there is room for it. */
@@ -154,7 +173,7 @@ static int32_t start_thread(pf_net *n) {
   pf_net_ref(n);
   if (pthread_create(&n->threads[place].thread, NULL, thread_main, a)) {
     free(a);
-    pf_a32_add(&n->refs, -1);                   /* the caller has one */
+    pf_a32_add(&n->refs, -1); /* the caller has one */
     return 0;
   }
   n->threads[place].state = RUNS;
@@ -162,7 +181,7 @@ static int32_t start_thread(pf_net *n) {
   return 1;
 }
 
-static int32_t has_room(const pf_net *n) {      /* lock held; for a thread */
+static int32_t has_room(const pf_net *n) { /* lock held; for a thread */
   int32_t k = 0;
   while (k < PF_NET_THREADS && n->threads[k].state == RUNS) k++;
   return k < PF_NET_THREADS;
@@ -171,7 +190,7 @@ static int32_t has_room(const pf_net *n) {      /* lock held; for a thread */
 /* Lock held: somebody else will stand by meanwhile. */
 static int32_t may_work(const pf_net *n) { return n->works && (n->standing > 1 || has_room(n)); }
 
-static void work(pf_net *n) {                   /* lock held */
+static void work(pf_net *n) { /* lock held */
   pf_tell *t = n->works;
   n->works = t->next;
   if (!n->works) n->works_last = NULL;
@@ -192,7 +211,7 @@ static void post_all(pf_net *n) {
   free(all);
 }
 
-static void lead_in_place(pf_net *n, int32_t me) {      /* lock held */
+static void lead_in_place(pf_net *n, int32_t me) { /* lock held */
   int32_t replaced = n->leader != 0;
   __atomic_store_n(&n->busy_since, 0, __ATOMIC_RELEASE);
   __atomic_store_n(&n->leader, me, __ATOMIC_RELEASE);
@@ -219,7 +238,7 @@ static void *thread_main(void *arg) {
     if (!n->standing) start_thread(n);
     if (now_leads) lead_in_place(n, a.place + 1);
     else work(n);
-    if (n->standing && !may_work(n)) break;     /* others do */
+    if (n->standing && !may_work(n)) break; /* others do */
     n->standing++;
   }
   n->threads[a.place].state = ENDED;
@@ -254,7 +273,9 @@ pf_net *pf_net_new(pf_task *task, const pf_net_options *o, pf_error *err) {
   n->wakefd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   n->last_tick = pf_now_ns();
   n->next_tick = n->last_tick + o->lease_ns / SIGNS_A_LEASE;
-  if (n->epfd >= 0 && n->wakefd >= 0 && pf_net_watch(n, n->wakefd, WAKE) == PF_OK && start_threads(n)) return n;
+  if (n->epfd >= 0 && n->wakefd >= 0 && pf_net_watch(n, n->wakefd, WAKE) == PF_OK &&
+      start_threads(n))
+    return n;
   pf_error_set(err, PF_RESOURCE_EXHAUSTED, "no descriptors or threads for a net");
   pf_net_close(n);
   pf_net_unref(n);
@@ -265,7 +286,7 @@ static void join_threads(pf_net *n) {
   uint64_t one = 1;
   if (n->fork_gen != pf_fork_generation()) return;
   if (n->wakefd >= 0 && write(n->wakefd, &one, sizeof one) < 0) return;
-  pthread_mutex_lock(&n->lock);                 /* closing: none is made from now on */
+  pthread_mutex_lock(&n->lock); /* closing: none is made from now on */
   pthread_cond_broadcast(&n->led);
   for (int32_t k = 0; k < PF_NET_THREADS; k++) {
     if (n->threads[k].state == FREE) continue;
@@ -274,7 +295,7 @@ static void join_threads(pf_net *n) {
     pthread_mutex_lock(&n->lock);
     n->threads[k].state = FREE;
   }
-  while (n->works) work(n);                     /* their peers are lost */
+  while (n->works) work(n); /* their peers are lost */
   pthread_mutex_unlock(&n->lock);
 }
 
@@ -299,7 +320,7 @@ void pf_net_close(pf_net *n) {
   while (ports) {
     pf_port *port = ports;
     ports = port->next;
-    port->link->unlisten(port->port);           /* the descriptor leaves what is polled as it is closed */
+    port->link->unlisten(port->port); /* the descriptor leaves what is polled as it is closed */
     free(port);
   }
   if (n->fork_gen == pf_fork_generation()) lose_all(n);
@@ -309,8 +330,10 @@ void pf_net_close(pf_net *n) {
 }
 
 /* ---------------------------------------------------------------- ports and peers */
-static pf_status failed(pf_error *err, pf_status st, const char *what, const char *kind, const char *address, const char *text) {
-  return pf_error_set(err, st, "%s %s '%.200s': %.300s", what, kind, address, text[0] ? text : "failed");
+static pf_status failed(pf_error *err, pf_status st, const char *what, const char *kind,
+                        const char *address, const char *text) {
+  return pf_error_set(err, st, "%s %s '%.200s': %.300s", what, kind, address,
+                      text[0] ? text : "failed");
 }
 
 static const pf_link *known_link(const char *kind, pf_error *err) {
@@ -319,12 +342,14 @@ static const pf_link *known_link(const char *kind, pf_error *err) {
   return link;
 }
 
-pf_status pf_net_listen(pf_net *n, const char *kind, const char *address, int32_t flags, char *bound, int32_t room, pf_error *err) {
+pf_status pf_net_listen(pf_net *n, const char *kind, const char *address, int32_t flags,
+                        char *bound, int32_t room, pf_error *err) {
   char text[300] = "";
   pf_link_problem problem = {text, sizeof text, 0};
   const pf_link *link = known_link(kind, err);
   pf_port *port = link ? calloc(1, sizeof *port) : NULL;
-  if (!port) return link ? pf_error_set(err, PF_RESOURCE_EXHAUSTED, "out of memory for a port") : err->code;
+  if (!port)
+    return link ? pf_error_set(err, PF_RESOURCE_EXHAUSTED, "out of memory for a port") : err->code;
   pf_status st = link->listen(address, flags, &port->port, bound, room, &problem);
   if (st) {
     free(port);
@@ -364,8 +389,10 @@ void pf_net_receive(pf_net *n, pf_link_conn *conn) {
   pf_peer_unref(p);
 }
 
-/* Until p is open, or in its place another connection with the same task (both connected at once). */
-static pf_status wait_for(pf_net *n, pf_peer *p, uint64_t incarnation, int64_t until, pf_error *err) {
+/* Until p is open, or in its place another connection with the same task (both connected at
+ * once). */
+static pf_status wait_for(pf_net *n, pf_peer *p, uint64_t incarnation, int64_t until,
+                          pf_error *err) {
   pf_status st = PF_PENDING;
   pthread_mutex_lock(&n->lock);
   while (st == PF_PENDING) {
@@ -377,13 +404,16 @@ static pf_status wait_for(pf_net *n, pf_peer *p, uint64_t incarnation, int64_t u
     else pf_cond_wait_until(&n->changed, &n->lock, until);
   }
   pthread_mutex_unlock(&n->lock);
-  if (st == PF_DEADLINE_EXCEEDED && !pf_peer_is(p, PF_PEER_LOST)) pf_peer_losef(p, st, "it did not answer in time");
-  if (st) pf_error_set(err, st, "connecting with %s: %.2000s", p->name, pf_peer_is(p, PF_PEER_LOST) ? p->why.message : "the net was closed");
+  if (st == PF_DEADLINE_EXCEEDED && !pf_peer_is(p, PF_PEER_LOST))
+    pf_peer_losef(p, st, "it did not answer in time");
+  if (st)
+    pf_error_set(err, st, "connecting with %s: %.2000s", p->name,
+                 pf_peer_is(p, PF_PEER_LOST) ? p->why.message : "the net was closed");
   return st;
 }
 
-pf_status pf_net_connect(pf_net *n, const char *name, uint64_t incarnation, const char *kind, const char *address, int32_t flags,
-                         int64_t timeout_ns, pf_error *err) {
+pf_status pf_net_connect(pf_net *n, const char *name, uint64_t incarnation, const char *kind,
+                         const char *address, int32_t flags, int64_t timeout_ns, pf_error *err) {
   char text[300] = "";
   pf_link_problem problem = {text, sizeof text, 0};
   pf_link_conn *conn = NULL;
@@ -391,7 +421,8 @@ pf_status pf_net_connect(pf_net *n, const char *name, uint64_t incarnation, cons
   const pf_link *link = known_link(kind, err);
   if (!link) return err->code;
   if (!name[0] || strlen(name) > 127 || !strcmp(name, n->task->name))
-    return pf_error_set(err, PF_INVALID_ARGUMENT, "a peer is another task, with a name of 1 to 127 bytes");
+    return pf_error_set(err, PF_INVALID_ARGUMENT,
+                        "a peer is another task, with a name of 1 to 127 bytes");
   pf_peer *p = pf_net_peer(n, name);
   int32_t there = p && p->incarnation == incarnation;
   pf_peer_unref(p);
@@ -403,9 +434,10 @@ pf_status pf_net_connect(pf_net *n, const char *name, uint64_t incarnation, cons
   pf_copy_text(p->name, sizeof p->name, name, (int64_t)strlen(name));
   p->incarnation = incarnation;
   st = pf_net_poll_peer(n, p);
-  pf_peer *other = st ? NULL : pf_net_peer(n, name);    /* it has connected meanwhile */
+  pf_peer *other = st ? NULL : pf_net_peer(n, name); /* it has connected meanwhile */
   if (st) pf_peer_losef(p, st, "the net was closed");
-  else if (other && other->incarnation == incarnation) pf_peer_losef(p, PF_ALREADY_EXISTS, "it is connected already");
+  else if (other && other->incarnation == incarnation)
+    pf_peer_losef(p, PF_ALREADY_EXISTS, "it is connected already");
   else pf_peer_hello(p, 0);
   pf_peer_unref(other);
   st = wait_for(n, p, incarnation, until, err);
@@ -429,9 +461,12 @@ static void view(pf_peer *p, pf_peer_view *v) {
   memset(v, 0, sizeof *v);
   memcpy(v->name, p->name, sizeof v->name);
   pf_copy_text(v->kind, sizeof v->kind, p->link->kind, (int64_t)strlen(p->link->kind));
-  v->incarnation = p->incarnation, v->epoch = p->epoch, v->state = pf_a32_load(&p->state), v->initiated = p->initiated;
-  v->since_ns = p->since_ns, v->bytes_in = pf_a64_load_rlx(&p->signs.bytes_in), v->bytes_out = pf_a64_load_rlx(&p->signs.bytes_out);
-  v->rtt_ns = pf_a64_load_rlx(&p->signs.rtt_ns), v->clock_offset_ns = pf_a64_load_rlx(&p->signs.clock_offset_ns);
+  v->incarnation = p->incarnation, v->epoch = p->epoch, v->state = pf_a32_load(&p->state),
+  v->initiated = p->initiated;
+  v->since_ns = p->since_ns, v->bytes_in = pf_a64_load_rlx(&p->signs.bytes_in),
+  v->bytes_out = pf_a64_load_rlx(&p->signs.bytes_out);
+  v->rtt_ns = pf_a64_load_rlx(&p->signs.rtt_ns),
+  v->clock_offset_ns = pf_a64_load_rlx(&p->signs.clock_offset_ns);
   v->silent_ns = pf_now_ns() - pf_a64_load_rlx(&p->signs.last_in);
   pf_calls_view(p, v), pf_servings_view(p, v), pf_incoming_view(p, v);
   pthread_mutex_lock(&p->out);

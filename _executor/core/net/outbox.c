@@ -1,11 +1,13 @@
-/* outbox.c - what waits to be posted to a peer: whole frames in a queue, and the chunks of large tensors between them.
+/* outbox.c - what waits to be posted to a peer: whole frames in a queue, and the chunks of large
+ * tensors between them.
  *
  * Invariants
- * 1. A frame goes out whole, frames in the order in which they were queued; the chunks of a large tensor come between others', one at a
- *    time, when nothing else waits.
- * 2. Who sends posts what the link takes at once, on its own thread; the rest waits for the net's thread.  What the peer's own steps
- *    send while they begin on a thread is queued, and posted as one (`cork`), or as soon as it is more than CORK_BYTES.  Nobody else
- *    waits for that: what another thread sends, signs of life among it, takes along what is queued.
+ * 1. A frame goes out whole, frames in the order in which they were queued; the chunks of a large
+ *    tensor come between others', one at a time, when nothing else waits.
+ * 2. Who sends posts what the link takes at once, on its own thread; the rest waits for the net's
+ *    thread.  What the peer's own steps send while they begin on a thread is queued, and posted as
+ *    one (`cork`), or as soon as it is more than CORK_BYTES.  Nobody else waits for that: what
+ *    another thread sends, signs of life among it, takes along what is queued.
  * 3. `out` is held for PUMP_BYTES at most.
  *
  * Threads: any; under the peer's lock `out`.
@@ -14,10 +16,10 @@
 
 enum { MOST_OUT = 1 << 16, MANY = 1 << 13, SPANS = 32 };
 static const int64_t POST_BYTES = 1 << 20, CORK_BYTES = 1 << 16, PUMP_BYTES = 1 << 23;
-static __thread pf_peer *corked;                /* whose steps this thread begins now */
-static __thread int64_t corked_bytes;           /* that they sent, and that were not posted yet */
+static __thread pf_peer *corked;      /* whose steps this thread begins now */
+static __thread int64_t corked_bytes; /* that they sent, and that were not posted yet */
 
-void pf_outbox_drop(pf_peer *p) {            /* out held */
+void pf_outbox_drop(pf_peer *p) { /* out held */
   p->outbox.failed = 1;
   while (p->outbox.first) {
     pf_out *o = p->outbox.first;
@@ -32,7 +34,7 @@ void pf_outbox_drop(pf_peer *p) {            /* out held */
   pf_letters_wake(&p->letters);
 }
 
-static void append(pf_peer *p, pf_out *o) {     /* out held */
+static void append(pf_peer *p, pf_out *o) { /* out held */
   if (!o->counted && ++p->outbox.n > p->outbox.most) p->outbox.most = p->outbox.n;
   o->next = NULL;
   if (p->outbox.last) p->outbox.last->next = o;
@@ -42,7 +44,7 @@ static void append(pf_peer *p, pf_out *o) {     /* out held */
 
 static int64_t bytes_left(const pf_out *o) { return o->head_n + o->n - o->at; }
 
-static void consume(pf_peer *p, int64_t taken, pf_letter **finished) {       /* out held */
+static void consume(pf_peer *p, int64_t taken, pf_letter **finished) { /* out held */
   pf_a64_add_rlx(&p->signs.bytes_out, taken);
   while (p->outbox.first && (taken || !bytes_left(p->outbox.first))) {
     pf_out *o = p->outbox.first;
@@ -72,23 +74,29 @@ static int32_t gather(const pf_out *o, pf_span *spans, int64_t *bytes) {
 
 int64_t pf_outbox_room(const pf_peer *p) { return p->net->o.queue_bytes - p->outbox.tensor_bytes; }
 
-int32_t pf_outbox_may_release(const pf_peer *p) { return pf_letters_may_release(&p->letters, pf_outbox_room(p)); }
+int32_t pf_outbox_may_release(const pf_peer *p) {
+  return pf_letters_may_release(&p->letters, pf_outbox_room(p));
+}
 
-/* Only the net's thread lets go what waits for room: it comes for that, too, where another one has posted all. */
-static int32_t wants_out(const pf_peer *p) { return (p->outbox.first || pf_outbox_may_release(p)) && !p->outbox.failed; }
+/* Only the net's thread lets go what waits for room: it comes for that, too, where another one
+ * has posted all. */
+static int32_t wants_out(const pf_peer *p) {
+  return (p->outbox.first || pf_outbox_may_release(p)) && !p->outbox.failed;
+}
 
 void pf_outbox_want_out(pf_peer *p) { pf_peer_want_out(p, wants_out(p)); }
 
-void pf_outbox_pump(pf_peer *p, pf_letter **finished) {         /* out held */
+void pf_outbox_pump(pf_peer *p, pf_letter **finished) { /* out held */
   pf_span spans[SPANS];
   int64_t bytes, taken, left = PUMP_BYTES;
   while (!p->outbox.failed) {
     pf_out *chunk = p->outbox.first ? NULL : pf_letters_chunk(&p->letters, p->net->o.epoch);
     if (chunk) append(p, chunk);
-    if (!p->outbox.first || left <= 0) break;          /* the rest is the net's thread's: others want `out` */
+    /* the rest is the net's thread's: others want `out` */
+    if (!p->outbox.first || left <= 0) break;
     int32_t k = gather(p->outbox.first, spans, &bytes);
     taken = k ? p->link->post(p->conn, spans, k) : 0;
-    if (taken < 0) p->outbox.failed = 1;          /* who receives finds out why */
+    if (taken < 0) p->outbox.failed = 1; /* who receives finds out why */
     else consume(p, taken, finished);
     if (taken < bytes) break;
     left -= taken;
@@ -96,15 +104,18 @@ void pf_outbox_pump(pf_peer *p, pf_letter **finished) {         /* out held */
   pf_outbox_want_out(p);
 }
 
-/* What of these bytes was not taken at once; `own`, where there is one, is the memory that they lie in. */
-static void queue_rest(pf_peer *p, const uint8_t *bytes, int64_t n, uint8_t *own, int32_t counted) {   /* out held */
+/* What of these bytes was not taken at once; `own`, where there is one, is the memory that they
+ * lie in. */
+/* out held */
+static void queue_rest(pf_peer *p, const uint8_t *bytes, int64_t n, uint8_t *own, int32_t counted) {
   pf_out *node = calloc(1, sizeof *node);
-  if (node && !counted && p->outbox.n >= MOST_OUT) free(node), node = NULL;    /* it asks and asks, and reads no answer */
+  /* it asks and asks, and reads no answer */
+  if (node && !counted && p->outbox.n >= MOST_OUT) free(node), node = NULL;
   if (node && !own && (own = malloc((size_t)n))) {
     memcpy(own, bytes, (size_t)n);
     bytes = own;
   }
-  if (!node || !own) {                          /* half a frame is out: the peer would misread the rest */
+  if (!node || !own) { /* half a frame is out: the peer would misread the rest */
     free(node), free(own);
     p->outbox.failed = 1;
     p->link->close(p->conn);
@@ -117,7 +128,7 @@ static void queue_rest(pf_peer *p, const uint8_t *bytes, int64_t n, uint8_t *own
 }
 
 /* Behind what waits, or at once; what rides goes ahead. */
-static void send_held(pf_peer *p, pf_net_out *o, int32_t counted) {    /* out held */
+static void send_held(pf_peer *p, pf_net_out *o, int32_t counted) { /* out held */
   int64_t taken = 0, riding = p->outbox.n_riding;
   if (!p->outbox.first && corked != p) {
     pf_span spans[2] = {{p->outbox.riding, (size_t)riding}, {o->p, (size_t)o->n}};
@@ -135,11 +146,12 @@ static void send_held(pf_peer *p, pf_net_out *o, int32_t counted) {    /* out he
     queue_rest(p, o->p + taken, o->n - taken, o->own, counted);
     o->own = NULL;
   }
-  pf_peer_want_out(p, wants_out(p) && (pf_peer_wants_out(p) || corked != p || pf_outbox_may_release(p)));
+  pf_peer_want_out(p, wants_out(p) &&
+                          (pf_peer_wants_out(p) || corked != p || pf_outbox_may_release(p)));
 }
 
 /* Tensors of the frame as they are, between copies of the rest. */
-static void queue_spliced(pf_peer *p, pf_net_out *o) {          /* out held */
+static void queue_spliced(pf_peer *p, pf_net_out *o) { /* out held */
   int64_t at = 0;
   if (p->outbox.n_riding) queue_rest(p, p->outbox.riding, p->outbox.n_riding, NULL, 0);
   p->outbox.n_riding = 0;
@@ -165,7 +177,8 @@ static void queue_spliced(pf_peer *p, pf_net_out *o) {          /* out held */
 
 void pf_peer_send_as(pf_peer *p, pf_net_out *o, int32_t counted) {
   pf_letter *finished = NULL;
-  if (o->failed) pf_peer_losef(p, PF_RESOURCE_EXHAUSTED, "out of memory for a frame, or one of more than 4 GB");
+  if (o->failed)
+    pf_peer_losef(p, PF_RESOURCE_EXHAUSTED, "out of memory for a frame, or one of more than 4 GB");
   pthread_mutex_lock(&p->out);
   if (!o->failed && !p->outbox.failed && o->n_splices) {
     queue_spliced(p, o);
@@ -185,7 +198,7 @@ void pf_peer_send_as(pf_peer *p, pf_net_out *o, int32_t counted) {
 
 pf_peer *pf_outbox_cork(pf_peer *p) {
   pf_peer *was = corked;
-  pf_peer_ref(p);                               /* `corked` is looked at until it is another one's */
+  pf_peer_ref(p); /* `corked` is looked at until it is another one's */
   corked = p, corked_bytes = 0;
   return was;
 }
@@ -203,7 +216,8 @@ void pf_outbox_uncork(pf_peer *p, pf_peer *was) {
 void pf_peer_send_soon(pf_peer *p, const pf_net_head *h) {
   pf_net_out rest = {0};
   pthread_mutex_lock(&p->out);
-  if (p->outbox.n_riding + PF_NET_HEAD > (int32_t)sizeof p->outbox.riding && !p->outbox.failed) send_held(p, &rest, 0);
+  if (p->outbox.n_riding + PF_NET_HEAD > (int32_t)sizeof p->outbox.riding && !p->outbox.failed)
+    send_held(p, &rest, 0);
   if (!p->outbox.failed) {
     pf_net_head_to(p->outbox.riding + p->outbox.n_riding, *h);
     p->outbox.n_riding += PF_NET_HEAD;

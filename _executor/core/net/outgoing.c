@@ -1,4 +1,5 @@
-/* outgoing.c - tensors of our steps to a peer's: pushed, by shared memory, or announced and fetched.
+/* outgoing.c - tensors of our steps to a peer's: pushed, by shared memory, or announced and
+ * fetched.
  *
  *   up to 64 kB, and strings        TENSOR with the bytes
  *   larger, the link has arenas     TENSOR with the place (arenas.c): copied once; CREDIT gives it back
@@ -6,19 +7,22 @@
  *   beyond the reader's window      ANNOUNCE; GET once somebody waits for it; then as above
  *
  * Invariants
- * 1. What waits to be sent to a peer is at most `queue_bytes` and one tensor of each _net.Send that runs: who sends more is told later, or
- *    waits on its thread.  A thread of the net's own never waits.
+ * 1. What waits to be sent to a peer is at most `queue_bytes` and one tensor of each _net.Send that
+ *    runs: who sends more is told later, or waits on its thread.  A thread of the net's own never
+ *    waits.
  * 2. Chunks of a tensor go in their order, each byte once.
- * 3. Announcements that wait at the reader cost it PF_NET_ANNOUNCED at most: who would announce more waits as in 1.
- * 4. What was pushed and is not known to be read is at most the reader's window, or one larger tensor.  So a step whose reader sleeps
- *    keeps its tensors where they were made, and keeps no other step's from going.
+ * 3. Announcements that wait at the reader cost it PF_NET_ANNOUNCED at most: who would announce
+ *    more waits as in 1.
+ * 4. What was pushed and is not known to be read is at most the reader's window, or one larger
+ *    tensor.  So a step whose reader sleeps keeps its tensors where they were made, and keeps no
+ *    other step's from going.
  *
  * Threads: any; what waits under the peer's lock `out`.
  */
 #include "net/outgoing.h"
 
-static void fill(pf_net_out *o, pf_peer *p, pf_step_key key, uint64_t asked, pf_str name, const pf_tensor *t, int32_t dead,
-                 const uint64_t *place) {
+static void fill(pf_net_out *o, pf_peer *p, pf_step_key key, uint64_t asked, pf_str name,
+                 const pf_tensor *t, int32_t dead, const uint64_t *place) {
   pf_put_head(o, PF_NET_TENSOR, asked ? PF_NET_ASKED : 0, key, p->net->o.epoch);
   if (asked) pf_put64(o, asked);
   pf_put_text(o, name);
@@ -35,11 +39,13 @@ static const int64_t LONG_COPY = 1 << 20;
 
 /* So much is copied to send it that no thread does it which others wait for. */
 static int32_t takes_long(pf_peer *p, const pf_tensor *t) {
-  return t && pf_net_tensor_bytes(t) > LONG_COPY && (t->type == PF_STRING || pf_peer_arenas(p).self);
+  return t && pf_net_tensor_bytes(t) > LONG_COPY &&
+         (t->type == PF_STRING || pf_peer_arenas(p).self);
 }
 
 /* 0: it is large, and there is no memory that both see: nothing was sent. */
-static int32_t send_whole(pf_peer *p, pf_step_key key, uint64_t asked, pf_str name, const pf_tensor *t, int32_t dead) {
+static int32_t send_whole(pf_peer *p, pf_step_key key, uint64_t asked, pf_str name,
+                          const pf_tensor *t, int32_t dead) {
   uint8_t memory[4096];
   pf_net_out o = {.p = memory, .room = sizeof memory};
   pf_net_arenas arenas = pf_peer_arenas(p);
@@ -122,7 +128,8 @@ static pf_status wait_for_room(pf_peer *p, pf_step_key key, const pf_tensor *t, 
 /* The tensor waits for room in the queue, or at once for who asks for it; l->sent follows. */
 static pf_status send_later(pf_peer *p, const pf_letter *l) {
   pthread_mutex_lock(&p->out);
-  int32_t keeps = may_push(p, l->t) ? pf_outbox_bytes(p) > p->net->o.queue_bytes : pf_letters_is_full(&p->letters);
+  int32_t keeps = may_push(p, l->t) ? pf_outbox_bytes(p) > p->net->o.queue_bytes
+                                    : pf_letters_is_full(&p->letters);
   keeps = keeps && !pf_peer_is(p, PF_PEER_LOST);
   pf_letter *own = keeps ? pf_letter_kept(l) : NULL;
   if (own) pf_letters_hold(&p->letters, own);
@@ -138,10 +145,12 @@ static pf_status send_later(pf_peer *p, const pf_letter *l) {
   return PF_PENDING;
 }
 
-pf_status pf_peer_put(pf_peer *p, pf_step_key key, pf_str name, pf_tensor *take, int32_t dead, const pf_pend *pend, pf_error *err) {
+pf_status pf_peer_put(pf_peer *p, pf_step_key key, pf_str name, pf_tensor *take, int32_t dead,
+                      const pf_pend *pend, pf_error *err) {
   pf_letter l = {.key = key, .name = name, .t = take, .dead = dead};
   pf_status st = dead ? PF_OK : pf_net_tensor_check(take, err);
-  if (!st && name.len > PF_NET_MAX_KEY) st = pf_error_set(err, PF_INVALID_ARGUMENT, "a key of %lld bytes", (long long)name.len);
+  if (!st && name.len > PF_NET_MAX_KEY)
+    st = pf_error_set(err, PF_INVALID_ARGUMENT, "a key of %lld bytes", (long long)name.len);
   if (!st && pend && !pf_peer_is(p, PF_PEER_LOST)) {
     pthread_mutex_lock(&p->out);
     int32_t full = is_full(p, take);
@@ -150,7 +159,9 @@ pf_status pf_peer_put(pf_peer *p, pf_step_key key, pf_str name, pf_tensor *take,
       l.sent = pend->sent;
       l.arg = pend->begin(pend->ctx);
       if (l.arg) return send_later(p, &l);
-      st = pf_error_set(err, PF_CANCELLED, "the step was cancelled, or there is no memory to wait until a tensor can be sent");
+      st = pf_error_set(
+          err, PF_CANCELLED,
+          "the step was cancelled, or there is no memory to wait until a tensor can be sent");
     }
   } else if (!st) {
     st = wait_for_room(p, key, take, err);
@@ -167,10 +178,12 @@ pf_status pf_peer_put(pf_peer *p, pf_step_key key, pf_str name, pf_tensor *take,
   return PF_OK;
 }
 
-pf_status pf_peer_announce(pf_peer *p, pf_step_key key, pf_str name, pf_tensor *take, pf_error *err) {
+pf_status pf_peer_announce(pf_peer *p, pf_step_key key, pf_str name, pf_tensor *take,
+                           pf_error *err) {
   pf_letter l = {.key = key, .name = name, .t = take};
   pf_status st = pf_net_tensor_check(take, err);
-  if (!st && name.len > PF_NET_MAX_KEY) st = pf_error_set(err, PF_INVALID_ARGUMENT, "a key of %lld bytes", (long long)name.len);
+  if (!st && name.len > PF_NET_MAX_KEY)
+    st = pf_error_set(err, PF_INVALID_ARGUMENT, "a key of %lld bytes", (long long)name.len);
   if (!st && pf_peer_is(p, PF_PEER_LOST)) {
     *err = p->why;
     st = p->why.code;
@@ -189,13 +202,16 @@ static void send_one(pf_peer *p, pf_letter *held) {
   pthread_mutex_unlock(&p->out);
 }
 
-typedef struct { pf_peer *peer; pf_letter *letter; } long_copy;
+typedef struct {
+  pf_peer *peer;
+  pf_letter *letter;
+} long_copy;
 static void answer_get(pf_peer *p, pf_letter *l);
 static void copy(void *arg) {
   long_copy *c = arg;
   if (c->letter->asked) answer_get(c->peer, c->letter);
   else send_one(c->peer, c->letter);
-  pf_peer_writable(c->peer);                    /* it may be among the chunks now */
+  pf_peer_writable(c->peer); /* it may be among the chunks now */
   pf_peer_unref(c->peer);
   free(c);
 }
@@ -227,7 +243,7 @@ void pf_peer_writable(pf_peer *p) {
   pf_letters_told(finished, PF_OK);
   send_held(p, held);
   pthread_mutex_lock(&p->out);
-  if (pf_outbox_may_release(p)) pf_outbox_want_out(p);          /* those were posted at once */
+  if (pf_outbox_may_release(p)) pf_outbox_want_out(p); /* those were posted at once */
   pthread_mutex_unlock(&p->out);
 }
 

@@ -5,7 +5,8 @@
  *
  * Invariants
  * 1. A peer is lost once; what its parts do then is life.c's.
- * 2. A descriptor is polled under a slot number that is used once, so a late event finds nothing rather than another's peer.
+ * 2. A descriptor is polled under a slot number that is used once, so a late event finds nothing
+ *    rather than another's peer.
  *
  * Threads: any.  net.h has the lock order.
  */
@@ -53,7 +54,7 @@ void pf_peer_lose(pf_peer *p, const pf_error *why) {
   pthread_mutex_unlock(&n->lock);
   if (was == PF_PEER_LOST) return;
   n->life->lost(p, was);
-  pf_net_forget(n, p);                          /* the net's reference goes; the caller has one */
+  pf_net_forget(n, p); /* the net's reference goes; the caller has one */
 }
 
 void pf_peer_losef(pf_peer *p, pf_status code, const char *fmt, ...) {
@@ -66,7 +67,7 @@ void pf_peer_losef(pf_peer *p, pf_status code, const char *fmt, ...) {
 }
 
 /* ---------------------------------------------------------------- what is polled */
-static void rearm(pf_peer *p) {                 /* out held */
+static void rearm(pf_peer *p) { /* out held */
   uint32_t events = (p->polled.direct ? 0 : EPOLLIN) | (p->polled.want_out ? EPOLLOUT : 0);
   struct epoll_event e = {.events = events, .data.u64 = p->polled.slot};
   if (!p->polled.registered || p->polled.armed == (int32_t)events) return;
@@ -128,7 +129,7 @@ void pf_peer_set_direct(pf_peer *p, int32_t direct) {
 }
 
 /* ---------------------------------------------------------------- the net's list */
-pf_peer **pf_net_all_peers(pf_net *n, int32_t *count) {       /* each with a reference */
+pf_peer **pf_net_all_peers(pf_net *n, int32_t *count) { /* each with a reference */
   int32_t k = 0;
   pthread_mutex_lock(&n->lock);
   for (pf_peer *p = n->peers; p; p = p->next) k++;
@@ -143,7 +144,7 @@ pf_peer **pf_net_all_peers(pf_net *n, int32_t *count) {       /* each with a ref
   return all;
 }
 
-pf_peer *pf_net_find_peer(pf_net *n, const char *name) {            /* lock held; the open one */
+pf_peer *pf_net_find_peer(pf_net *n, const char *name) { /* lock held; the open one */
   pf_peer *p = n->peers;
   while (p && (strcmp(p->name, name) || !pf_peer_is(p, PF_PEER_OPEN))) p = p->next;
   return p;

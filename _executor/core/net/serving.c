@@ -1,17 +1,21 @@
-/* serving.c - plans by handle, and steps of them that a peer asks for: begun by its RUN, answered by DONE.
+/* serving.c - plans by handle, and steps of them that a peer asks for: begun by its RUN, answered
+ * by DONE.
  *
  *   asker   pf_net_run --RUN--> pf_steps_run -> pf_steps_begin -> pf_step_start     worker
  *           pf_steps_done <----------DONE------ finish <---------- `done`
  *
- * The step has the frame's key in the worker's task, so CANCEL and CLEAN are that task's table's, and tensors that peers send for it
- * find it (step_table.pyx).
+ * The step has the frame's key in the worker's task, so CANCEL and CLEAN are that task's table's,
+ * and tensors that peers send for it find it (step_table.pyx).
  *
  * Invariants
- * 1. Each RUN is answered by one DONE, or the connection is lost; then every step that the lost peer had begun here fails with it.
- * 2. A thread that reads links runs a step itself (help.pyx) only where its plan says that a hundredth of the lease is enough for it
- *    (plan/cost.pyx: no loops, calls, callbacks, unknown sizes) and its steps are brief: the least of late, since a thread that had to
- *    wait for a processor, or a step for the pool, takes long and computes no more.  Any other goes to the plan's pool.  Two on end that
- *    took longer all the same are followed by SPARED that go there.  net.c has what happens meanwhile.
+ * 1. Each RUN is answered by one DONE, or the connection is lost; then every step that the lost
+ *    peer had begun here fails with it.
+ * 2. A thread that reads links runs a step itself (help.pyx) only where its plan says that a
+ *    hundredth of the lease is enough for it (plan/cost.pyx: no loops, calls, callbacks, unknown
+ *    sizes) and its steps are brief: the least of late, since a thread that had to wait for a
+ *    processor, or a step for the pool, takes long and computes no more.  Any other goes to the
+ *    plan's pool. Two on end that took longer all the same are followed by SPARED that go there.
+ *    net.c has what happens meanwhile.
  *
  * Threads: any.
  */
@@ -21,20 +25,22 @@ enum { FEW_RETS = 16, LEASE_OVER = 100, MEASURED = 8, SPARED = 1000 };
 static const int64_t BRIEF_NS = 100000;
 
 /* ---------------------------------------------------------------- plans by handle */
-static pf_served **place_of(pf_net *n, uint64_t handle) {       /* lock held */
+static pf_served **place_of(pf_net *n, uint64_t handle) { /* lock held */
   pf_served **at = &n->served[(handle ^ handle >> 6 ^ handle >> 17) % PF_NET_HANDLES];
   while (*at && (*at)->handle != handle) at = &(*at)->next;
   return at;
 }
 
 static pf_served *new_served(const pf_net_plans *plans) {
-  size_t pointers = sizeof(void *) * (size_t)plans->n, args = sizeof(int32_t) * (size_t)plans->n_args;
+  size_t pointers = sizeof(void *) * (size_t)plans->n,
+         args = sizeof(int32_t) * (size_t)plans->n_args;
   pf_served *s = calloc(1, sizeof *s + pointers + args + sizeof(int32_t) * (size_t)plans->n_rets);
   if (!s) return NULL;
   char *behind = (char *)(s + 1);
   memcpy(behind, plans->plans, pointers);
   if (plans->n_args) memcpy(behind + pointers, plans->arg_of, args);
-  if (plans->n_rets) memcpy(behind + pointers + args, plans->ret_of, sizeof(int32_t) * (size_t)plans->n_rets);
+  if (plans->n_rets)
+    memcpy(behind + pointers + args, plans->ret_of, sizeof(int32_t) * (size_t)plans->n_rets);
   s->plans = *plans;
   s->plans.plans = (pf_plan **)behind;
   s->plans.arg_of = (int32_t *)(behind + pointers);
@@ -43,7 +49,8 @@ static pf_served *new_served(const pf_net_plans *plans) {
   return s;
 }
 
-pf_status pf_net_serve(pf_net *n, uint64_t handle, const pf_net_plans *plans, void *owner, void (*drop)(void *), pf_error *err) {
+pf_status pf_net_serve(pf_net *n, uint64_t handle, const pf_net_plans *plans, void *owner,
+                       void (*drop)(void *), pf_error *err) {
   pf_served *s = new_served(plans);
   if (!s) return pf_error_set(err, PF_RESOURCE_EXHAUSTED, "out of memory for a plan's handle");
   s->handle = handle, s->net = n, s->owner = owner, s->drop = drop;
@@ -57,7 +64,9 @@ pf_status pf_net_serve(pf_net *n, uint64_t handle, const pf_net_plans *plans, vo
   pthread_mutex_unlock(&n->lock);
   if (!st) return PF_OK;
   free(s);
-  return pf_error_set(err, st, st == PF_CANCELLED ? "the net was closed" : "a plan is served under handle %llx already",
+  return pf_error_set(err, st,
+                      st == PF_CANCELLED ? "the net was closed"
+                                         : "a plan is served under handle %llx already",
                       (unsigned long long)handle);
 }
 
@@ -95,7 +104,8 @@ int64_t pf_net_asked(pf_net *n, uint64_t handle) {
 }
 
 /* ---------------------------------------------------------------- the worker's end */
-static void answer(pf_peer *p, pf_step_key key, uint64_t call, pf_status st, const pf_error *err, pf_tensor **rets, int32_t n) {
+static void answer(pf_peer *p, pf_step_key key, uint64_t call, pf_status st, const pf_error *err,
+                   pf_tensor **rets, int32_t n) {
   uint8_t memory[1024];
   pf_net_out o = {.p = memory, .room = sizeof memory};
   pf_net_arenas arenas = pf_peer_arenas(p);
@@ -110,7 +120,9 @@ static void answer(pf_peer *p, pf_step_key key, uint64_t call, pf_status st, con
   if (st) {
     if (err) why = *err;
     else pf_error_clear(&why);
-    if (!why.task[0]) pf_copy_text(why.task, sizeof why.task, p->net->task->name, (int64_t)strlen(p->net->task->name));
+    if (!why.task[0])
+      pf_copy_text(why.task, sizeof why.task, p->net->task->name,
+                   (int64_t)strlen(p->net->task->name));
     pf_net_put_error(&o, st, &why);
   } else {
     pf_put32(&o, 0), pf_put32(&o, (uint32_t)n);
@@ -148,7 +160,8 @@ static void name_ret(const pf_net_plans *all, int32_t number, pf_error *err) {
   for (int32_t j = 0, at = 0; j < all->n; j++)
     for (uint32_t k = 0; k < all->plans[j]->n_rets; k++)
       if (all->ret_of[at++] == number)
-        pf_copy_text(err->node, sizeof err->node, all->plans[j]->ret_name[k].data, all->plans[j]->ret_name[k].len);
+        pf_copy_text(err->node, sizeof err->node, all->plans[j]->ret_name[k].data,
+                     all->plans[j]->ret_name[k].len);
 }
 
 /* The least of late: it grows by a quarter with each that took longer. */
@@ -192,13 +205,17 @@ static void finish(pf_serving *s, pf_status st, const pf_error *err, pf_tensor *
   free(s);
 }
 
-static void step_done(void *arg, pf_status st, const pf_error *err, pf_tensor **take_rets) { finish(arg, st, err, take_rets); }
+static void step_done(void *arg, pf_status st, const pf_error *err, pf_tensor **take_rets) {
+  finish(arg, st, err, take_rets);
+}
 
 /* Whether this thread, which reads links, may run it. */
 static int32_t may_run_here(pf_served *s, int64_t lease_ns) {
   int32_t is_measured = 0;
   int64_t cost = pf_plans_cost(s->plans.plans, s->plans.n, &is_measured);
-  if (cost < 0 || cost > lease_ns / LEASE_OVER || (is_measured && pf_a32_load_rlx(&s->runs) < MEASURED)) return 0;
+  if (cost < 0 || cost > lease_ns / LEASE_OVER ||
+      (is_measured && pf_a32_load_rlx(&s->runs) < MEASURED))
+    return 0;
   if (pf_a32_load_rlx(&s->spared) > 0) {
     pf_a32_add_rlx(&s->spared, -1);
     return 0;
@@ -215,13 +232,14 @@ void pf_steps_begin(pf_serving *s) {
   pf_error_clear(&err);
   s->began_ns = began_ns = pf_now_ns();
   list(s);
-  if (pf_peer_is(s->peer, PF_PEER_LOST)) {      /* it may have been listed too late to be told */
+  if (pf_peer_is(s->peer, PF_PEER_LOST)) { /* it may have been listed too late to be told */
     for (int32_t k = 0; k < s->n_args; k++) pf_tensor_unref(s->args[k]);
     finish(s, PF_CANCELLED, NULL, NULL);
     return;
   }
   pf_served *served = s->s;
-  pf_a32_add_rlx(&served->refs, 1);             /* the plans and their pool are there until this thread is through with them */
+  /* the plans and their pool are there until this thread is through with them */
+  pf_a32_add_rlx(&served->refs, 1);
   pf_status st = pf_step_start(plans->plans, plans->n, s->args, &o, step_done, s, NULL, &err);
   if (st) finish(s, st, &err, NULL);
   if (o.here) note_use(served, pf_now_ns() - began_ns, lease_ns);
@@ -236,7 +254,8 @@ static int32_t fits(const pf_shape *want, const pf_tensor *t) {
   return 1;
 }
 
-/* What the peer sent, up to n; what is amiss is said in err, and what the frame breaks in the status. */
+/* What the peer sent, up to n; what is amiss is said in err, and what the frame breaks in the
+ * status. */
 static pf_status take_feeds(pf_peer *p, pf_net_in *b, pf_tensor **feeds, int32_t n, pf_error *err) {
   pf_net_arenas arenas = pf_peer_arenas(p);
   for (int32_t k = 0; k < n; k++) {
@@ -259,11 +278,14 @@ static void give_args(const pf_net_plans *all, pf_tensor **feeds, pf_serving *s,
       int32_t number = all->arg_of[s->n_args];
       pf_tensor *t = feeds[number];
       if (t->type != plan->arg_type[k])
-        pf_error_set(err, PF_INVALID_ARGUMENT, "argument %d of the plan ('%.*s') is of type %s, a peer sent %s", number,
-                     (int)plan->arg_name[k].len, plan->arg_name[k].data, pf_type_name(plan->arg_type[k]), pf_type_name(t->type));
+        pf_error_set(err, PF_INVALID_ARGUMENT,
+                     "argument %d of the plan ('%.*s') is of type %s, a peer sent %s", number,
+                     (int)plan->arg_name[k].len, plan->arg_name[k].data,
+                     pf_type_name(plan->arg_type[k]), pf_type_name(t->type));
       else if (!fits(plan->arg_shape + k, t))
-        pf_error_set(err, PF_INVALID_ARGUMENT, "argument %d of the plan ('%.*s') has another shape than what a peer sent", number,
-                     (int)plan->arg_name[k].len, plan->arg_name[k].data);
+        pf_error_set(err, PF_INVALID_ARGUMENT,
+                     "argument %d of the plan ('%.*s') has another shape than what a peer sent",
+                     number, (int)plan->arg_name[k].len, plan->arg_name[k].data);
       pf_tensor_ref(t);
       s->args[s->n_args++] = t;
     }
@@ -276,8 +298,11 @@ static void drop_serving(pf_serving *s) {
 }
 
 /* A step of the plans with what the frame holds; NULL: err, or the status, says why. */
-static pf_serving *with_args(pf_peer *p, pf_net_in *b, const pf_net_plans *plans, pf_status *st, pf_error *err) {
-  pf_tensor *few[FEW_RETS] = {NULL}, **feeds = plans->n_feeds > FEW_RETS ? calloc((size_t)plans->n_feeds, sizeof *feeds) : few;
+static pf_serving *with_args(pf_peer *p, pf_net_in *b, const pf_net_plans *plans, pf_status *st,
+                             pf_error *err) {
+  pf_tensor *few[FEW_RETS] = {NULL}, **feeds = plans->n_feeds > FEW_RETS
+                                                   ? calloc((size_t)plans->n_feeds, sizeof *feeds)
+                                                   : few;
   pf_serving *s = feeds ? calloc(1, sizeof *s + sizeof(void *) * (size_t)plans->n_args) : NULL;
   if (!s) pf_error_set(err, PF_RESOURCE_EXHAUSTED, "out of memory for a step");
   else *st = take_feeds(p, b, feeds, plans->n_feeds, err);
@@ -301,10 +326,13 @@ pf_status pf_steps_run(pf_peer *p, const pf_net_head *h, pf_net_in *b, pf_servin
   if (b->bad || timeout_ns < 0) return PF_DATA_LOSS;
   pf_served *plan = served(p->net, handle);
   if (!plan)
-    pf_error_set(&err, PF_ABORTED, "%s has no plan under handle %llx: its session was closed, or the server restarted",
-                 p->net->task->name, (unsigned long long)handle);
+    pf_error_set(
+        &err, PF_ABORTED,
+        "%s has no plan under handle %llx: its session was closed, or the server restarted",
+        p->net->task->name, (unsigned long long)handle);
   else if ((uint32_t)plan->plans.n_feeds != n)
-    pf_error_set(&err, PF_INVALID_ARGUMENT, "the plan takes %d arguments, a peer sent %u", plan->plans.n_feeds, n);
+    pf_error_set(&err, PF_INVALID_ARGUMENT, "the plan takes %d arguments, a peer sent %u",
+                 plan->plans.n_feeds, n);
   if (plan) pf_a64_store_rlx(&plan->asked_ns, pf_now_ns());
   pf_serving *s = plan && !err.code ? with_args(p, b, &plan->plans, &st, &err) : NULL;
   if (!s) {

@@ -1,4 +1,5 @@
-/* work.c - a net's references, and what it lets other threads do: what is long (pf_net_work), what Python has to hear (pf_net_tell).
+/* work.c - a net's references, and what it lets other threads do: what is long (pf_net_work), what
+ * Python has to hear (pf_net_tell).
  *
  * Threads: any.
  */
@@ -22,7 +23,7 @@ void pf_net_unref(pf_net *n) {
   free(n->seen), free(n);
 }
 
-static void append(pf_tell **first, pf_tell **last, pf_tell *t) {      /* lock held */
+static void append(pf_tell **first, pf_tell **last, pf_tell *t) { /* lock held */
   if (*last) (*last)->next = t;
   else *first = t;
   *last = t;
@@ -76,13 +77,13 @@ void pf_net_tell(pf_net *n, void (*fn)(void *), void *arg) {
   pthread_mutex_unlock(&n->lock);
   if (there) return;
   free(t);
-  fn(arg);                                      /* nobody else is left to do it */
+  fn(arg); /* nobody else is left to do it */
 }
 
 void pf_net_end_teller(pf_net *n) {
   pthread_mutex_lock(&n->lock);
   int32_t runs = n->teller_runs;
-  n->teller_runs = 2;                           /* what comes from now on is done by who brings it */
+  n->teller_runs = 2; /* what comes from now on is done by who brings it */
   pthread_cond_signal(&n->told);
   pthread_mutex_unlock(&n->lock);
   if (runs == 1 && n->fork_gen == pf_fork_generation()) pthread_join(n->teller, NULL);

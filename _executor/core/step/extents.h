@@ -1,5 +1,6 @@
-/* The memory of one running step: an EXTENT of pages with a bit each.  The bits alone decide who may write where, so a
- * planned place is only a hint: if its pages are taken, the output goes into another gap, or to the heap (extents.pyx).
+/* The memory of one running step: an EXTENT of pages with a bit each.  The bits alone decide who
+ * may write where, so a planned place is only a hint: if its pages are taken, the output goes into
+ * another gap, or to the heap (extents.pyx).
  */
 #ifndef PF_EXTENTS_H
 #define PF_EXTENTS_H
@@ -7,16 +8,17 @@
 #include "values/memory.h"
 
 typedef struct pf_extent {
-  pf_a32 refs;                  /* the step, and every tensor and scratch buffer in it */
-  pf_a32 lock;                  /* guards used and free_from */
+  pf_a32 refs; /* the step, and every tensor and scratch buffer in it */
+  pf_a32 lock; /* guards used and free_from */
   char *base;
-  int64_t bytes, pages, free_from;  /* no free page below free_from */
-  int32_t whole;                /* 1: counted as in use as a whole; 0: its taken pages are */
+  int64_t bytes, pages, free_from; /* no free page below free_from */
+  int32_t whole;                   /* 1: counted as in use as a whole; 0: its taken pages are */
   uint64_t *used;
   struct pf_extent *next;
 } pf_extent;
 
-typedef struct pf_held {        /* behind the header of a tensor in an extent */
+/* behind the header of a tensor in an extent */
+typedef struct pf_held {
   void (*release_owner)(void *);
   pf_extent *extent;
   int64_t page, pages;
@@ -47,7 +49,8 @@ static inline void pf_unmap(void *p, int64_t bytes) {
 static inline int64_t pf_pages_taken(const uint64_t *used, int64_t from, int64_t to) {
   while (from < to) {
     int64_t in = from & 63, n = 64 - in < to - from ? 64 - in : to - from;
-    uint64_t mask = (n == 64 ? ~(uint64_t)0 : (((uint64_t)1 << n) - 1)) << in, hit = used[from >> 6] & mask;
+    uint64_t mask = (n == 64 ? ~(uint64_t)0 : (((uint64_t)1 << n) - 1)) << in,
+             hit = used[from >> 6] & mask;
     if (hit) return (from & ~(int64_t)63) + __builtin_ctzll(hit);
     from += n;
   }
@@ -57,7 +60,8 @@ static inline void pf_pages_set(uint64_t *used, int64_t from, int64_t to, int ta
   while (from < to) {
     int64_t in = from & 63, n = 64 - in < to - from ? 64 - in : to - from;
     uint64_t mask = (n == 64 ? ~(uint64_t)0 : (((uint64_t)1 << n) - 1)) << in;
-    if (taken) used[from >> 6] |= mask; else used[from >> 6] &= ~mask;
+    if (taken) used[from >> 6] |= mask;
+    else used[from >> 6] &= ~mask;
     from += n;
   }
 }
@@ -65,7 +69,10 @@ static inline void pf_pages_set(uint64_t *used, int64_t from, int64_t to, int ta
 static inline int64_t pf_pages_free(const uint64_t *used, int64_t from, int64_t pages) {
   while (from < pages) {
     uint64_t gap = ~used[from >> 6] >> (from & 63);
-    if (gap) { from += __builtin_ctzll(gap); break; }
+    if (gap) {
+      from += __builtin_ctzll(gap);
+      break;
+    }
     from = (from | 63) + 1;
   }
   return from < pages ? from : pages;

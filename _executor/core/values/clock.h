@@ -1,12 +1,13 @@
-/* Ticks: the processor's own counter where it runs at one rate, for traces; else nanoseconds.  Chosen by trace.pyx. */
+/* Ticks: the processor's own counter where it runs at one rate, for traces; else nanoseconds.
+ * Chosen by trace.pyx. */
 #ifndef PF_CLOCK_H
 #define PF_CLOCK_H
 #include "values/values.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
-enum { PF_READY_SHIFT = 6 };        /* pf_item.ready: 25 ns steps, 100 s range at 2.6 GHz */
-extern int32_t pf_ticks_from_tsc;   /* 1: the time stamp counter runs at one rate and never stops */
+enum { PF_READY_SHIFT = 6 };      /* pf_item.ready: 25 ns steps, 100 s range at 2.6 GHz */
+extern int32_t pf_ticks_from_tsc; /* 1: the time stamp counter runs at one rate and never stops */
 static inline int pf_tsc_is_invariant(void) {
   unsigned a, b, c, d;
   if (!__get_cpuid(0x80000000u, &a, &b, &c, &d) || a < 0x80000007u) return 0;
@@ -18,7 +19,7 @@ static inline int64_t pf_cpu_ticks(void) {
   return (int64_t)((uint64_t)hi << 32 | lo);
 }
 #elif defined(__aarch64__)
-enum { PF_READY_SHIFT = 0 };        /* 25 MHz to 1 GHz */
+enum { PF_READY_SHIFT = 0 }; /* 25 MHz to 1 GHz */
 extern int32_t pf_ticks_from_tsc;
 static inline int pf_tsc_is_invariant(void) { return 1; }
 static inline int64_t pf_cpu_ticks(void) {

@@ -14,23 +14,35 @@ static int32_t n_devices = 2;
 static pthread_once_t configured = PTHREAD_ONCE_INIT;
 static pthread_mutex_t text_lock = PTHREAD_MUTEX_INITIALIZER;
 
-typedef struct { const char *name; size_t at; double initially; } knob;
+typedef struct {
+  const char *name;
+  size_t at;
+  double initially;
+} knob;
 #define KNOB(name, value) {#name, offsetof(fake_knobs, name), value}
-static const knob knobs[] = {
-  KNOB(memory, 256 << 20), KNOB(flops, 1e9), KNOB(bandwidth, 1e10), KNOB(link, 1e9),
-  KNOB(latency, 1e-5), KNOB(real_time, 0), KNOB(delay_us, 0), KNOB(seed, 0), KNOB(can_peer, 1),
-  KNOB(fail_alloc, 0), KNOB(fail_copy, 0), KNOB(fail_launch, 0), KNOB(fail_copy_late, 0),
-  KNOB(fail_launch_late, 0), KNOB(fail_event, 0), KNOB(fail_open, 0), KNOB(fail_times, 1),
-  KNOB(fail_status, PF_INTERNAL)};
+static const knob knobs[] = {KNOB(memory, 256 << 20), KNOB(flops, 1e9),
+                             KNOB(bandwidth, 1e10),   KNOB(link, 1e9),
+                             KNOB(latency, 1e-5),     KNOB(real_time, 0),
+                             KNOB(delay_us, 0),       KNOB(seed, 0),
+                             KNOB(can_peer, 1),       KNOB(fail_alloc, 0),
+                             KNOB(fail_copy, 0),      KNOB(fail_launch, 0),
+                             KNOB(fail_copy_late, 0), KNOB(fail_launch_late, 0),
+                             KNOB(fail_event, 0),     KNOB(fail_open, 0),
+                             KNOB(fail_times, 1),     KNOB(fail_status, PF_INTERNAL)};
 
-typedef struct { const char *name; size_t at; int32_t resets; } counter;
+typedef struct {
+  const char *name;
+  size_t at;
+  int32_t resets;
+} counter;
 #define COUNTER(name, resets) {#name, offsetof(fake_counters, name), resets}
 static const counter counters[] = {
-  COUNTER(allocs, 1), COUNTER(frees, 1), COUNTER(failed_allocs, 1), COUNTER(bytes_in_use, 0),
-  COUNTER(bytes_peak, 1), COUNTER(blocks, 0), COUNTER(pinned, 0), COUNTER(copies_in, 1),
-  COUNTER(copies_out, 1), COUNTER(copies_within, 1), COUNTER(copies_peer, 1), COUNTER(bytes_in, 1),
-  COUNTER(bytes_out, 1), COUNTER(launches, 1), COUNTER(operations, 1), COUNTER(events, 0),
-  COUNTER(streams, 0), COUNTER(violations, 1)};
+  COUNTER(allocs, 1),        COUNTER(frees, 1),       COUNTER(failed_allocs, 1),
+  COUNTER(bytes_in_use, 0),  COUNTER(bytes_peak, 1),  COUNTER(blocks, 0),
+  COUNTER(pinned, 0),        COUNTER(copies_in, 1),   COUNTER(copies_out, 1),
+  COUNTER(copies_within, 1), COUNTER(copies_peer, 1), COUNTER(bytes_in, 1),
+  COUNTER(bytes_out, 1),     COUNTER(launches, 1),    COUNTER(operations, 1),
+  COUNTER(events, 0),        COUNTER(streams, 0),     COUNTER(violations, 1)};
 #define LENGTH(table) (sizeof(table) / sizeof *(table))
 
 double fake_now(void) {

@@ -61,7 +61,7 @@ typedef struct {
   fake_op op;
   const char *src;
   char *dst;
-  fake_device *src_dev, *dst_dev;  /* NULL: host memory */
+  fake_device *src_dev, *dst_dev; /* NULL: host memory */
   uint64_t bytes;
   int32_t fails;
 } copy_op;
@@ -114,9 +114,9 @@ static pf_status push_copy(fake_device *dev, fake_stream *s, const DLTensor *src
   c->dst_dev = dst_dev;
   c->bytes = bytes;
   c->fails = fake_take_failure(dev, &dev->knobs.fail_copy_late);
-  c->op.seconds = atomic_load(&dev->knobs.latency) +
-                  (double)bytes / atomic_load(src_dev == dst_dev ? &dev->knobs.bandwidth
-                                                                 : &dev->knobs.link);
+  c->op.seconds =
+      atomic_load(&dev->knobs.latency) +
+      (double)bytes / atomic_load(src_dev == dst_dev ? &dev->knobs.bandwidth : &dev->knobs.link);
   count_copy(dev, c);
   fake_push(s, &c->op);
   return PF_OK;
@@ -175,10 +175,24 @@ static const void *native(void *dev, void *stream, const char *what) {
   return strcmp(what, "fake.stream") ? NULL : stream;
 }
 
-const pf_device fake_device_table = {
-  .size = sizeof fake_device_table, .type = "FAKE", .dl_type = kDLExtDev, .priority = -1,
-  .count = count, .open = open_device, .close = close_device, .alloc = fake_alloc,
-  .free = fake_free, .stream_new = fake_stream_new, .stream_del = fake_stream_del,
-  .event_record = fake_event_record, .event_wait = fake_event_wait, .event_del = fake_event_del,
-  .when = fake_when, .copy = copy, .peer_copy = peer_copy, .can_peer = can_peer, .info = info,
-  .native = native, .event_time = fake_event_time};
+const pf_device fake_device_table = {.size = sizeof fake_device_table,
+                                     .type = "FAKE",
+                                     .dl_type = kDLExtDev,
+                                     .priority = -1,
+                                     .count = count,
+                                     .open = open_device,
+                                     .close = close_device,
+                                     .alloc = fake_alloc,
+                                     .free = fake_free,
+                                     .stream_new = fake_stream_new,
+                                     .stream_del = fake_stream_del,
+                                     .event_record = fake_event_record,
+                                     .event_wait = fake_event_wait,
+                                     .event_del = fake_event_del,
+                                     .when = fake_when,
+                                     .copy = copy,
+                                     .peer_copy = peer_copy,
+                                     .can_peer = can_peer,
+                                     .info = info,
+                                     .native = native,
+                                     .event_time = fake_event_time};

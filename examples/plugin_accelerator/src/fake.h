@@ -41,28 +41,29 @@ typedef struct fake_op fake_op;
 struct fake_op {
   fake_op *next;
   pf_status (*run)(fake_stream *, fake_op *);
-  double seconds;                  /* what it takes in real time */
-  int32_t always;                  /* runs on a failed stream too */
+  double seconds; /* what it takes in real time */
+  int32_t always; /* runs on a failed stream too */
 };
 
 struct fake_stream {
   fake_device *dev;
-  fake_stream *next;               /* device's list */
+  fake_stream *next; /* device's list */
   pthread_t thread;
   pthread_mutex_t lock;
   pthread_cond_t changed;
   fake_op *head, *tail;
   int64_t pushed, finished;
   int32_t stopping;
-  pf_status status;                /* of the first failure since `settle` */
-  uint64_t random;                 /* the rest: the stream's thread only */
+  pf_status status; /* of the first failure since `settle` */
+  uint64_t random;  /* the rest: the stream's thread only */
   double clock;
 };
 
-typedef struct {                   /* a piece of the arena, addresses relative to it */
-  uint64_t at, room, bytes;        /* room: what it takes there, its guard included */
+/* a piece of the arena, addresses relative to it */
+typedef struct {
+  uint64_t at, room, bytes; /* room: what it takes there, its guard included */
   int32_t state;
-  fake_stream *stream;             /* that it was allocated, or freed, on */
+  fake_stream *stream; /* that it was allocated, or freed, on */
 } fake_block;
 enum { FAKE_RESERVED = 1, FAKE_LIVE, FAKE_FREEING };
 
@@ -73,9 +74,8 @@ typedef struct fake_completion {
   pf_status status;
 } fake_completion;
 
-typedef struct fake_mail {         /* host memory that outlives a call: its first member */
-  struct fake_mail *next, **link;
-} fake_mail;
+/* host memory that outlives a call: its first member */
+typedef struct fake_mail { struct fake_mail *next, **link; } fake_mail;
 
 typedef struct {
   _Atomic double memory, flops, bandwidth, link, latency, real_time, delay_us, seed, can_peer,
@@ -91,13 +91,13 @@ typedef struct {
 
 struct fake_device {
   int32_t ordinal, opened;
-  char *arena;                     /* where nobody may look ... */
-  ptrdiff_t shift;                 /* ... and how far from there the device's threads see it */
+  char *arena;     /* where nobody may look ... */
+  ptrdiff_t shift; /* ... and how far from there the device's threads see it */
   fake_knobs knobs;
   fake_counters counters;
   char violation[FAKE_TEXT];
   pthread_mutex_t lock;
-  fake_block *blocks;              /* sorted by address */
+  fake_block *blocks; /* sorted by address */
   int64_t n_blocks, room_blocks;
   pthread_cond_t completed;
   fake_completion *completions, **last_completion;
@@ -117,18 +117,18 @@ void fake_violation(fake_device *dev, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void fake_log(int32_t level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int32_t fake_take_failure(fake_device *dev, _Atomic double *knob); /* 1: this call is to fail */
-double fake_now(void);             /* seconds, CLOCK_MONOTONIC */
+double fake_now(void);                                             /* seconds, CLOCK_MONOTONIC */
 extern const fake_control fake_control_table;
 
 /* ---------------------------------------------------------------- memory.c */
 pf_status fake_map(fake_device *dev);
 void *fake_alloc(void *dev, uint64_t bytes, uint64_t align, int32_t mem, void *stream);
 void fake_free(void *dev, void *p, uint64_t bytes, int32_t mem, void *stream);
-fake_device *fake_owner(const void *p);   /* whose arena p points into; NULL: host memory */
+fake_device *fake_owner(const void *p); /* whose arena p points into; NULL: host memory */
 char *fake_reach(fake_device *dev, fake_stream *s, const void *p, uint64_t bytes);
-    /* where a stream's thread sees device memory; NULL: it may not, a violation was counted */
+/* where a stream's thread sees device memory; NULL: it may not, a violation was counted */
 void fake_forget_blocks(fake_device *dev);
-void *fake_mail_new(fake_device *dev, uint64_t bytes);   /* zeroed; freed with the device at last */
+void *fake_mail_new(fake_device *dev, uint64_t bytes); /* zeroed; freed with the device at last */
 void fake_mail_free(fake_device *dev, fake_mail *m);
 
 /* ---------------------------------------------------------------- stream.c */
@@ -142,7 +142,7 @@ pf_status fake_event_wait(void *dev, void *stream, void *event);
 void fake_event_del(void *dev, void *event);
 pf_status fake_when(void *dev, void *event, void (*fn)(void *, pf_status), void *arg);
 pf_status fake_event_time(void *dev, void *event, int64_t *ns);
-void *fake_complete(void *dev);    /* the completion thread */
+void *fake_complete(void *dev); /* the completion thread */
 
 /* ---------------------------------------------------------------- device.c */
 extern const pf_device fake_device_table;

@@ -31,10 +31,11 @@
 typedef struct {
   uint32_t size, flags;
   int32_t (*set)(int32_t ordinal, const char *knob, double value); /* 0: no such knob or device */
-  double (*get)(int32_t ordinal, const char *name);   /* a knob or a counter; NaN: no such name */
-  const char *(*violation)(int32_t ordinal);          /* text of the latest one, "" if none */
-  int32_t (*settle)(int32_t ordinal); /* waits until the streams are idle, clears their errors and
-                                       * returns how many streams had failed */
-  void (*reset_counters)(int32_t ordinal);   /* those that count calls; not what exists now */
+  double (*get)(int32_t ordinal, const char *name); /* a knob or a counter; NaN: no such name */
+  const char *(*violation)(int32_t ordinal);        /* text of the latest one, "" if none */
+  /* waits until the streams are idle, clears their errors and returns how many streams had
+   * failed */
+  int32_t (*settle)(int32_t ordinal);
+  void (*reset_counters)(int32_t ordinal); /* those that count calls; not what exists now */
 } fake_control;
 #endif

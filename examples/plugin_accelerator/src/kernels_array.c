@@ -36,9 +36,9 @@ static pf_status view(pf_ctx *c, int32_t in, int32_t out, const int64_t *shape, 
   return y ? launch_on(c, run_view, p, &t) : PF_RESOURCE_EXHAUSTED;
 }
 static pf_status check_rank(pf_ctx *c, int32_t in) {
-  return c->in[in]->ndim <= FAKE_RANK ? PF_OK
-                                      : failf(c, PF_UNIMPLEMENTED, "FAKE takes up to %d dimensions",
-                                              FAKE_RANK);
+  return c->in[in]->ndim <= FAKE_RANK
+             ? PF_OK
+             : failf(c, PF_UNIMPLEMENTED, "FAKE takes up to %d dimensions", FAKE_RANK);
 }
 
 static pf_status transpose(pf_ctx *c, const void *s) {
@@ -245,9 +245,11 @@ const pf_kernel *const array_kernels[] = {
   FAKE("Transpose", ANY, transpose, ARGS(ON_HOST("perm"))),
   FAKE("Slice", ANY, slice, ARGS(ON_HOST("begin"), ON_HOST("size"))),
   FAKE("Tile", ANY, tile, ARGS(ON_HOST("multiples"))),
-  FAKE("Split", ANY, split, ARGS(ON_HOST("split_dim"))), FAKE("Unpack", ANY, unpack, AXIS),
+  FAKE("Split", ANY, split, ARGS(ON_HOST("split_dim"))),
+  FAKE("Unpack", ANY, unpack, AXIS),
   FAKE("Concat", ANY, concat, ARGS(ON_HOST("concat_dim"))),
-  FAKE("ConcatV2", ANY, concat_v2, ARGS(ON_HOST("axis"))), FAKE("Pack", ANY, pack, AXIS),
+  FAKE("ConcatV2", ANY, concat_v2, ARGS(ON_HOST("axis"))),
+  FAKE("Pack", ANY, pack, AXIS),
   FAKE("Gather", "Tparams=" FAKE_ANY, gather),
   FAKE("GatherV2", "Tparams=" FAKE_ANY ", Tindices=int32|int64", gather_v2, ARGS(ON_HOST("axis")),
        BATCH_DIMS),

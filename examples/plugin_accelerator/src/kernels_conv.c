@@ -13,9 +13,7 @@ typedef struct {
 
 /* One call's sizes: an image [n, h, w, c], windows of [kh, kw], a result [n, oh, ow, oc].  fc:
  * channels that one filter reads; s: strides, d: dilations, p: padding above and to the left. */
-typedef struct {
-  int64_t pass, n, h, w, c, kh, kw, fc, oc, oh, ow, sh, sw, dh, dw, ph, pw;
-} sizes;
+typedef struct { int64_t pass, n, h, w, c, kh, kw, fc, oc, oh, ow, sh, sw, dh, dw, ph, pw; } sizes;
 _Static_assert(sizeof(sizes) <= sizeof(int64_t) * FAKE_PARAMS, "sizes travel as parameters");
 enum { FORWARD, TO_IMAGE, TO_FILTER };
 
@@ -59,9 +57,16 @@ static int64_t windows(const window_state *s, int32_t axis, int64_t n, int64_t k
 }
 
 static sizes sizes_of(const window_state *s, const int64_t *image, int64_t kh, int64_t kw) {
-  sizes g = {.n = image[0], .h = image[1], .w = image[2], .c = image[3], .kh = kh, .kw = kw,
-             .sh = item(&s->strides, 1), .sw = item(&s->strides, 2),
-             .dh = item(&s->dilations, 1), .dw = item(&s->dilations, 2)};
+  sizes g = {.n = image[0],
+             .h = image[1],
+             .w = image[2],
+             .c = image[3],
+             .kh = kh,
+             .kw = kw,
+             .sh = item(&s->strides, 1),
+             .sw = item(&s->strides, 2),
+             .dh = item(&s->dilations, 1),
+             .dw = item(&s->dilations, 2)};
   g.oh = windows(s, 1, g.h, kh, &g.ph);
   g.ow = windows(s, 2, g.w, kw, &g.pw);
   return g;
@@ -81,7 +86,7 @@ static int64_t pixel(const sizes *g, int64_t at, int64_t y, int64_t x) {
 static void run_tap(const fake_call *c, const sizes *g, int64_t from, int64_t tap, int64_t to,
                     double *sum) {
   const fake_array *a = &c->x[0], *b = &c->x[1];
-  int64_t each = g->oc / (g->c / g->fc);     /* results of one group of channels */
+  int64_t each = g->oc / (g->c / g->fc); /* results of one group of channels */
   for (int64_t o = 0; o < g->oc; o++)
     for (int64_t i = 0; i < g->fc; i++) {
       int64_t image = from * g->c + o / each * g->fc + i, result = to * g->oc + o;
@@ -213,4 +218,6 @@ const pf_kernel *const conv_kernels[] = {
   WINDOWED("Conv2D", conv2d),
   WINDOWED("Conv2DBackpropInput", conv2d_to_image, ARGS(ON_HOST("input_sizes"))),
   WINDOWED("Conv2DBackpropFilter", conv2d_to_filter, ARGS(ON_HOST("filter_sizes"))),
-  WINDOWED("MaxPool", max_pool), WINDOWED("MaxPoolGrad", max_pool_grad), NULL};
+  WINDOWED("MaxPool", max_pool),
+  WINDOWED("MaxPoolGrad", max_pool_grad),
+  NULL};

@@ -131,25 +131,47 @@ static int64_t g_same(int64_t a, int64_t b) { return (void)b, a; }
 /* A kernel's compute function knows its op only by being its own. */
 #define MAP(name, f, g) \
   static pf_status op_##name(pf_ctx *c, const void *s) { return (void)s, map(c, f, g); }
-MAP(add, f_add, g_add) MAP(sub, f_sub, g_sub) MAP(mul, f_mul, g_mul) MAP(div, f_div, NULL)
-MAP(max, f_max, g_max) MAP(min, f_min, g_min) MAP(pow, f_pow, NULL)
+MAP(add, f_add, g_add)
+MAP(sub, f_sub, g_sub)
+MAP(mul, f_mul, g_mul)
+MAP(div, f_div, NULL)
+MAP(max, f_max, g_max)
+MAP(min, f_min, g_min)
+MAP(pow, f_pow, NULL)
 MAP(squared_difference, f_squared_difference, g_squared_difference)
-MAP(less, f_less, g_less) MAP(less_equal, f_less_equal, g_less_equal)
-MAP(greater, f_greater, g_greater) MAP(greater_equal, f_greater_equal, g_greater_equal)
-MAP(equal, f_equal, g_equal) MAP(not_equal, f_not_equal, g_not_equal)
-MAP(and, NULL, g_and) MAP(or, NULL, g_or) MAP(not, NULL, g_not)
-MAP(relu_grad, f_relu_grad, NULL) MAP(tanh_grad, f_tanh_grad, NULL)
-MAP(sigmoid_grad, f_sigmoid_grad, NULL) MAP(sqrt_grad, f_sqrt_grad, NULL)
-MAP(rsqrt_grad, f_rsqrt_grad, NULL) MAP(reciprocal_grad, f_reciprocal_grad, NULL)
-MAP(neg, f_neg, g_neg) MAP(exp, f_exp, NULL) MAP(log, f_log, NULL) MAP(tanh, f_tanh, NULL)
-MAP(sigmoid, f_sigmoid, NULL) MAP(relu, f_relu, g_relu) MAP(square, f_square, g_square)
-MAP(sqrt, f_sqrt, NULL) MAP(rsqrt, f_rsqrt, NULL) MAP(abs, f_abs, g_abs)
-MAP(reciprocal, f_reciprocal, NULL) MAP(sign, f_sign, g_sign) MAP(cast, f_same, g_same)
+MAP(less, f_less, g_less)
+MAP(less_equal, f_less_equal, g_less_equal)
+MAP(greater, f_greater, g_greater)
+MAP(greater_equal, f_greater_equal, g_greater_equal)
+MAP(equal, f_equal, g_equal)
+MAP(not_equal, f_not_equal, g_not_equal)
+MAP(and, NULL, g_and)
+MAP(or, NULL, g_or)
+MAP(not, NULL, g_not)
+MAP(relu_grad, f_relu_grad, NULL)
+MAP(tanh_grad, f_tanh_grad, NULL)
+MAP(sigmoid_grad, f_sigmoid_grad, NULL)
+MAP(sqrt_grad, f_sqrt_grad, NULL)
+MAP(rsqrt_grad, f_rsqrt_grad, NULL)
+MAP(reciprocal_grad, f_reciprocal_grad, NULL)
+MAP(neg, f_neg, g_neg)
+MAP(exp, f_exp, NULL)
+MAP(log, f_log, NULL)
+MAP(tanh, f_tanh, NULL)
+MAP(sigmoid, f_sigmoid, NULL)
+MAP(relu, f_relu, g_relu)
+MAP(square, f_square, g_square)
+MAP(sqrt, f_sqrt, NULL)
+MAP(rsqrt, f_rsqrt, NULL)
+MAP(abs, f_abs, g_abs)
+MAP(reciprocal, f_reciprocal, NULL)
+MAP(sign, f_sign, g_sign)
+MAP(cast, f_same, g_same)
 
 /* ---------------------------------------------------------------- Select */
 static pf_status run_select(fake_call *c) {
   const fake_array *on = &c->x[0];
-  int64_t rows = on->n ? c->y[0].n / on->n : 1;   /* elements per condition */
+  int64_t rows = on->n ? c->y[0].n / on->n : 1; /* elements per condition */
   for (int64_t i = 0; i < c->y[0].n; i++)
     put_element(&c->y[0], i, &c->x[get_int(on, i / rows) ? 1 : 2], i);
   return PF_OK;
@@ -159,9 +181,9 @@ static pf_status select_(pf_ctx *c, const void *s) {
   (void)s;
   int32_t alike =
       t->ndim == e->ndim && !memcmp(t->shape, e->shape, sizeof(int64_t) * (size_t)t->ndim);
-  int32_t fits = on->ndim == 0 || (on->ndim == 1 && t->ndim >= 1 && on->shape[0] == t->shape[0]) ||
-                 (on->ndim == t->ndim &&
-                  !memcmp(on->shape, t->shape, sizeof(int64_t) * (size_t)t->ndim));
+  int32_t fits =
+      on->ndim == 0 || (on->ndim == 1 && t->ndim >= 1 && on->shape[0] == t->shape[0]) ||
+      (on->ndim == t->ndim && !memcmp(on->shape, t->shape, sizeof(int64_t) * (size_t)t->ndim));
   if (!alike || !fits)
     return failf(c, PF_INVALID_ARGUMENT, "Select: the condition and both values do not fit");
   return pf_output_like(c, 0, t) ? launch(c, run_select, NULL) : PF_RESOURCE_EXHAUSTED;
@@ -206,7 +228,8 @@ static pf_status fill(pf_ctx *c, const void *s) {
 
 static pf_status run_set(fake_call *c) {
   if (c->p.i[0] == 0) memset(c->y[0].data, 0, (size_t)(c->y[0].n * c->y[0].width));
-  else for (int64_t i = 0; i < c->y[0].n; i++) put_int(&c->y[0], i, c->p.i[0]);
+  else
+    for (int64_t i = 0; i < c->y[0].n; i++) put_int(&c->y[0], i, c->p.i[0]);
   return PF_OK;
 }
 static pf_status set_like(pf_ctx *c, int64_t value) {
@@ -222,33 +245,48 @@ static pf_status ones_like(pf_ctx *c, const void *s) { return (void)s, set_like(
 #define REAL "T=" FAKE_FLOATS
 #define TYPES FAKE_NUMBERS "|bool"
 #define TRUTH NULL
-const pf_kernel *const math_kernels[] = {
-  FAKE("Add", NUMERIC, op_add, ARGS(REUSES("z", 0))),
-  FAKE("AddV2", NUMERIC, op_add, ARGS(REUSES("z", 0))),
-  FAKE("Sub", NUMERIC, op_sub, ARGS(REUSES("z", 0))),
-  FAKE("Mul", NUMERIC, op_mul, ARGS(REUSES("z", 0))),
-  FAKE("RealDiv", REAL, op_div, ARGS(REUSES("z", 0))),
-  FAKE("Div", REAL, op_div, ARGS(REUSES("z", 0))),
-  FAKE("Maximum", NUMERIC, op_max, ARGS(REUSES("z", 0))),
-  FAKE("Minimum", NUMERIC, op_min, ARGS(REUSES("z", 0))),
-  FAKE("Pow", REAL, op_pow), FAKE("SquaredDifference", NUMERIC, op_squared_difference),
-  FAKE("Less", NUMERIC, op_less), FAKE("LessEqual", NUMERIC, op_less_equal),
-  FAKE("Greater", NUMERIC, op_greater), FAKE("GreaterEqual", NUMERIC, op_greater_equal),
-  FAKE("Equal", "T=" TYPES, op_equal), FAKE("NotEqual", "T=" TYPES, op_not_equal),
-  FAKE("LogicalAnd", TRUTH, op_and), FAKE("LogicalOr", TRUTH, op_or),
-  FAKE("LogicalNot", TRUTH, op_not),
-  FAKE("Neg", NUMERIC, op_neg, ARGS(REUSES("y", 0))),
-  FAKE("Exp", REAL, op_exp, ARGS(REUSES("y", 0))),
-  FAKE("Log", REAL, op_log), FAKE("Tanh", REAL, op_tanh, ARGS(REUSES("y", 0))),
-  FAKE("Sigmoid", REAL, op_sigmoid), FAKE("Relu", NUMERIC, op_relu),
-  FAKE("Square", NUMERIC, op_square), FAKE("Sqrt", REAL, op_sqrt), FAKE("Rsqrt", REAL, op_rsqrt),
-  FAKE("Abs", NUMERIC, op_abs), FAKE("Sign", NUMERIC, op_sign),
-  FAKE("Reciprocal", REAL, op_reciprocal), FAKE("Inv", REAL, op_reciprocal),
-  FAKE("ReluGrad", REAL, op_relu_grad), FAKE("TanhGrad", REAL, op_tanh_grad),
-  FAKE("SigmoidGrad", REAL, op_sigmoid_grad), FAKE("SqrtGrad", REAL, op_sqrt_grad),
-  FAKE("RsqrtGrad", REAL, op_rsqrt_grad), FAKE("ReciprocalGrad", REAL, op_reciprocal_grad),
-  FAKE("Cast", "SrcT=" TYPES ", DstT=" TYPES, op_cast),
-  FAKE("Select", "T=" FAKE_ANY, select_), FAKE("AddN", NUMERIC, add_n),
-  FAKE("Fill", "T=" FAKE_ANY, fill, ARGS(ON_HOST("dims"))),
-  FAKE("ZerosLike", "T=" FAKE_ANY, zeros_like), FAKE("OnesLike", "T=" TYPES, ones_like),
-  NULL};
+const pf_kernel *const math_kernels[] = {FAKE("Add", NUMERIC, op_add, ARGS(REUSES("z", 0))),
+                                         FAKE("AddV2", NUMERIC, op_add, ARGS(REUSES("z", 0))),
+                                         FAKE("Sub", NUMERIC, op_sub, ARGS(REUSES("z", 0))),
+                                         FAKE("Mul", NUMERIC, op_mul, ARGS(REUSES("z", 0))),
+                                         FAKE("RealDiv", REAL, op_div, ARGS(REUSES("z", 0))),
+                                         FAKE("Div", REAL, op_div, ARGS(REUSES("z", 0))),
+                                         FAKE("Maximum", NUMERIC, op_max, ARGS(REUSES("z", 0))),
+                                         FAKE("Minimum", NUMERIC, op_min, ARGS(REUSES("z", 0))),
+                                         FAKE("Pow", REAL, op_pow),
+                                         FAKE("SquaredDifference", NUMERIC, op_squared_difference),
+                                         FAKE("Less", NUMERIC, op_less),
+                                         FAKE("LessEqual", NUMERIC, op_less_equal),
+                                         FAKE("Greater", NUMERIC, op_greater),
+                                         FAKE("GreaterEqual", NUMERIC, op_greater_equal),
+                                         FAKE("Equal", "T=" TYPES, op_equal),
+                                         FAKE("NotEqual", "T=" TYPES, op_not_equal),
+                                         FAKE("LogicalAnd", TRUTH, op_and),
+                                         FAKE("LogicalOr", TRUTH, op_or),
+                                         FAKE("LogicalNot", TRUTH, op_not),
+                                         FAKE("Neg", NUMERIC, op_neg, ARGS(REUSES("y", 0))),
+                                         FAKE("Exp", REAL, op_exp, ARGS(REUSES("y", 0))),
+                                         FAKE("Log", REAL, op_log),
+                                         FAKE("Tanh", REAL, op_tanh, ARGS(REUSES("y", 0))),
+                                         FAKE("Sigmoid", REAL, op_sigmoid),
+                                         FAKE("Relu", NUMERIC, op_relu),
+                                         FAKE("Square", NUMERIC, op_square),
+                                         FAKE("Sqrt", REAL, op_sqrt),
+                                         FAKE("Rsqrt", REAL, op_rsqrt),
+                                         FAKE("Abs", NUMERIC, op_abs),
+                                         FAKE("Sign", NUMERIC, op_sign),
+                                         FAKE("Reciprocal", REAL, op_reciprocal),
+                                         FAKE("Inv", REAL, op_reciprocal),
+                                         FAKE("ReluGrad", REAL, op_relu_grad),
+                                         FAKE("TanhGrad", REAL, op_tanh_grad),
+                                         FAKE("SigmoidGrad", REAL, op_sigmoid_grad),
+                                         FAKE("SqrtGrad", REAL, op_sqrt_grad),
+                                         FAKE("RsqrtGrad", REAL, op_rsqrt_grad),
+                                         FAKE("ReciprocalGrad", REAL, op_reciprocal_grad),
+                                         FAKE("Cast", "SrcT=" TYPES ", DstT=" TYPES, op_cast),
+                                         FAKE("Select", "T=" FAKE_ANY, select_),
+                                         FAKE("AddN", NUMERIC, add_n),
+                                         FAKE("Fill", "T=" FAKE_ANY, fill, ARGS(ON_HOST("dims"))),
+                                         FAKE("ZerosLike", "T=" FAKE_ANY, zeros_like),
+                                         FAKE("OnesLike", "T=" TYPES, ones_like),
+                                         NULL};

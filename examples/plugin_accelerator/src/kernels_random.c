@@ -11,7 +11,7 @@
 enum { RESERVED = 256 };
 enum { UNIFORM, NORMAL, TRUNCATED };
 
-static void philox(const int64_t *p, uint64_t skip, uint32_t x[4]) {   /* p: key, low, high */
+static void philox(const int64_t *p, uint64_t skip, uint32_t x[4]) { /* p: key, low, high */
   uint64_t key = (uint64_t)p[0], lo = (uint64_t)p[1] + skip;
   uint64_t hi = (uint64_t)p[2] + (lo < skip);
   uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
@@ -29,7 +29,7 @@ static double unit_float(uint32_t x) { return (double)(x & 0x7fffffu) / 8388608.
 static double unit_double(uint32_t hi, uint32_t lo) {
   return (double)((uint64_t)(hi & 0xfffffu) << 32 | lo) / 4503599627370496.0;
 }
-static void normals(double u, double v, double *p) {   /* Box and Muller */
+static void normals(double u, double v, double *p) { /* Box and Muller */
   double r = sqrt(-2 * log(u < 1e-7 ? 1e-7 : u));
   p[0] = sin(6.283185307179586 * v) * r;
   p[1] = cos(6.283185307179586 * v) * r;
@@ -92,5 +92,4 @@ static pf_status truncated(pf_ctx *c, const void *s) { return (void)s, draw(c, T
 const pf_kernel *const random_kernels[] = {
   FAKE("RandomUniform", "dtype=" FAKE_FLOATS, uniform, SHAPED),
   FAKE("RandomStandardNormal", "dtype=" FAKE_FLOATS, normal, SHAPED),
-  FAKE("TruncatedNormal", "dtype=" FAKE_FLOATS, truncated, SHAPED),
-  NULL};
+  FAKE("TruncatedNormal", "dtype=" FAKE_FLOATS, truncated, SHAPED), NULL};

@@ -19,8 +19,10 @@ static pf_status reshape(pf_ctx *c, const void *s) {
   }
   if (open >= 0 && known == 0 && n == 0) { /* what is left where both shapes have a 0 */
     int64_t left = 1, rest = 1;
-    for (int32_t i = 0; i < c->in[0]->ndim; i++) if (c->in[0]->shape[i]) left *= c->in[0]->shape[i];
-    for (int32_t i = 0; i < ndim; i++) if (i != open && dims[i]) rest *= dims[i];
+    for (int32_t i = 0; i < c->in[0]->ndim; i++)
+      if (c->in[0]->shape[i]) left *= c->in[0]->shape[i];
+    for (int32_t i = 0; i < ndim; i++)
+      if (i != open && dims[i]) rest *= dims[i];
     dims[open] = left / rest;
     return c->host->alias(c, 0, 0, dims, ndim);
   }
@@ -99,8 +101,8 @@ static pf_status broadcast_gradient_args(pf_ctx *c, const void *s) {
   for (int32_t k = 0; k < 2; k++)
     if ((ndim[k] = host_ints(c, k, shape[k])) < 0) return PF_INVALID_ARGUMENT;
   int32_t most = ndim[0] > ndim[1] ? ndim[0] : ndim[1];
-  int32_t equal = ndim[0] == ndim[1] &&
-                  !memcmp(shape[0], shape[1], sizeof(int64_t) * (size_t)ndim[0]);
+  int32_t equal =
+      ndim[0] == ndim[1] && !memcmp(shape[0], shape[1], sizeof(int64_t) * (size_t)ndim[0]);
   for (int32_t i = 0; i < most && !equal; i++) {
     for (int32_t k = 0; k < 2; k++) {
       int32_t at = i - (most - ndim[k]);

@@ -8,7 +8,10 @@
 /* ---------------------------------------------------------------- Where */
 /* Written by the stream, read after it.  If the device fails, the host does not come back
  * (`after`'s function is not called), so the device keeps a list of these, freed at its end. */
-typedef struct found { fake_mail mail; int64_t n; } found;
+typedef struct found {
+  fake_mail mail;
+  int64_t n;
+} found;
 
 static int32_t holds(const fake_array *x, int64_t i) {
   return is_real(x) ? get(x, i) != 0 : get_int(x, i) != 0;
@@ -105,5 +108,4 @@ const pf_kernel *const special_kernels[] = {
   FAKE_FLAGS(PF_KERNEL_ASYNC, "Where", "T=" FAKE_NUMBERS "|bool", where),
   FAKE("fake.HostSum", NULL, host_sum, ARGS(ON_HOST("sum"))),
   FAKE("fake.Busy", NULL, busy, ATTRS(ATTR(PF_ATTR_INT, micros))),
-  FAKE("fake.Misplaced", NULL, misplaced, ARGS(ON_HOST("x"))),
-  NULL};
+  FAKE("fake.Misplaced", NULL, misplaced, ARGS(ON_HOST("x"))), NULL};

@@ -62,13 +62,13 @@ static pf_status add_resource(pf_ctx *c, const void *s) { return (void)s, step_b
 static pf_status sub_resource(pf_ctx *c, const void *s) { return (void)s, step_by(c, -1, 0); }
 
 /* ---------------------------------------------------------------- one step of an optimiser */
-static pf_status run_descent(fake_call *c) {   /* x: rate, gradient; y: variable */
+static pf_status run_descent(fake_call *c) { /* x: rate, gradient; y: variable */
   double rate = get(&c->x[0], 0);
   for (int64_t i = 0; i < c->y[0].n; i++)
     put(&c->y[0], i, get(&c->y[0], i) - rate * get(&c->x[1], i));
   return PF_OK;
 }
-static pf_status run_momentum(fake_call *c) {  /* x: rate, gradient, momentum; y: variable, slot */
+static pf_status run_momentum(fake_call *c) { /* x: rate, gradient, momentum; y: variable, slot */
   double rate = get(&c->x[0], 0), momentum = get(&c->x[2], 0);
   for (int64_t i = 0; i < c->y[0].n; i++) {
     double g = get(&c->x[1], i);
@@ -117,7 +117,8 @@ static pf_status momentum(pf_ctx *c, const void *s) {
 #define NESTEROV ATTRS(ATTR(PF_ATTR_BOOL, use_nesterov))
 const pf_kernel *const state_kernels[] = {
   FAKE("Assign", "T=" FAKE_ANY, assign_ref, VALIDATE),
-  FAKE("AssignAdd", "T=" FAKE_NUMBERS, add_ref), FAKE("AssignSub", "T=" FAKE_NUMBERS, sub_ref),
+  FAKE("AssignAdd", "T=" FAKE_NUMBERS, add_ref),
+  FAKE("AssignSub", "T=" FAKE_NUMBERS, sub_ref),
   FAKE("AssignVariableOp", "dtype=" FAKE_ANY, assign_resource, VALIDATE),
   FAKE("AssignAddVariableOp", "dtype=" FAKE_NUMBERS, add_resource),
   FAKE("AssignSubVariableOp", "dtype=" FAKE_NUMBERS, sub_resource),

@@ -90,8 +90,11 @@ static pf_status add_array(pf_ctx *c, fake_array *a, const DLTensor *t, int32_t 
   if (!t) return failf(c, PF_INTERNAL, "a tensor of the call is missing");
   if (t->ndim > FAKE_RANK)
     return failf(c, PF_UNIMPLEMENTED, "FAKE takes up to %d dimensions, got %d", FAKE_RANK, t->ndim);
-  *a = (fake_array){.data = PF_DATA(char, t), .n = pf_numel(t), .ndim = t->ndim,
-                    .width = (t->dtype.bits + 7) / 8, .kind = kind_of(t->dtype),
+  *a = (fake_array){.data = PF_DATA(char, t),
+                    .n = pf_numel(t),
+                    .ndim = t->ndim,
+                    .width = (t->dtype.bits + 7) / 8,
+                    .kind = kind_of(t->dtype),
                     .on_host = on_host};
   memcpy(a->shape, t->shape, sizeof(int64_t) * (size_t)t->ndim);
   if (a->n == 0) return PF_OK;
@@ -142,8 +145,8 @@ pf_status launch_on(pf_ctx *c, pf_status (*run)(fake_call *), const fake_params 
   if (fake_take_failure(dev, &dev->knobs.fail_launch))
     return failf(c, (pf_status)atomic_load(&dev->knobs.fail_status),
                  "the launch fails because fail_launch says so");
-  fake_call *call = fake_op_new(
-      sizeof *call + sizeof(fake_array) * (size_t)(t->n_x + t->n_y), run_call);
+  fake_call *call =
+      fake_op_new(sizeof *call + sizeof(fake_array) * (size_t)(t->n_x + t->n_y), run_call);
   if (!call) return failf(c, PF_RESOURCE_EXHAUSTED, "no memory to launch a kernel");
   call->run = run;
   call->dev = dev;

@@ -18,18 +18,19 @@
 
 enum { FAKE_ARRAYS = 24, MAX_HOST_VALUES = 16 };
 
-typedef struct {                   /* a tensor as a call sees it */
+/* a tensor as a call sees it */
+typedef struct {
   char *data;
   int64_t n;
-  int32_t ndim, width;             /* width: bytes of an element */
-  int32_t kind;                    /* 'f' float, 'd' double, 'i' int32, 'l' int64, 'b' bool, or 0 */
+  int32_t ndim, width; /* width: bytes of an element */
+  int32_t kind;        /* 'f' float, 'd' double, 'i' int32, 'l' int64, 'b' bool, or 0 */
   int32_t on_host;
   int64_t shape[FAKE_RANK];
 } fake_array;
 
 typedef struct {
-  double (*f)(double, double);     /* the arithmetic, for floating point ... */
-  int64_t (*g)(int64_t, int64_t);  /* ... and for integers */
+  double (*f)(double, double);    /* the arithmetic, for floating point ... */
+  int64_t (*g)(int64_t, int64_t); /* ... and for integers */
   int64_t i[FAKE_PARAMS];
   double d[2];
   void *pointer;
@@ -42,7 +43,7 @@ typedef struct fake_call {
   fake_device *dev;
   fake_params p;
   int32_t n_x, n_y, fails;
-  fake_array *x, *y;               /* inputs and outputs, in `arrays` */
+  fake_array *x, *y; /* inputs and outputs, in `arrays` */
   fake_array arrays[];
 } fake_call;
 
@@ -54,15 +55,15 @@ typedef struct {
 } fake_tensors;
 
 pf_status launch(pf_ctx *c, pf_status (*run)(fake_call *), const fake_params *p);
-    /* with all inputs and outputs of `c`, which are all in device memory */
+/* with all inputs and outputs of `c`, which are all in device memory */
 pf_status launch_on(pf_ctx *c, pf_status (*run)(fake_call *), const fake_params *p,
                     const fake_tensors *t);
 
 /* ---------------------------------------------------------------- arguments and failures */
 pf_status failf(pf_ctx *c, pf_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-int32_t host_ints(pf_ctx *c, int32_t in, int64_t *values); /* a HOST int32 or int64 tensor: how many
-                                                            * values, or -1 after a failure */
+/* a HOST int32 or int64 tensor: how many values, or -1 after a failure */
+int32_t host_ints(pf_ctx *c, int32_t in, int64_t *values);
 pf_status host_vector(pf_ctx *c, int32_t out, const int64_t *values, int32_t n, int32_t is_scalar);
 pf_status axes_mask(pf_ctx *c, int32_t in, int32_t ndim, uint32_t *mask);
 pf_status one_axis(pf_ctx *c, int64_t axis, int32_t ndim, int64_t *out);
@@ -113,7 +114,8 @@ static inline void put_element(fake_array *to, int64_t i, const fake_array *from
 }
 
 /* ---------------------------------------------------------------- tables of kernels */
-typedef struct {                   /* one state for all kernels; each declares some fields */
+/* one state for all kernels; each declares some fields */
+typedef struct {
   int64_t axis, num, micros, bytes;
   int32_t keep_dims, transpose_a, transpose_b, validate_shape, use_nesterov, fake_pad;
   pf_list squeeze_dims;
@@ -135,8 +137,11 @@ typedef struct {                   /* one state for all kernels; each declares s
                       __VA_ARGS__})
 #define FAKE(...) FAKE_FLAGS(0, __VA_ARGS__)
 
-extern const pf_kernel *const math_kernels[], *const shape_kernels[], *const array_kernels[],
-    *const conv_kernels[], *const nn_kernels[], *const state_kernels[], *const random_kernels[],
-    *const special_kernels[];
+extern const pf_kernel *const math_kernels[],
+    *const shape_kernels[], *const array_kernels[], *const conv_kernels[],
+                                                        *const nn_kernels[],
+                                                            *const state_kernels[],
+                                                                *const random_kernels[],
+                                                                    *const special_kernels[];
 extern const pf_op *const special_ops[];
 #endif

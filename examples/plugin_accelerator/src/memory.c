@@ -17,7 +17,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-typedef struct { fake_op op; uint64_t at; } block_op;
+typedef struct {
+  fake_op op;
+  uint64_t at;
+} block_op;
 
 pf_status fake_map(fake_device *dev) {
   if (dev->arena) return PF_OK;
@@ -98,7 +101,7 @@ static void remove_block(fake_device *dev, fake_block *b) {
 
 static void find_block(fake_device *dev, uint64_t at, fake_block *found) {
   pthread_mutex_lock(&dev->lock);
-  *found = *block_at(dev, at);     /* the operation that asks keeps the block alive */
+  *found = *block_at(dev, at); /* the operation that asks keeps the block alive */
   pthread_mutex_unlock(&dev->lock);
 }
 
@@ -157,7 +160,10 @@ static void *pinned_alloc(fake_device *dev, uint64_t bytes, uint64_t align) {
   atomic_fetch_add(&dev->counters.pinned, 1);
   return p;
 }
-typedef struct { fake_op op; void *p; } pinned_op;
+typedef struct {
+  fake_op op;
+  void *p;
+} pinned_op;
 static pf_status run_pinned_free(fake_stream *s, fake_op *op) {
   free(((pinned_op *)op)->p);
   atomic_fetch_sub(&s->dev->counters.pinned, 1);
@@ -177,8 +183,7 @@ static void pinned_free(fake_device *dev, void *p, fake_stream *s) {
 
 static void raise_peak(fake_device *dev, int64_t used) {
   int64_t peak = atomic_load(&dev->counters.bytes_peak);
-  while (used > peak && !atomic_compare_exchange_weak(&dev->counters.bytes_peak, &peak, used)) {
-  }
+  while (used > peak && !atomic_compare_exchange_weak(&dev->counters.bytes_peak, &peak, used)) {}
 }
 
 void *fake_alloc(void *d, uint64_t bytes, uint64_t align, int32_t mem, void *stream) {

@@ -9,14 +9,22 @@ static const void *extension(const char *id) {
 }
 static void stop(const pf_host *host) { (void)host; }
 
-static const pf_plugin plugin = {
-  .size = sizeof plugin, .id = "pyflow.fake", .version = "1.0", .ops = special_ops,
-  .kernels = kernels, .devices = devices, .start = fake_start, .stop = stop,
-  .extension = extension, .abi_major = PF_ABI_MAJOR, .abi_minor = PF_ABI_MINOR, .min_minor = 0};
+static const pf_plugin plugin = {.size = sizeof plugin,
+                                 .id = "pyflow.fake",
+                                 .version = "1.0",
+                                 .ops = special_ops,
+                                 .kernels = kernels,
+                                 .devices = devices,
+                                 .start = fake_start,
+                                 .stop = stop,
+                                 .extension = extension,
+                                 .abi_major = PF_ABI_MAJOR,
+                                 .abi_minor = PF_ABI_MINOR,
+                                 .min_minor = 0};
 
 PF_EXPORT const pf_plugin *pyflow_plugin_v1(const pf_host *host) {
-  const pf_kernel *const *const tables[] = {math_kernels,  shape_kernels,  array_kernels,
-                                            conv_kernels,  nn_kernels,     state_kernels,
+  const pf_kernel *const *const tables[] = {math_kernels,   shape_kernels,  array_kernels,
+                                            conv_kernels,   nn_kernels,     state_kernels,
                                             random_kernels, special_kernels};
   size_t n = 0;
   for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)

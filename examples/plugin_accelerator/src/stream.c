@@ -22,7 +22,7 @@
 
 struct fake_event {
   fake_device *dev;
-  int32_t refs, happened, asked;   /* asked: `when` has been called */
+  int32_t refs, happened, asked; /* asked: `when` has been called */
   pf_status status;
   int64_t ns;
   fake_completion *completion;
@@ -47,7 +47,7 @@ void fake_push(fake_stream *s, fake_op *op) {
 }
 
 /* ---------------------------------------------------------------- the stream's thread */
-static uint64_t draw(fake_stream *s) {     /* splitmix64 */
+static uint64_t draw(fake_stream *s) { /* splitmix64 */
   uint64_t x = s->random += 0x9E3779B97F4A7C15u;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
@@ -56,8 +56,7 @@ static uint64_t draw(fake_stream *s) {     /* splitmix64 */
 
 static void sleep_until(double when) {
   struct timespec t = {(time_t)when, (long)((when - (double)(time_t)when) * 1e9)};
-  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) {
-  }
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) {}
 }
 
 static void delay(fake_stream *s) {
@@ -96,7 +95,7 @@ static void run_op(fake_stream *s, fake_op *op) {
   pthread_mutex_unlock(&s->lock);
 }
 
-static fake_op *next_op(fake_stream *s) {  /* NULL: the stream ends */
+static fake_op *next_op(fake_stream *s) { /* NULL: the stream ends */
   pthread_mutex_lock(&s->lock);
   while (!s->head && !s->stopping) pthread_cond_wait(&s->changed, &s->lock);
   fake_op *op = s->head;
@@ -137,12 +136,11 @@ void fake_stream_del(void *d, void *stream) {
   fake_device *dev = d;
   fake_stream *s = stream, **link;
   pthread_mutex_lock(&dev->streams_lock);
-  for (link = &dev->streams; *link && *link != s; link = &(*link)->next) {
-  }
+  for (link = &dev->streams; *link && *link != s; link = &(*link)->next) {}
   if (*link) *link = s->next;
   pthread_mutex_unlock(&dev->streams_lock);
   pthread_mutex_lock(&s->lock);
-  s->stopping = 1;                 /* what is queued still runs */
+  s->stopping = 1; /* what is queued still runs */
   pthread_cond_broadcast(&s->changed);
   pthread_mutex_unlock(&s->lock);
   pthread_join(s->thread, NULL);
@@ -167,7 +165,10 @@ int32_t fake_settle(fake_device *dev) {
 }
 
 /* ---------------------------------------------------------------- events */
-typedef struct { fake_op op; fake_event *event; } event_op;
+typedef struct {
+  fake_op op;
+  fake_event *event;
+} event_op;
 
 static void unref(fake_event *e) {
   pthread_mutex_lock(&events_lock);
@@ -239,7 +240,7 @@ static pf_status run_wait(fake_stream *s, fake_op *op) {
 pf_status fake_event_wait(void *dev, void *stream, void *event) {
   fake_event *e = event;
   event_op *op = fake_op_new(sizeof *op, run_wait);
-  (void)dev;                       /* the event may be another device's */
+  (void)dev; /* the event may be another device's */
   if (!op) return PF_RESOURCE_EXHAUSTED;
   pthread_mutex_lock(&events_lock);
   e->refs++;

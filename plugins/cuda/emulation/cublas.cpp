@@ -7,9 +7,9 @@
 
 static float alpha_f(const void *p) { return *(const float *)p; }
 
-template <class T, class S> static void multiply(int ta, int tb, int m, int n, int k, S alpha,
-                                                 const T *a, int lda, const T *b, int ldb, S beta,
-                                                 T *c, int ldc) {
+template <class T, class S>
+static void multiply(int ta, int tb, int m, int n, int k, S alpha, const T *a, int lda, const T *b,
+                     int ldb, S beta, T *c, int ldc) {
   for (int j = 0; j < n; j++)
     for (int i = 0; i < m; i++) {
       S sum = 0;

@@ -1,8 +1,8 @@
 /* emulation/cuda_runtime.h - the part of the CUDA runtime this plugin uses, on the CPU: for tests
  * without a GPU.
  *
- * Device memory is malloc'ed and (its first MiB) filled with a pattern, so that reading what nothing wrote shows.
- * Streams run at once: an enqueued operation is over when the call returns.
+ * Device memory is malloc'ed and (its first MiB) filled with a pattern, so that reading what
+ * nothing wrote shows. Streams run at once: an enqueued operation is over when the call returns.
  * CUDA_EMULATED_DEVICES says how many devices there are (1).
  */
 #ifndef PF_EMULATED_CUDA_RUNTIME_H
@@ -63,9 +63,7 @@ enum cudaDriverEntryPointQueryResult {
   cudaDriverEntryPointSuccess = 0,
   cudaDriverEntryPointSymbolNotFound = 1
 };
-typedef struct {
-  int type, id;
-} cudaMemLocation;
+typedef struct { int type, id; } cudaMemLocation;
 typedef struct {
   int allocType;
   cudaMemLocation location;
@@ -74,21 +72,11 @@ typedef struct {
   cudaMemLocation location;
   int flags;
 } cudaMemAccessDesc;
-typedef struct {
-  char name[256];
-} cudaDeviceProp;
-typedef struct {
-  cudaMemoryType type;
-} cudaPointerAttributes;
-typedef struct emulated_event {
-  int64_t ns;
-} *cudaEvent_t;
-typedef struct emulated_stream {
-  int number;
-} *cudaStream_t;
-typedef struct emulated_pool {
-  int number;
-} *cudaMemPool_t;
+typedef struct { char name[256]; } cudaDeviceProp;
+typedef struct { cudaMemoryType type; } cudaPointerAttributes;
+typedef struct emulated_event { int64_t ns; } *cudaEvent_t;
+typedef struct emulated_stream { int number; } *cudaStream_t;
+typedef struct emulated_pool { int number; } *cudaMemPool_t;
 #define CUDART_CB
 #define CUDART_VERSION 13000
 

@@ -6,15 +6,9 @@
 #include "../source/libraries.h"
 #include "../source/numbers.h"
 
-struct tensor {
-  int format, type, n, c, h, w;
-};
-struct filter {
-  int format, type, k, c, h, w;
-};
-struct convolution {
-  int ph, pw, u, v, dh, dw, mode, type, groups, math;
-};
+struct tensor { int format, type, n, c, h, w; };
+struct filter { int format, type, k, c, h, w; };
+struct convolution { int ph, pw, u, v, dh, dw, mode, type, groups, math; };
 enum { BAD_PARAM = 2000, NOT_SUPPORTED = 3000 };
 
 static int64_t at4(int nhwc, int c_, int h_, int w_, int n, int c, int h, int w) {
@@ -56,8 +50,9 @@ static void visit(const tensor *x, const filter *f, const convolution *g, const 
               }
 }
 enum { FORWARD, DATA, FILTER };
-template <class T> static int run(int pass, const tensor *x, void *xd, const filter *f, void *fd,
-                                  const convolution *g, const tensor *y, void *yd) {
+template <class T>
+static int run(int pass, const tensor *x, void *xd, const filter *f, void *fd, const convolution *g,
+               const tensor *y, void *yd) {
   T *xs = (T *)xd, *fs = (T *)fd, *ys = (T *)yd;
   int64_t n = pass == FORWARD ? (int64_t)y->n * y->c * y->h * y->w
               : pass == DATA  ? (int64_t)x->n * x->c * x->h * x->w

@@ -81,9 +81,7 @@ static pf_status approximate(pf_ctx *c, const void *state) {
 }
 
 /* ---------------------------------------------------------- BiasAdd: the bias as [C, 1, 1, ...] */
-typedef struct {
-  pf_str data_format;
-} format_state;
+typedef struct { pf_str data_format; } format_state;
 static pf_status bias_add(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0], *bias = c->in[1];
   bool nchw = false;
@@ -119,8 +117,8 @@ template <class W> struct sum_map {
   int32_t type;
   PF_BOTH W load(int64_t i) const {
     W sum = E::value(E::load(x[0], i, type), type);
-    PF_ROLLED for (int k = 1; k < n; k++)
-      sum = (W)((wraps<W>)sum + (wraps<W>)E::value(E::load(x[k], i, type), type));
+    PF_ROLLED for (int k = 1; k < n; k++) sum =
+        (W)((wraps<W>)sum + (wraps<W>)E::value(E::load(x[k], i, type), type));
     return sum;
   }
   PF_BOTH void store(int64_t i, W v) const { E::store(y, i, type, v); }
@@ -151,8 +149,8 @@ static pf_status add_n(pf_ctx *c, const void *) {
   return is_float ? run_sum<float>(c, y) : run_sum<int64_t>(c, y);
 }
 
-static constexpr attr_list tolerance({ATTR_NAMED("tolerance", elementwise_state, PF_ATTR_FLOAT,
-                                                 p)});
+static constexpr attr_list
+    tolerance({ATTR_NAMED("tolerance", elementwise_state, PF_ATTR_FLOAT, p)});
 static constexpr attr_list format({ATTR(format_state, PF_ATTR_STRING, data_format)});
 static constexpr attr_list shape_error({ATTR_OPTIONAL("incompatible_shape_error", compare_state,
                                                       PF_ATTR_BOOL, incompatible_shape_error)});
@@ -163,25 +161,25 @@ static constexpr arg_list host_list({HOST_IN("inputs"), HOST_OUT("sum")});
       .state_size = sizeof(compare_state), .compute = equality<__VA_ARGS__>)
 #define ONE(NAME) FLOATS(#NAME, NAME),
 static const pf_kernel table[] = {
-    FLOATS("AddV2", Add),
-    FLOATS("RealDiv", Div),
-    FLOATS("TruncateMod", Mod),
-    ONE(Add) ONE(Sub) ONE(Mul) ONE(Div) ONE(FloorDiv) ONE(Mod) ONE(FloorMod) ONE(Pow) ONE(Maximum)
-        ONE(Minimum) ONE(SquaredDifference) ONE(Atan2) ONE(DivNoNan) ONE(MulNoNan) ONE(Xdivy)
-            ONE(Xlogy) ONE(Less) ONE(LessEqual) ONE(Greater) ONE(GreaterEqual)
-                COMPARED("Equal", "T=" T_FLOATS, Equal, false),
-    COMPARED("NotEqual", "T=" T_FLOATS, NotEqual, true),
-    COMPARED("Equal", "T=bool", SameBool, false),
-    COMPARED("NotEqual", "T=bool", OtherBool, true),
-    GPU("ApproximateEqual", "T=" T_FLOATS, SAME, .attrs = tolerance.at,
-        .state_size = sizeof(elementwise_state), .compute = approximate),
-    GPU("LogicalAnd", NULL, SAME, .compute = bools<And>),
-    GPU("LogicalOr", NULL, SAME, .compute = bools<Or>),
-    GPU("BiasAdd", "T=" T_FLOATS, SAME, .attrs = format.at, .state_size = sizeof(format_state),
-        .compute = bias_add),
-    GPU("BiasAddV1", "T=" T_FLOATS, SAME, .compute = bias_add),
-    GPU("AddN", "T=" T_WIDE, SAME, .compute = add_n),
-    GPU("AddN", "T=int32", SAME, .args = host_list.at, .compute = add_n),
+  FLOATS("AddV2", Add),
+  FLOATS("RealDiv", Div),
+  FLOATS("TruncateMod", Mod),
+  ONE(Add) ONE(Sub) ONE(Mul) ONE(Div) ONE(FloorDiv) ONE(Mod) ONE(FloorMod) ONE(Pow) ONE(Maximum)
+      ONE(Minimum) ONE(SquaredDifference) ONE(Atan2) ONE(DivNoNan) ONE(MulNoNan) ONE(Xdivy)
+          ONE(Xlogy) ONE(Less) ONE(LessEqual) ONE(Greater) ONE(GreaterEqual)
+              COMPARED("Equal", "T=" T_FLOATS, Equal, false),
+  COMPARED("NotEqual", "T=" T_FLOATS, NotEqual, true),
+  COMPARED("Equal", "T=bool", SameBool, false),
+  COMPARED("NotEqual", "T=bool", OtherBool, true),
+  GPU("ApproximateEqual", "T=" T_FLOATS, SAME, .attrs = tolerance.at,
+      .state_size = sizeof(elementwise_state), .compute = approximate),
+  GPU("LogicalAnd", NULL, SAME, .compute = bools<And>),
+  GPU("LogicalOr", NULL, SAME, .compute = bools<Or>),
+  GPU("BiasAdd", "T=" T_FLOATS, SAME, .attrs = format.at, .state_size = sizeof(format_state),
+      .compute = bias_add),
+  GPU("BiasAddV1", "T=" T_FLOATS, SAME, .compute = bias_add),
+  GPU("AddN", "T=" T_WIDE, SAME, .compute = add_n),
+  GPU("AddN", "T=int32", SAME, .args = host_list.at, .compute = add_n),
 };
 } // namespace
 KERNELS(binary_kernels, table)

@@ -39,11 +39,11 @@ static constexpr attr_list alpha({ATTR_NAMED("alpha", elementwise_state, PF_ATTR
 #define FLOATS(OP, NAME) GPU(OP, "T=" T_FLOATS, SAME, .compute = grads<NAME>)
 #define ONE(NAME) FLOATS(#NAME, NAME),
 static const pf_kernel table[] = {
-    ONE(TanhGrad) ONE(SigmoidGrad) ONE(SqrtGrad) ONE(RsqrtGrad) ONE(ReciprocalGrad) ONE(ReluGrad)
-        ONE(Relu6Grad) ONE(EluGrad) ONE(SeluGrad) ONE(SoftplusGrad) ONE(SoftsignGrad)
-            FLOATS("InvGrad", ReciprocalGrad),
-    GPU("LeakyReluGrad", "T=" T_FLOATS, SAME, .attrs = alpha.at,
-        .state_size = sizeof(elementwise_state), .compute = grads<LeakyReluGrad>),
+  ONE(TanhGrad) ONE(SigmoidGrad) ONE(SqrtGrad) ONE(RsqrtGrad) ONE(ReciprocalGrad) ONE(ReluGrad)
+      ONE(Relu6Grad) ONE(EluGrad) ONE(SeluGrad) ONE(SoftplusGrad) ONE(SoftsignGrad)
+          FLOATS("InvGrad", ReciprocalGrad),
+  GPU("LeakyReluGrad", "T=" T_FLOATS, SAME, .attrs = alpha.at,
+      .state_size = sizeof(elementwise_state), .compute = grads<LeakyReluGrad>),
 };
 } // namespace
 KERNELS(binary_grad_kernels, table)

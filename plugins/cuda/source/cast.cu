@@ -99,9 +99,7 @@ static pf_status frequent(pf_ctx *c, int32_t from, int32_t to, DLTensor *y) {
   return PF_DECLINE;
 }
 
-typedef struct {
-  int32_t from, to;
-} cast_state;
+typedef struct { int32_t from, to; } cast_state;
 static pf_status cast(pf_ctx *c, const void *state) {
   const cast_state *s = (const cast_state *)state;
   const DLTensor *x = c->in[0];
@@ -144,10 +142,10 @@ static constexpr attr_list cast_attrs({ATTR_NAMED("SrcT", cast_state, PF_ATTR_TY
 static constexpr attr_list bitcast_attrs({ATTR_NAMED("T", cast_state, PF_ATTR_TYPE, from),
                                           ATTR_NAMED("type", cast_state, PF_ATTR_TYPE, to)});
 static const pf_kernel table[] = {
-    GPU("Cast", "SrcT=" REAL ", DstT=" REAL, SAME, .attrs = cast_attrs.at,
-        .state_size = sizeof(cast_state), .compute = cast),
-    GPU("Bitcast", NULL, SAME, .attrs = bitcast_attrs.at, .state_size = sizeof(cast_state),
-        .compute = bitcast),
+  GPU("Cast", "SrcT=" REAL ", DstT=" REAL, SAME, .attrs = cast_attrs.at,
+      .state_size = sizeof(cast_state), .compute = cast),
+  GPU("Bitcast", NULL, SAME, .attrs = bitcast_attrs.at, .state_size = sizeof(cast_state),
+      .compute = bitcast),
 };
 } // namespace
 KERNELS(cast_kernels, table)

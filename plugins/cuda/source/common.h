@@ -82,10 +82,8 @@ typedef struct {
 #define T_WIDE T_FLOATS "|" T_DEVICE_INTS
 
 /* ---------------------------------------------------------------- errors */
-__attribute__((format(printf, 3, 4), unused, cold)) static pf_status failf(pf_ctx *c,
-                                                                           pf_status status,
-                                                                           const char *format,
-                                                                           ...) {
+__attribute__((format(printf, 3, 4), unused, cold)) static pf_status
+failf(pf_ctx *c, pf_status status, const char *format, ...) {
   char text[1024];
   va_list args;
   va_start(args, format);
@@ -95,9 +93,7 @@ __attribute__((format(printf, 3, 4), unused, cold)) static pf_status failf(pf_ct
 }
 #define INVALID(c, ...) (failf(c, PF_INVALID_ARGUMENT, __VA_ARGS__), PF_INVALID_ARGUMENT)
 
-typedef struct {
-  char s[256];
-} shape_string;
+typedef struct { char s[256]; } shape_string;
 static inline shape_string shape_of(const int64_t *shape, int32_t ndim) {
   shape_string t;
   size_t n = 0;

@@ -18,9 +18,7 @@ PF_BOTH int64_t image_at(const conv &g, int64_t n, int64_t y, int64_t x, int64_t
                          int64_t w, int64_t channels) {
   return g.nchw ? ((n * channels + c) * h + y) * w + x : ((n * h + y) * w + x) * channels + c;
 }
-struct image_spot {
-  int64_t n, y, x, c;
-};
+struct image_spot { int64_t n, y, x, c; };
 PF_BOTH image_spot image_spot_of(const conv &g, int64_t i, int64_t h, int64_t w, int64_t channels) {
   image_spot s;
   if (g.nchw) {
@@ -261,14 +259,13 @@ static constexpr arg_list filter_args({HOST_IN("filter_sizes")});
   GPU(op, "T=" T_FLOATS, flags, .attrs = attrs.at, __VA_ARGS__.state_size = sizeof(window_state), \
       .init = conv_init, .compute = fn)
 static const pf_kernel table[] = {
-    ENTRY("Conv2D", 0, forward<false>),
-    ENTRY("Conv2DBackpropInput", 0, backprop_input<false>, .args = input_args.at, ),
-    ENTRY("Conv2DBackpropFilter", 0, backprop_filter<false>, .args = filter_args.at, ),
-    ENTRY("DepthwiseConv2dNative", SAME, forward<true>),
-    ENTRY("DepthwiseConv2dNativeBackpropInput", SAME, backprop_input<true>,
-          .args = input_args.at, ),
-    ENTRY("DepthwiseConv2dNativeBackpropFilter", SAME, backprop_filter<true>,
-          .args = filter_args.at, ),
+  ENTRY("Conv2D", 0, forward<false>),
+  ENTRY("Conv2DBackpropInput", 0, backprop_input<false>, .args = input_args.at, ),
+  ENTRY("Conv2DBackpropFilter", 0, backprop_filter<false>, .args = filter_args.at, ),
+  ENTRY("DepthwiseConv2dNative", SAME, forward<true>),
+  ENTRY("DepthwiseConv2dNativeBackpropInput", SAME, backprop_input<true>, .args = input_args.at, ),
+  ENTRY("DepthwiseConv2dNativeBackpropFilter", SAME, backprop_filter<true>,
+        .args = filter_args.at, ),
 };
 } // namespace
 KERNELS(conv_kernels, table)

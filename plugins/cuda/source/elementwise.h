@@ -11,9 +11,7 @@
 #define PF_CUDA_ELEMENTWISE_H
 #include "walk.h"
 
-typedef struct {
-  double p;
-} elementwise_state;
+typedef struct { double p; } elementwise_state;
 
 /* one result of either kind */
 template <class W> PF_BOTH void put(void *y, int64_t i, int32_t type, W v) {
@@ -54,9 +52,7 @@ template <class Op, class W> pf_status run_unary(pf_ctx *c, double p) {
 }
 
 /* ---------------------------------------------------------------- two operands */
-template <class T> struct pair {
-  T a, b;
-};
+template <class T> struct pair { T a, b; };
 enum { BOTH_VECTORS, FIRST_SCALAR, SECOND_SCALAR, WALKED };
 typedef struct {
   const void *a, *b;
@@ -117,9 +113,7 @@ pf_status run_binary(pf_ctx *c, const DLTensor *a, const DLTensor *b, double p) 
 
 /* ---------------------------------------------------------------- shapes that do not broadcast
  * Equal and NotEqual of them: one truth value where incompatible_shape_error is false */
-typedef struct {
-  int32_t incompatible_shape_error;
-} compare_state;
+typedef struct { int32_t incompatible_shape_error; } compare_state;
 struct put_truth {
   uint8_t *y, v;
   PF_BOTH void operator()(int64_t i) const { y[i] = v; }

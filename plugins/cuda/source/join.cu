@@ -69,9 +69,7 @@ static pf_status concat_v2(pf_ctx *c, const void *) {
 }
 
 /* ---------------------------------------------------------------- Pack, Unpack */
-typedef struct {
-  int64_t axis;
-} axis_state;
+typedef struct { int64_t axis; } axis_state;
 static pf_status pack(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0];
   int64_t axis = ((const axis_state *)state)->axis, shape[MAX_DIMS + 1],
@@ -280,9 +278,7 @@ static pf_status gather(pf_ctx *c, const void *) {
   if (c->in[0]->ndim < 1) return INVALID(c, "params must be at least 1 dimensional");
   return gather_along(c, 0, 0);
 }
-typedef struct {
-  int64_t batch_dims;
-} gather_state;
+typedef struct { int64_t batch_dims; } gather_state;
 static pf_status gather_v2(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0], *index = c->in[1];
   int64_t axis, batch = ((const gather_state *)state)->batch_dims;
@@ -369,25 +365,24 @@ static constexpr arg_list gather_args({HOST_IN("axis")});
 static constexpr arg_list one_hot_args({HOST_IN("depth")});
 #define AXIS .state_size = sizeof(axis_state)
 static const pf_kernel table[] = {
-    GPU("Concat", "T=" MOVED, SAME, .args = concat_args.at, .compute = concat),
-    GPU("Concat", "T=int32", SAME, .args = concat_host.at, .compute = concat),
-    GPU("ConcatV2", "T=" MOVED, SAME, .args = concat2_args.at, .compute = concat_v2),
-    GPU("ConcatV2", "T=int32", SAME, .args = concat2_host.at, .compute = concat_v2),
-    GPU("Pack", "T=" MOVED, SAME, .attrs = axis_attr.at, AXIS, .compute = pack),
-    GPU("Pack", "T=int32", SAME, .attrs = axis_attr.at, .args = pack_host.at, AXIS,
-        .compute = pack),
-    GPU("Unpack", "T=" MOVED, SAME, .attrs = axis_attr.at, AXIS, .compute = unpack),
-    GPU("Unpack", "T=int32", SAME, .attrs = axis_attr.at, .args = unpack_host.at, AXIS,
-        .compute = unpack),
-    GPU("Split", "T=" MOVED "|int32", SAME, .args = split_args.at, .compute = split),
-    GPU("SplitV", "T=" MOVED "|int32", SAME, .args = split_v_args.at, .compute = split_v),
-    GPU("Select", "T=" MOVED "|int32", SAME, .compute = select_v1),
-    GPU("SelectV2", "T=" MOVED "|int32", SAME, .compute = select_v2),
-    GPU("Gather", "Tparams=" MOVED "|int32", SAME, .compute = gather),
-    GPU("GatherV2", "Tparams=" MOVED "|int32, Tindices=int32|int64", SAME, .attrs = batch_attr.at,
-        .args = gather_args.at, .state_size = sizeof(gather_state), .compute = gather_v2),
-    GPU("OneHot", "T=" MOVED "|int32, TI=int32|int64", SAME, .attrs = axis_attr.at,
-        .args = one_hot_args.at, AXIS, .compute = one_hot),
+  GPU("Concat", "T=" MOVED, SAME, .args = concat_args.at, .compute = concat),
+  GPU("Concat", "T=int32", SAME, .args = concat_host.at, .compute = concat),
+  GPU("ConcatV2", "T=" MOVED, SAME, .args = concat2_args.at, .compute = concat_v2),
+  GPU("ConcatV2", "T=int32", SAME, .args = concat2_host.at, .compute = concat_v2),
+  GPU("Pack", "T=" MOVED, SAME, .attrs = axis_attr.at, AXIS, .compute = pack),
+  GPU("Pack", "T=int32", SAME, .attrs = axis_attr.at, .args = pack_host.at, AXIS, .compute = pack),
+  GPU("Unpack", "T=" MOVED, SAME, .attrs = axis_attr.at, AXIS, .compute = unpack),
+  GPU("Unpack", "T=int32", SAME, .attrs = axis_attr.at, .args = unpack_host.at, AXIS,
+      .compute = unpack),
+  GPU("Split", "T=" MOVED "|int32", SAME, .args = split_args.at, .compute = split),
+  GPU("SplitV", "T=" MOVED "|int32", SAME, .args = split_v_args.at, .compute = split_v),
+  GPU("Select", "T=" MOVED "|int32", SAME, .compute = select_v1),
+  GPU("SelectV2", "T=" MOVED "|int32", SAME, .compute = select_v2),
+  GPU("Gather", "Tparams=" MOVED "|int32", SAME, .compute = gather),
+  GPU("GatherV2", "Tparams=" MOVED "|int32, Tindices=int32|int64", SAME, .attrs = batch_attr.at,
+      .args = gather_args.at, .state_size = sizeof(gather_state), .compute = gather_v2),
+  GPU("OneHot", "T=" MOVED "|int32, TI=int32|int64", SAME, .attrs = axis_attr.at,
+      .args = one_hot_args.at, AXIS, .compute = one_hot),
 };
 } // namespace
 KERNELS(join_kernels, table)

@@ -107,8 +107,8 @@ template <class F> pf_status each(pf_ctx *c, int64_t n, F f) {
 template <class F> pf_status map(pf_ctx *c, int64_t n, F f) {
   if (n <= 0) return PF_OK;
   PF_TRY(check_cuda(c, select_device(device_of(c)), "cudaSetDevice"));
-  map_kernel<<<blocks_for(c, n, THREADS * items_of<F>::value), THREADS, 0, stream_of(c)->cuda>>>(
-      f, n);
+  map_kernel<<<blocks_for(c, n, THREADS * items_of<F>::value), THREADS, 0, stream_of(c)->cuda>>>(f,
+                                                                                                 n);
   return check_cuda(c, cudaGetLastError(), "starting a kernel");
 }
 #endif
@@ -183,8 +183,8 @@ pf_status run_tiles(pf_ctx *, const F &f, const tiling &t, const A *from, A *to)
   return PF_OK;
 }
 #else
-template <class F, class A> __global__ void __launch_bounds__(THREADS)
-    tile_kernel(F f, tiling t, const A *from, A *to) {
+template <class F, class A>
+__global__ void __launch_bounds__(THREADS) tile_kernel(F f, tiling t, const A *from, A *to) {
   __shared__ A shared[THREADS];
   int i = threadIdx.x, column = tile_column(t, i), step = tile_step(t);
   for (int64_t job = blockIdx.x; job < t.jobs; job += gridDim.x) {

@@ -16,7 +16,7 @@ enum {
   BLAS_COMPUTE_32F = 68,
   BLAS_COMPUTE_32F_FAST_TF32 = 77,
   BLAS_COMPUTE_64F = 70
-};                               /* cublasComputeType_t */
+}; /* cublasComputeType_t */
 enum { BLAS_DEFAULT_ALGO = -1 }; /* cublasGemmAlgo_t */
 typedef struct {
   int (*create)(blas_handle *);
@@ -39,7 +39,8 @@ enum { DNN_NCHW = 0, DNN_NHWC = 1 };                                    /* cudnn
 enum { DNN_CROSS_CORRELATION = 1 };                                     /* cudnnConvolutionMode_t */
 enum { DNN_DEFAULT_MATH = 0, DNN_TENSOR_OP_MATH = 1, DNN_FMA_MATH = 3 }; /* cudnnMathType_t */
 enum { DNN_MAX_ALGOS = 16 };
-typedef struct { /* cudnnConvolution{Fwd,BwdData,BwdFilter}AlgoPerf_t: three equal layouts */
+/* cudnnConvolution{Fwd,BwdData,BwdFilter}AlgoPerf_t: three equal layouts */
+typedef struct {
   int algo, status;
   float time;
   size_t memory;
@@ -88,8 +89,8 @@ typedef struct {
                 dnn_filter, void *dw);
 } dnn_library;
 
-const blas_library *blas(
-    void); /* NULL: not found; the own, slower kernels are used and one INFO line says so */
+const blas_library *
+blas(void); /* NULL: not found; the own, slower kernels are used and one INFO line says so */
 const dnn_library *dnn(void);
 /* the stream's handle, or NULL; call with s->lock held and the device selected */
 blas_handle blas_of(gpu_stream *s);

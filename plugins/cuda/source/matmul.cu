@@ -11,9 +11,7 @@
 
 namespace {
 
-typedef struct {
-  int32_t ta, tb;
-} matmul_state;
+typedef struct { int32_t ta, tb; } matmul_state;
 typedef struct {
   const void *a, *b;
   void *c;
@@ -210,9 +208,9 @@ static constexpr attr_list batch_attrs({ATTR_NAMED("adj_x", matmul_state, PF_ATT
 #define TYPES "T=" T_FLOATS "|int32|int64"
 #define STATE .state_size = sizeof(matmul_state)
 static const pf_kernel table[] = {
-    GPU("MatMul", TYPES, SAME, .attrs = plain_attrs.at, STATE, .compute = matmul),
-    GPU("BatchMatMul", TYPES, SAME, .attrs = batch_attrs.at, STATE, .compute = batch_matmul),
-    GPU("BatchMatMulV2", TYPES, SAME, .attrs = batch_attrs.at, STATE, .compute = batch_matmul),
+  GPU("MatMul", TYPES, SAME, .attrs = plain_attrs.at, STATE, .compute = matmul),
+  GPU("BatchMatMul", TYPES, SAME, .attrs = batch_attrs.at, STATE, .compute = batch_matmul),
+  GPU("BatchMatMulV2", TYPES, SAME, .attrs = batch_attrs.at, STATE, .compute = batch_matmul),
 };
 } // namespace
 KERNELS(matmul_kernels, table)

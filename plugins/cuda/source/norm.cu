@@ -13,9 +13,7 @@ typedef struct {
   double epsilon, average;
   pf_str data_format;
 } norm_state;
-typedef struct {
-  int64_t outer, c, inner;
-} layout;
+typedef struct { int64_t outer, c, inner; } layout;
 PF_BOTH int64_t element(const layout &l, int64_t channel, int64_t k) {
   return l.inner == 1 ? k * l.c + channel : (k / l.inner * l.c + channel) * l.inner + k % l.inner;
 }
@@ -154,9 +152,7 @@ static pf_status batch_norm(pf_ctx *c, const void *state) {
 }
 
 /* ---------------------------------------------------------------- gradient */
-struct two {
-  float sum, dot;
-};
+struct two { float sum, dot; };
 template <class T> struct gradient_reducer {
   layout l;
   const T *x, *dy;
@@ -232,22 +228,22 @@ static pf_status batch_norm_grad(pf_ctx *c, const void *state) {
   });
 }
 
-static constexpr attr_list attrs(
-    {ATTR(norm_state, PF_ATTR_FLOAT, epsilon),
-     ATTR_OPTIONAL("data_format", norm_state, PF_ATTR_STRING, data_format),
-     ATTR_OPTIONAL("is_training", norm_state, PF_ATTR_BOOL, training),
-     ATTR_OPTIONAL("exponential_avg_factor", norm_state, PF_ATTR_FLOAT, average)});
+static constexpr attr_list
+    attrs({ATTR(norm_state, PF_ATTR_FLOAT, epsilon),
+           ATTR_OPTIONAL("data_format", norm_state, PF_ATTR_STRING, data_format),
+           ATTR_OPTIONAL("is_training", norm_state, PF_ATTR_BOOL, training),
+           ATTR_OPTIONAL("exponential_avg_factor", norm_state, PF_ATTR_FLOAT, average)});
 #define ENTRY(op, where, fn)                                                                   \
   GPU(op, where, SAME, .attrs = attrs.at, .state_size = sizeof(norm_state), .init = norm_init, \
       .compute = fn)
 #define TYPES "T=half|bfloat16|float, U=float"
 static const pf_kernel table[] = {
-    ENTRY("FusedBatchNorm", "T=float", batch_norm),
-    ENTRY("FusedBatchNormV2", TYPES, batch_norm),
-    ENTRY("FusedBatchNormV3", TYPES, batch_norm),
-    ENTRY("FusedBatchNormGrad", "T=float", batch_norm_grad),
-    ENTRY("FusedBatchNormGradV2", TYPES, batch_norm_grad),
-    ENTRY("FusedBatchNormGradV3", TYPES, batch_norm_grad),
+  ENTRY("FusedBatchNorm", "T=float", batch_norm),
+  ENTRY("FusedBatchNormV2", TYPES, batch_norm),
+  ENTRY("FusedBatchNormV3", TYPES, batch_norm),
+  ENTRY("FusedBatchNormGrad", "T=float", batch_norm_grad),
+  ENTRY("FusedBatchNormGradV2", TYPES, batch_norm_grad),
+  ENTRY("FusedBatchNormGradV3", TYPES, batch_norm_grad),
 };
 } // namespace
 KERNELS(norm_kernels, table)

@@ -10,15 +10,9 @@
 #define PF_CUDA_NUMBERS_H
 #include "common.h"
 
-struct f16 {
-  uint16_t bits;
-};
-struct bf16 {
-  uint16_t bits;
-};
-template <class T> struct tag {
-  typedef T type;
-};
+struct f16 { uint16_t bits; };
+struct bf16 { uint16_t bits; };
+template <class T> struct tag { typedef T type; };
 template <class To, class From> PF_BOTH To bits_as(From x) {
   static_assert(sizeof(To) == sizeof(From), "equal sizes");
   To y;
@@ -62,56 +56,26 @@ template <> struct rounder<bf16> {
   }
 };
 template <class T, class V> PF_BOTH T down(V v) { return rounder<T>::from(v); }
-template <class T> struct wide_of {
-  typedef T type;
-};
-template <> struct wide_of<f16> {
-  typedef float type;
-};
-template <> struct wide_of<bf16> {
-  typedef float type;
-};
+template <class T> struct wide_of { typedef T type; };
+template <> struct wide_of<f16> { typedef float type; };
+template <> struct wide_of<bf16> { typedef float type; };
 template <class T> using wide = typename wide_of<T>::type; /* what T is computed as */
 
 /* bigger than an index register's natural work: unsigned twins, for arithmetic that wraps */
-template <class T> struct unsigned_of {
-  typedef T type;
-};
-template <> struct unsigned_of<int8_t> {
-  typedef uint32_t type;
-};
-template <> struct unsigned_of<int16_t> {
-  typedef uint32_t type;
-};
-template <> struct unsigned_of<uint8_t> {
-  typedef uint32_t type;
-};
-template <> struct unsigned_of<uint16_t> {
-  typedef uint32_t type;
-};
-template <> struct unsigned_of<int32_t> {
-  typedef uint32_t type;
-};
-template <> struct unsigned_of<int64_t> {
-  typedef uint64_t type;
-};
+template <class T> struct unsigned_of { typedef T type; };
+template <> struct unsigned_of<int8_t> { typedef uint32_t type; };
+template <> struct unsigned_of<int16_t> { typedef uint32_t type; };
+template <> struct unsigned_of<uint8_t> { typedef uint32_t type; };
+template <> struct unsigned_of<uint16_t> { typedef uint32_t type; };
+template <> struct unsigned_of<int32_t> { typedef uint32_t type; };
+template <> struct unsigned_of<int64_t> { typedef uint64_t type; };
 template <class T> using wraps = typename unsigned_of<T>::type;
 
-template <class T> struct is_float_of {
-  static constexpr bool value = false;
-};
-template <> struct is_float_of<float> {
-  static constexpr bool value = true;
-};
-template <> struct is_float_of<double> {
-  static constexpr bool value = true;
-};
-template <> struct is_float_of<f16> {
-  static constexpr bool value = true;
-};
-template <> struct is_float_of<bf16> {
-  static constexpr bool value = true;
-};
+template <class T> struct is_float_of { static constexpr bool value = false; };
+template <> struct is_float_of<float> { static constexpr bool value = true; };
+template <> struct is_float_of<double> { static constexpr bool value = true; };
+template <> struct is_float_of<f16> { static constexpr bool value = true; };
+template <> struct is_float_of<bf16> { static constexpr bool value = true; };
 
 /* ---------------------------------------------------------------- a type known when a kernel runs
  * `type` is the same for all threads of a launch, so that the branches on it cost next to nothing;
@@ -163,8 +127,9 @@ template <> struct elements<int64_t> {
 template <class F> pf_status with_float(int32_t type, F f) {
   switch (type) {
     PF_TYPE_CASE(PF_FLOAT32, float)
-    PF_TYPE_CASE(PF_FLOAT64, double) PF_TYPE_CASE(PF_FLOAT16, f16)
-        PF_TYPE_CASE(PF_BFLOAT16, bf16) default : return PF_UNIMPLEMENTED;
+    PF_TYPE_CASE(PF_FLOAT64, double)
+    PF_TYPE_CASE(PF_FLOAT16, f16)
+    PF_TYPE_CASE(PF_BFLOAT16, bf16) default : return PF_UNIMPLEMENTED;
   }
 }
 /* what they are computed as: float or double */
@@ -182,8 +147,9 @@ template <class F> pf_status with_float32(int32_t type, F f) {
 template <class F> pf_status with_int(int32_t type, F f) {
   switch (type) {
     PF_TYPE_CASE(PF_INT32, int32_t)
-    PF_TYPE_CASE(PF_INT64, int64_t) PF_TYPE_CASE(PF_INT8, int8_t)
-        PF_TYPE_CASE(PF_UINT8, uint8_t) default : return PF_UNIMPLEMENTED;
+    PF_TYPE_CASE(PF_INT64, int64_t)
+    PF_TYPE_CASE(PF_INT8, int8_t)
+    PF_TYPE_CASE(PF_UINT8, uint8_t) default : return PF_UNIMPLEMENTED;
   }
 }
 template <class F> pf_status with_real(int32_t type, F f) {
@@ -198,21 +164,17 @@ template <class F> pf_status with_index(int32_t type, F f) {
 }
 /* int32 holds sizes, axes and counters: arithmetic on it lives in host memory, as in TensorFlow's
  * GPU kernels */
-template <class T> struct host_type {
-  static constexpr bool value = false;
-};
-template <> struct host_type<int32_t> {
-  static constexpr bool value = true;
-};
+template <class T> struct host_type { static constexpr bool value = false; };
+template <> struct host_type<int32_t> { static constexpr bool value = true; };
 /* elements that are only moved: by their size */
-struct alignas(16) bytes16 {
-  uint64_t a, b;
-};
+struct alignas(16) bytes16 { uint64_t a, b; };
 template <class F> pf_status with_size(int64_t size, F f) {
   switch (size) {
     PF_TYPE_CASE(1, uint8_t)
-    PF_TYPE_CASE(2, uint16_t) PF_TYPE_CASE(4, uint32_t) PF_TYPE_CASE(8, uint64_t)
-        PF_TYPE_CASE(16, bytes16) default : return PF_UNIMPLEMENTED;
+    PF_TYPE_CASE(2, uint16_t)
+    PF_TYPE_CASE(4, uint32_t)
+    PF_TYPE_CASE(8, uint64_t)
+    PF_TYPE_CASE(16, bytes16) default : return PF_UNIMPLEMENTED;
   }
 }
 #undef PF_TYPE_CASE

@@ -14,9 +14,7 @@ typedef struct {
   int64_t n, h, w, c, oh, ow, pt, pl, kh, kw, sh, sw;
   int32_t nchw;
 } pool;
-typedef struct {
-  int64_t n, y, x, c;
-} spot;
+typedef struct { int64_t n, y, x, c; } spot;
 PF_BOTH spot spot_of(const pool &p, int64_t i, int64_t h, int64_t w) {
   spot s;
   if (p.nchw) {
@@ -32,9 +30,7 @@ PF_BOTH int64_t index_of(const pool &p, int64_t n, int64_t y, int64_t x, int64_t
                          int64_t w) {
   return p.nchw ? ((n * p.c + c) * h + y) * w + x : ((n * h + y) * w + x) * p.c + c;
 }
-typedef struct {
-  int64_t y0, y1, x0, x1;
-} field;
+typedef struct { int64_t y0, y1, x0, x1; } field;
 PF_BOTH field field_at(const pool &p, int64_t oy, int64_t ox) {
   int64_t y = oy * p.sh - p.pt, x = ox * p.sw - p.pl;
   return field{most(y, (int64_t)0), least(y + p.kh, p.h), most(x, (int64_t)0),
@@ -199,10 +195,10 @@ static constexpr arg_list shape_on_host({HOST_IN("orig_input_shape")});
   GPU(op, "T=" T_FLOATS, SAME, .attrs = attrs.at, __VA_ARGS__.state_size = sizeof(window_state), \
       .init = pool_init, .compute = fn)
 static const pf_kernel table[] = {
-    ENTRY("MaxPool", forward<true>),
-    ENTRY("AvgPool", forward<false>),
-    ENTRY("MaxPoolGrad", max_pool_grad),
-    ENTRY("AvgPoolGrad", avg_pool_grad, .args = shape_on_host.at, ),
+  ENTRY("MaxPool", forward<true>),
+  ENTRY("AvgPool", forward<false>),
+  ENTRY("MaxPoolGrad", max_pool_grad),
+  ENTRY("AvgPoolGrad", avg_pool_grad, .args = shape_on_host.at, ),
 };
 } // namespace
 KERNELS(pool_kernels, table)

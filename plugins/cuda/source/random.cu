@@ -10,13 +10,9 @@
 
 namespace {
 
-enum { RESERVED = 256 }; /* counters reserved per element, as TensorFlow does */
-struct stream_at {
-  uint64_t key, lo, hi;
-}; /* the next counter is hi:lo */
-struct four {
-  uint32_t x[4];
-};
+enum { RESERVED = 256 };                    /* counters reserved per element, as TensorFlow does */
+struct stream_at { uint64_t key, lo, hi; }; /* the next counter is hi:lo */
+struct four { uint32_t x[4]; };
 PF_BOTH stream_at skip(stream_at s, uint64_t n) {
   s.lo += n;
   s.hi += s.lo < n;
@@ -51,12 +47,8 @@ template <> struct unit<bf16> {
 };
 
 /* Box and Muller: two uniforms to two normals */
-struct two_floats {
-  float p, q;
-};
-struct two_doubles {
-  double p, q;
-};
+struct two_floats { float p, q; };
+struct two_doubles { double p, q; };
 PF_BOTH two_floats normals_f32(uint32_t a, uint32_t b) {
   float u = unit_f32(a), v = (float)(6.283185307179586 * (double)unit_f32(b));
   u = u < 1.0e-7f ? 1.0e-7f : u;
@@ -218,11 +210,11 @@ static constexpr arg_list shape_on_host({HOST_IN("shape")});
 static constexpr arg_list all_on_host({HOST_IN("shape"), HOST_IN("minval"), HOST_IN("maxval")});
 #define ENTRY(op, fn) GPU(op, "dtype=" T_FLOATS, SAME, .args = shape_on_host.at, .compute = fn)
 static const pf_kernel table[] = {
-    ENTRY("RandomUniform", fill<uniform_each>),
-    ENTRY("RandomStandardNormal", fill<normal_each>),
-    ENTRY("TruncatedNormal", fill<truncated_each>),
-    GPU("RandomUniformInt", "Tout=int32|int64", SAME, .args = all_on_host.at,
-        .compute = random_uniform_int),
+  ENTRY("RandomUniform", fill<uniform_each>),
+  ENTRY("RandomStandardNormal", fill<normal_each>),
+  ENTRY("TruncatedNormal", fill<truncated_each>),
+  GPU("RandomUniformInt", "Tout=int32|int64", SAME, .args = all_on_host.at,
+      .compute = random_uniform_int),
 };
 } // namespace
 KERNELS(random_kernels, table)

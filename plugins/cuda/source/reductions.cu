@@ -125,9 +125,7 @@ pf_status typed_reduce(pf_ctx *c, const DLTensor *x, DLTensor *y, const int32_t 
 }
 
 /* ---------------------------------------------------------------- kernels */
-typedef struct {
-  int32_t keep_dims;
-} reduce_state;
+typedef struct { int32_t keep_dims; } reduce_state;
 template <class Op, bool truth> pf_status reduction(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0], *axes = c->in[1];
   int32_t flags[MAX_DIMS] = {0}, nd = 0;
@@ -153,9 +151,7 @@ template <class Op, bool truth> pf_status reduction(pf_ctx *c, const void *state
   else return typed_reduce<Op>(c, x, y, flags);
 }
 
-typedef struct {
-  pf_str data_format;
-} format_state;
+typedef struct { pf_str data_format; } format_state;
 static pf_status bias_add_grad(pf_ctx *c, const void *state) {
   const pf_str f = ((const format_state *)state)->data_format;
   const DLTensor *x = c->in[0];
@@ -233,8 +229,8 @@ template <bool greatest> pf_status arg_best(pf_ctx *c, const void *) {
   int64_t n = x->shape[a], inner = product(x->shape, a + 1, x->ndim);
   auto run = [&](auto t) {
     arg_reducer<typename decltype(t)::type, greatest> f = {
-        PF_DATA(const void, x), PF_DATA(void, y), n, inner, c->in_type[0],
-        c->out_type[0] == PF_INT64};
+      PF_DATA(const void, x), PF_DATA(void, y),          n, inner,
+      c->in_type[0],          c->out_type[0] == PF_INT64};
     return reduce(c, pf_numel(y), n, f, inner == 1 ? ROWS_APART : ROWS_SIDE_BY_SIDE);
   };
   return c->in_type[0] == PF_INT64 ? run(tag<int64_t>{}) : with_wide(c->in_type[0], run);
@@ -255,21 +251,21 @@ static constexpr arg_list dimension_on_host({HOST_IN("dimension")});
   GPU(OP, NULL, SAME, .attrs = keep.at, .args = axes_on_host.at, \
       .state_size = sizeof(reduce_state), .compute = reduction<NAME, true>)
 static const pf_kernel table[] = {
-    REDUCTION("Sum", sum_op),
-    REDUCTION("Mean", mean_op),
-    REDUCTION("Prod", prod_op),
-    REDUCTION("Max", max_op),
-    REDUCTION("Min", min_op),
-    REDUCTION("EuclideanNorm", norm_op),
-    TRUTH("All", all_op),
-    TRUTH("Any", any_op),
-    GPU("BiasAddGrad", "T=" T_FLOATS, SAME, .attrs = format.at, .state_size = sizeof(format_state),
-        .compute = bias_add_grad),
-    GPU("L2Loss", "T=" T_FLOATS, SAME, .compute = l2_loss),
-    GPU("ArgMax", "T=" T_FLOATS "|int64, output_type=int32|int64", SAME,
-        .args = dimension_on_host.at, .compute = arg_best<true>),
-    GPU("ArgMin", "T=" T_FLOATS "|int64, output_type=int32|int64", SAME,
-        .args = dimension_on_host.at, .compute = arg_best<false>),
+  REDUCTION("Sum", sum_op),
+  REDUCTION("Mean", mean_op),
+  REDUCTION("Prod", prod_op),
+  REDUCTION("Max", max_op),
+  REDUCTION("Min", min_op),
+  REDUCTION("EuclideanNorm", norm_op),
+  TRUTH("All", all_op),
+  TRUTH("Any", any_op),
+  GPU("BiasAddGrad", "T=" T_FLOATS, SAME, .attrs = format.at, .state_size = sizeof(format_state),
+      .compute = bias_add_grad),
+  GPU("L2Loss", "T=" T_FLOATS, SAME, .compute = l2_loss),
+  GPU("ArgMax", "T=" T_FLOATS "|int64, output_type=int32|int64", SAME, .args = dimension_on_host.at,
+      .compute = arg_best<true>),
+  GPU("ArgMin", "T=" T_FLOATS "|int64, output_type=int32|int64", SAME, .args = dimension_on_host.at,
+      .compute = arg_best<false>),
 };
 } // namespace
 KERNELS(reductions_kernels, table)

@@ -38,7 +38,7 @@ template <class W> struct join_rows {
   void *to;
   const int64_t *next;
   const uint8_t *head;
-  int64_t n, inner, count; /* of rows; of elements in one; of rows in `to` */
+  int64_t n, inner, count;           /* of rows; of elements in one; of rows in `to` */
   int32_t index_type, type, op, one; /* one: all rows are the one element */
   PF_BOTH void operator()(int64_t at) const {
     int64_t i = at / inner, k = at - i * inner;
@@ -108,8 +108,7 @@ static pf_status check_scatter(pf_ctx *c, const DLTensor *var) {
   if (var->ndim < 1) return INVALID(c, "params must be at least 1-D, got shape %s", SHAPE(var));
   bool ok = rows->ndim == index->ndim + var->ndim - 1;
   for (int32_t d = 0; ok && d < rows->ndim; d++)
-    ok = rows->shape[d] ==
-         (d < index->ndim ? index->shape[d] : var->shape[d - index->ndim + 1]);
+    ok = rows->shape[d] == (d < index->ndim ? index->shape[d] : var->shape[d - index->ndim + 1]);
   if (ok || rows->ndim == 0) return PF_OK;
   return INVALID(c,
                  "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = "
@@ -133,11 +132,11 @@ template <int op> pf_status scatter(pf_ctx *c, const void *) {
           .compute = scatter<OP>)
 static constexpr arg_list sum_args({HOST_IN("num_segments")});
 static const pf_kernel table[] = {
-    GPU("UnsortedSegmentSum", "T=" T_WIDE BY_INDEX, SAME, .args = sum_args.at,
-        .compute = unsorted_sum),
-    SCATTER("Add", ADD),
-    SCATTER("Sub", SUBTRACT),
-    SCATTER("Update", UPDATE),
+  GPU("UnsortedSegmentSum", "T=" T_WIDE BY_INDEX, SAME, .args = sum_args.at,
+      .compute = unsorted_sum),
+  SCATTER("Add", ADD),
+  SCATTER("Sub", SUBTRACT),
+  SCATTER("Update", UPDATE),
 };
 } // namespace
 KERNELS(segments_kernels, table)

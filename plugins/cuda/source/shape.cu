@@ -52,7 +52,8 @@ static pf_status reshape(pf_ctx *c, const void *) {
     else if (!mul_ok(known, dims[i], &known))
       return INVALID(c, "Shape %s has too many elements", shape_of(dims, nd).s);
   }
-  if (unknown >= 0 && known == 0 && total == 0) { /* what is left of both without the 0s, as in TF */
+  /* what is left of both without the 0s, as in TF */
+  if (unknown >= 0 && known == 0 && total == 0) {
     int fits = 1;
     known = total = 1;
     for (int32_t i = 0; i < nd; i++)
@@ -63,9 +64,8 @@ static pf_status reshape(pf_ctx *c, const void *) {
     total -= total % known;
   }
   if (unknown >= 0 && known == 0)
-    return INVALID(c,
-                   "reshape cannot infer the missing input size for an empty tensor unless all "
-                   "specified input sizes are non-zero");
+    return INVALID(c, "reshape cannot infer the missing input size for an empty tensor unless all "
+                      "specified input sizes are non-zero");
   if (unknown >= 0 && total % known)
     return INVALID(c,
                    "Input to reshape is a tensor with %" PRId64
@@ -94,9 +94,7 @@ static pf_status expand_dims(pf_ctx *c, const void *) {
     dims[i] = i < a ? x->shape[i] : i == a ? 1 : x->shape[i - 1];
   return c->host->alias(c, 0, 0, dims, x->ndim + 1);
 }
-typedef struct {
-  pf_list squeeze_dims;
-} squeeze_state;
+typedef struct { pf_list squeeze_dims; } squeeze_state;
 static pf_status squeeze(pf_ctx *c, const void *state) {
   const squeeze_state *s = (const squeeze_state *)state;
   const DLTensor *x = c->in[0];
@@ -253,8 +251,8 @@ static pf_status range(pf_ctx *c, const void *) {
   }
 }
 
-static constexpr attr_list squeeze_attrs({ATTR(squeeze_state, PF_ATTR_LIST | PF_ATTR_INT,
-                                               squeeze_dims)});
+static constexpr attr_list
+    squeeze_attrs({ATTR(squeeze_state, PF_ATTR_LIST | PF_ATTR_INT, squeeze_dims)});
 static constexpr arg_list any_in({ANY_IN("input"), HOST_OUT("output")});
 static constexpr arg_list reshape_args({HOST_IN("shape")});
 static constexpr arg_list expand_args({HOST_IN("dim")});
@@ -271,23 +269,23 @@ static constexpr arg_list range_args({HOST_IN("start"), HOST_IN("limit"), HOST_I
   "float|double|half|bfloat16|int8|int16|int64|uint8|uint16|uint32|uint64|bool|complex64|" \
   "complex128"
 static const pf_kernel table[] = {
-    GPU("Shape", NULL, SAME, .args = any_in.at, .compute = shape),
-    GPU("ShapeN", NULL, SAME, .args = any_in.at, .compute = shape),
-    GPU("Rank", NULL, SAME, .args = any_in.at, .compute = rank),
-    GPU("Size", NULL, SAME, .args = any_in.at, .compute = size),
-    GPU("Reshape", NULL, SAME, .args = reshape_args.at, .compute = reshape),
-    GPU("ExpandDims", NULL, SAME, .args = expand_args.at, .compute = expand_dims),
-    GPU("Squeeze", NULL, SAME, .attrs = squeeze_attrs.at, .state_size = sizeof(squeeze_state),
-        .compute = squeeze),
-    GPU("BroadcastGradientArgs", NULL, SAME, .args = gradient_args.at,
-        .compute = broadcast_gradient_args),
-    GPU("BroadcastArgs", NULL, SAME, .args = broadcast_args_args.at, .compute = broadcast_args),
-    GPU("ConcatOffset", NULL, SAME, .args = offset_args.at, .compute = concat_offset),
-    GPU("Fill", "T=" MOVED, SAME, .args = fill_args.at, .compute = fill),
-    GPU("Fill", "T=int32", SAME, .args = fill_host.at, .compute = fill),
-    GPU("ZerosLike", "T=" MOVED "|int32", SAME, .compute = zeros_like),
-    GPU("OnesLike", "T=" T_WIDE "|bool", SAME, .compute = ones_like),
-    GPU("Range", "Tidx=float|double|int32|int64", SAME, .args = range_args.at, .compute = range),
+  GPU("Shape", NULL, SAME, .args = any_in.at, .compute = shape),
+  GPU("ShapeN", NULL, SAME, .args = any_in.at, .compute = shape),
+  GPU("Rank", NULL, SAME, .args = any_in.at, .compute = rank),
+  GPU("Size", NULL, SAME, .args = any_in.at, .compute = size),
+  GPU("Reshape", NULL, SAME, .args = reshape_args.at, .compute = reshape),
+  GPU("ExpandDims", NULL, SAME, .args = expand_args.at, .compute = expand_dims),
+  GPU("Squeeze", NULL, SAME, .attrs = squeeze_attrs.at, .state_size = sizeof(squeeze_state),
+      .compute = squeeze),
+  GPU("BroadcastGradientArgs", NULL, SAME, .args = gradient_args.at,
+      .compute = broadcast_gradient_args),
+  GPU("BroadcastArgs", NULL, SAME, .args = broadcast_args_args.at, .compute = broadcast_args),
+  GPU("ConcatOffset", NULL, SAME, .args = offset_args.at, .compute = concat_offset),
+  GPU("Fill", "T=" MOVED, SAME, .args = fill_args.at, .compute = fill),
+  GPU("Fill", "T=int32", SAME, .args = fill_host.at, .compute = fill),
+  GPU("ZerosLike", "T=" MOVED "|int32", SAME, .compute = zeros_like),
+  GPU("OnesLike", "T=" T_WIDE "|bool", SAME, .compute = ones_like),
+  GPU("Range", "Tidx=float|double|int32|int64", SAME, .args = range_args.at, .compute = range),
 };
 } // namespace
 KERNELS(shape_kernels, table)

@@ -313,20 +313,20 @@ static constexpr arg_list tile_args({HOST_IN("multiples")});
 static constexpr arg_list axis_args({HOST_IN("axis")});
 #define MASKS .state_size = sizeof(slice_state)
 static const pf_kernel table[] = {
-    GPU("Slice", "T=" MOVED, SAME, .args = slice_args.at, .compute = slice),
-    GPU("Slice", "T=int32", SAME, .args = slice_host.at, .compute = slice),
-    GPU("StridedSlice", "T=" MOVED, SAME, .attrs = masks.at, .args = cut_args.at, MASKS,
-        .compute = strided_slice),
-    GPU("StridedSlice", "T=int32", SAME, .attrs = masks.at, .args = cut_host.at, MASKS,
-        .compute = strided_slice),
-    GPU("StridedSliceGrad", "T=" MOVED, SAME, .attrs = masks.at, .args = cut_grad.at, MASKS,
-        .compute = strided_slice_grad),
-    GPU("Pad", "T=" MOVED "|int32", SAME, .args = pad_args.at, .compute = pad),
-    GPU("PadV2", "T=" MOVED "|int32", SAME, .args = pad_args.at, .compute = pad),
-    GPU("Transpose", "T=" MOVED "|int32", SAME, .args = perm_args.at, .compute = transpose),
-    GPU("BroadcastTo", "T=" MOVED "|int32", SAME, .args = shape_args.at, .compute = broadcast_to),
-    GPU("Tile", "T=" MOVED "|int32", SAME, .args = tile_args.at, .compute = tile),
-    GPU("ReverseV2", "T=" MOVED "|int32", SAME, .args = axis_args.at, .compute = reverse_v2),
+  GPU("Slice", "T=" MOVED, SAME, .args = slice_args.at, .compute = slice),
+  GPU("Slice", "T=int32", SAME, .args = slice_host.at, .compute = slice),
+  GPU("StridedSlice", "T=" MOVED, SAME, .attrs = masks.at, .args = cut_args.at, MASKS,
+      .compute = strided_slice),
+  GPU("StridedSlice", "T=int32", SAME, .attrs = masks.at, .args = cut_host.at, MASKS,
+      .compute = strided_slice),
+  GPU("StridedSliceGrad", "T=" MOVED, SAME, .attrs = masks.at, .args = cut_grad.at, MASKS,
+      .compute = strided_slice_grad),
+  GPU("Pad", "T=" MOVED "|int32", SAME, .args = pad_args.at, .compute = pad),
+  GPU("PadV2", "T=" MOVED "|int32", SAME, .args = pad_args.at, .compute = pad),
+  GPU("Transpose", "T=" MOVED "|int32", SAME, .args = perm_args.at, .compute = transpose),
+  GPU("BroadcastTo", "T=" MOVED "|int32", SAME, .args = shape_args.at, .compute = broadcast_to),
+  GPU("Tile", "T=" MOVED "|int32", SAME, .args = tile_args.at, .compute = tile),
+  GPU("ReverseV2", "T=" MOVED "|int32", SAME, .args = axis_args.at, .compute = reverse_v2),
 };
 } // namespace
 KERNELS(slice_kernels, table)

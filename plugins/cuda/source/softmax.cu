@@ -9,9 +9,7 @@
 
 namespace {
 
-template <class W> struct mass {
-  W top, sum;
-};
+template <class W> struct mass { W top, sum; };
 template <class W> PF_BOTH mass<W> join_mass(mass<W> a, mass<W> b) {
   if (b.top == -(W)INFINITY) return mass<W>{a.top, a.sum + b.sum};
   if (a.top == -(W)INFINITY) return mass<W>{b.top, a.sum + b.sum};
@@ -175,11 +173,10 @@ static pf_status sparse_cross_entropy(pf_ctx *c, const void *) {
 }
 
 static const pf_kernel table[] = {
-    GPU("Softmax", "T=" T_FLOATS, SAME, .compute = softmax<false>),
-    GPU("LogSoftmax", "T=" T_FLOATS, SAME, .compute = softmax<true>),
-    GPU("SoftmaxCrossEntropyWithLogits", "T=" T_FLOATS, SAME, .compute = cross_entropy),
-    GPU("SparseSoftmaxCrossEntropyWithLogits", "T=" T_FLOATS, SAME,
-        .compute = sparse_cross_entropy),
+  GPU("Softmax", "T=" T_FLOATS, SAME, .compute = softmax<false>),
+  GPU("LogSoftmax", "T=" T_FLOATS, SAME, .compute = softmax<true>),
+  GPU("SoftmaxCrossEntropyWithLogits", "T=" T_FLOATS, SAME, .compute = cross_entropy),
+  GPU("SparseSoftmaxCrossEntropyWithLogits", "T=" T_FLOATS, SAME, .compute = sparse_cross_entropy),
 };
 } // namespace
 KERNELS(softmax_kernels, table)

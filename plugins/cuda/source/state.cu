@@ -10,9 +10,7 @@
 
 namespace {
 
-typedef struct {
-  int32_t validate_shape, out_type, ignore_lookup_error;
-} assign_state;
+typedef struct { int32_t validate_shape, out_type, ignore_lookup_error; } assign_state;
 static pf_status lock_one(pf_ctx *c, int32_t mode) {
   pf_var v = {0, mode};
   return c->host->var_lock(c, &v, 1);
@@ -33,9 +31,7 @@ static pf_status assign(pf_ctx *c, const void *state) {
 }
 
 template <class T, bool subtract> struct step_map {
-  struct value {
-    T x, y;
-  };
+  struct value { T x, y; };
   T *x;
   const T *y;
   PF_BOTH value load(int64_t i) const { return value{x[i], y[i]}; }
@@ -79,11 +75,11 @@ static pf_status destroy_resource(pf_ctx *c, const void *state) {
   return r == PF_NOT_FOUND && ((const assign_state *)state)->ignore_lookup_error ? PF_OK : r;
 }
 
-static constexpr attr_list validate({ATTR_OPTIONAL("validate_shape", assign_state, PF_ATTR_BOOL,
-                                                   validate_shape)});
+static constexpr attr_list
+    validate({ATTR_OPTIONAL("validate_shape", assign_state, PF_ATTR_BOOL, validate_shape)});
 static constexpr attr_list out_type({ATTR(assign_state, PF_ATTR_TYPE, out_type)});
-static constexpr attr_list ignore({ATTR_OPTIONAL("ignore_lookup_error", assign_state, PF_ATTR_BOOL,
-                                                 ignore_lookup_error)});
+static constexpr attr_list
+    ignore({ATTR_OPTIONAL("ignore_lookup_error", assign_state, PF_ATTR_BOOL, ignore_lookup_error)});
 static constexpr arg_list shape_args({HOST_OUT("output")});
 #define PLAIN                                                                                    \
   "float|double|half|bfloat16|int8|int16|int32|int64|uint8|uint16|uint32|uint64|bool|complex64|" \
@@ -91,15 +87,15 @@ static constexpr arg_list shape_args({HOST_OUT("output")});
 #define NUMBERS T_WIDE "|int32"
 #define STATE .state_size = sizeof(assign_state)
 static const pf_kernel table[] = {
-    GPU("Assign", "T=" PLAIN, SAME, .attrs = validate.at, STATE, .compute = assign),
-    GPU("AssignVariableOp", "dtype=" PLAIN, SAME, .attrs = validate.at, STATE, .compute = assign),
-    GPU("AssignAdd", "T=" NUMBERS, SAME, .compute = assign_step<false>),
-    GPU("AssignSub", "T=" NUMBERS, SAME, .compute = assign_step<true>),
-    GPU("AssignAddVariableOp", "dtype=" NUMBERS, SAME, .compute = assign_step<false>),
-    GPU("AssignSubVariableOp", "dtype=" NUMBERS, SAME, .compute = assign_step<true>),
-    GPU("VariableShape", "out_type=int32|int64", SAME, .attrs = out_type.at, .args = shape_args.at,
-        STATE, .compute = variable_shape),
-    GPU("DestroyResourceOp", NULL, SAME, .attrs = ignore.at, STATE, .compute = destroy_resource),
+  GPU("Assign", "T=" PLAIN, SAME, .attrs = validate.at, STATE, .compute = assign),
+  GPU("AssignVariableOp", "dtype=" PLAIN, SAME, .attrs = validate.at, STATE, .compute = assign),
+  GPU("AssignAdd", "T=" NUMBERS, SAME, .compute = assign_step<false>),
+  GPU("AssignSub", "T=" NUMBERS, SAME, .compute = assign_step<true>),
+  GPU("AssignAddVariableOp", "dtype=" NUMBERS, SAME, .compute = assign_step<false>),
+  GPU("AssignSubVariableOp", "dtype=" NUMBERS, SAME, .compute = assign_step<true>),
+  GPU("VariableShape", "out_type=int32|int64", SAME, .attrs = out_type.at, .args = shape_args.at,
+      STATE, .compute = variable_shape),
+  GPU("DestroyResourceOp", NULL, SAME, .attrs = ignore.at, STATE, .compute = destroy_resource),
 };
 } // namespace
 KERNELS(state_kernels, table)

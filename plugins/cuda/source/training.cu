@@ -126,9 +126,7 @@ template <class Rule, class T, int SLOTS, int HYPER> struct apply_each {
   }
 };
 
-typedef struct {
-  int32_t flag;
-} apply_state;
+typedef struct { int32_t flag; } apply_state;
 
 static pf_status take_slots(pf_ctx *c, int slots, DLTensor **t) {
   pf_var locks[MAX_SLOTS];
@@ -181,19 +179,19 @@ static constexpr attr_list linear_by_lr({FLAG("multiply_linear_by_lr")});
   ENTRY("Apply" op, attrs, __VA_ARGS__), ENTRY("ResourceApply" op, attrs, __VA_ARGS__)
 /*   op, attributes, rule, slots, input of the gradient, inputs of the hyper-parameters */
 static const pf_kernel table[] = {
-    PAIR("GradientDescent", NULL, gradient_descent, 1, 2, 1),
-    PAIR("ProximalGradientDescent", NULL, proximal_gradient_descent, 1, 4, 1, 2, 3),
-    PAIR("Momentum", nesterov.at, momentum, 2, 3, 2, 4),
-    ENTRY("ResourceApplyKerasMomentum", nesterov.at, keras_momentum, 2, 3, 2, 4),
-    PAIR("Adam", nesterov.at, adam, 3, 9, 3, 4, 5, 6, 7, 8),
-    PAIR("AdaMax", NULL, ada_max, 3, 8, 3, 4, 5, 6, 7),
-    PAIR("RMSProp", NULL, rms_prop, 3, 7, 3, 4, 5, 6),
-    PAIR("CenteredRMSProp", NULL, centered_rms_prop, 4, 8, 4, 5, 6, 7),
-    PAIR("Adagrad", update_slots.at, adagrad, 2, 3, 2),
-    PAIR("AdagradV2", update_slots.at, adagrad_v2, 2, 4, 2, 3),
-    PAIR("ProximalAdagrad", NULL, proximal_adagrad, 2, 5, 2, 3, 4),
-    PAIR("Adadelta", NULL, adadelta, 3, 6, 3, 4, 5),
-    PAIR("Ftrl", linear_by_lr.at, ftrl, 3, 3, 4, 5, 6, 7),
+  PAIR("GradientDescent", NULL, gradient_descent, 1, 2, 1),
+  PAIR("ProximalGradientDescent", NULL, proximal_gradient_descent, 1, 4, 1, 2, 3),
+  PAIR("Momentum", nesterov.at, momentum, 2, 3, 2, 4),
+  ENTRY("ResourceApplyKerasMomentum", nesterov.at, keras_momentum, 2, 3, 2, 4),
+  PAIR("Adam", nesterov.at, adam, 3, 9, 3, 4, 5, 6, 7, 8),
+  PAIR("AdaMax", NULL, ada_max, 3, 8, 3, 4, 5, 6, 7),
+  PAIR("RMSProp", NULL, rms_prop, 3, 7, 3, 4, 5, 6),
+  PAIR("CenteredRMSProp", NULL, centered_rms_prop, 4, 8, 4, 5, 6, 7),
+  PAIR("Adagrad", update_slots.at, adagrad, 2, 3, 2),
+  PAIR("AdagradV2", update_slots.at, adagrad_v2, 2, 4, 2, 3),
+  PAIR("ProximalAdagrad", NULL, proximal_adagrad, 2, 5, 2, 3, 4),
+  PAIR("Adadelta", NULL, adadelta, 3, 6, 3, 4, 5),
+  PAIR("Ftrl", linear_by_lr.at, ftrl, 3, 3, 4, 5, 6, 7),
 };
 } // namespace
 KERNELS(training_kernels, table)

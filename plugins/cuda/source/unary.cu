@@ -105,25 +105,25 @@ static constexpr arg_list host_features({HOST_IN("features"), HOST_OUT("activati
       GPU(OP, "T=int32", SAME, .args = ARGS.at, .compute = ints<NAME>)
 
 static const pf_kernel table[] = {
-    ONE(Abs) ONE(Neg) ONE(Sign) ONE(Square) ONE(Sqrt) ONE(Rsqrt) ONE(Reciprocal) ONE(Floor)
-        ONE(Ceil) ONE(Round) ONE(Exp) ONE(Expm1) ONE(Log) ONE(Log1p) ONE(Tanh) ONE(Sigmoid)
-            ONE(Softplus) ONE(Softsign) ONE(Relu) ONE(Relu6) ONE(Elu) ONE(Selu) ONE(Sin) ONE(Cos)
-                ONE(Tan) ONE(Asin) ONE(Acos) ONE(Atan) ONE(Sinh) ONE(Cosh) ONE(Asinh) ONE(Acosh)
-                    ONE(Atanh) ONE(Erf) ONE(Erfc) ONE(Lgamma) FLOATS("Inv", Reciprocal),
-    FLOATS("Rint", Round),
-    GPU("LeakyRelu", "T=" T_FLOATS, SAME, .attrs = alpha.at,
-        .state_size = sizeof(elementwise_state), .compute = floats<LeakyRelu>),
-    GPU("IsNan", "T=" T_FLOATS, SAME, .compute = floats<IsNan>),
-    GPU("IsInf", "T=" T_FLOATS, SAME, .compute = floats<IsInf>),
-    GPU("IsFinite", "T=" T_FLOATS, SAME, .compute = floats<IsFinite>),
-    INTS("Abs", AbsInt, host_x),
-    INTS("Neg", NegInt, host_x),
-    INTS("Sign", SignInt, host_x),
-    INTS("Square", SquareInt, host_x),
-    INTS("Invert", InvertInt, host_x),
-    INTS("Relu", ReluInt, host_features),
-    INTS("Relu6", Relu6Int, host_features),
-    GPU("LogicalNot", NULL, SAME, .compute = logical_not),
+  ONE(Abs) ONE(Neg) ONE(Sign) ONE(Square) ONE(Sqrt) ONE(Rsqrt) ONE(Reciprocal) ONE(Floor) ONE(Ceil)
+      ONE(Round) ONE(Exp) ONE(Expm1) ONE(Log) ONE(Log1p) ONE(Tanh) ONE(Sigmoid) ONE(Softplus)
+          ONE(Softsign) ONE(Relu) ONE(Relu6) ONE(Elu) ONE(Selu) ONE(Sin) ONE(Cos) ONE(Tan) ONE(Asin)
+              ONE(Acos) ONE(Atan) ONE(Sinh) ONE(Cosh) ONE(Asinh) ONE(Acosh) ONE(Atanh) ONE(Erf)
+                  ONE(Erfc) ONE(Lgamma) FLOATS("Inv", Reciprocal),
+  FLOATS("Rint", Round),
+  GPU("LeakyRelu", "T=" T_FLOATS, SAME, .attrs = alpha.at, .state_size = sizeof(elementwise_state),
+      .compute = floats<LeakyRelu>),
+  GPU("IsNan", "T=" T_FLOATS, SAME, .compute = floats<IsNan>),
+  GPU("IsInf", "T=" T_FLOATS, SAME, .compute = floats<IsInf>),
+  GPU("IsFinite", "T=" T_FLOATS, SAME, .compute = floats<IsFinite>),
+  INTS("Abs", AbsInt, host_x),
+  INTS("Neg", NegInt, host_x),
+  INTS("Sign", SignInt, host_x),
+  INTS("Square", SquareInt, host_x),
+  INTS("Invert", InvertInt, host_x),
+  INTS("Relu", ReluInt, host_features),
+  INTS("Relu6", Relu6Int, host_features),
+  GPU("LogicalNot", NULL, SAME, .compute = logical_not),
 };
 } // namespace
 KERNELS(unary_kernels, table)

@@ -10,7 +10,8 @@
 #include "launch.h"
 
 enum { PAD_SAME, PAD_VALID, PAD_EXPLICIT };
-typedef struct { /* attributes first: the host fills them */
+/* attributes first: the host fills them */
+typedef struct {
   pf_list strides, dilations, explicit_paddings, ksize;
   pf_str padding, data_format;
   int64_t sh, sw, dh, dw, kh, kw; /* init fills the rest */
@@ -67,9 +68,7 @@ static inline pf_status window_init(pf_ctx *c, window_state *s) {
 }
 
 /* one spatial dimension: output size, padding before and after */
-typedef struct {
-  int64_t out, before, after;
-} extent;
+typedef struct { int64_t out, before, after; } extent;
 static inline pf_status window_size(pf_ctx *c, const window_state *s, bool is_w, int64_t in,
                                     int64_t k, extent *e) {
   int64_t stride = is_w ? s->sw : s->sh, total = 0;

@@ -3,10 +3,13 @@
  *   a descriptor    one end of a pair of sockets.  The other end writes a byte to it when bytes wait, which makes it readable; it is filled when a post finds no room, which makes it unwritable until the pump drains it.
  *
  * Invariants
- *   1. `mark`: one byte is on its way to the descriptor while bytes wait for the net's threads, or the stream has ended.
- *   2. `full`: the descriptor is unwritable exactly since a post that did not take everything, until there is a block with room.
+ *   1. `mark`: one byte is on its way to the descriptor while bytes wait for the net's threads, or
+ *      the stream has ended.
+ *   2. `full`: the descriptor is unwritable exactly since a post that did not take everything,
+ *      until there is a block with room.
  *
- * Lock: a stream's own; the lists of dialled streams and ports have `all`.  Neither is held while a byte of a tensor is copied out.
+ * Lock: a stream's own; the lists of dialled streams and ports have `all`.  Neither is held while a
+ * byte of a tensor is copied out.
  */
 #include <errno.h>
 #include <poll.h>
@@ -21,7 +24,8 @@
 
 enum { QUEUED = 4 << 20, MOST_DIALLED = 4096, MOST_OFFERED = 4096 };
 
-typedef struct piece {                          /* bytes that came */
+/* bytes that came */
+typedef struct piece {
   struct piece *next;
   const uint8_t *p;
   int64_t n, at;
@@ -30,15 +34,15 @@ typedef struct piece {                          /* bytes that came */
 
 struct pf_link_conn {
   pthread_mutex_t lock;
-  pthread_cond_t posted, room;                  /* for who takes; for who puts */
-  int refs, ours, theirs;                       /* ours: the descriptor */
+  pthread_cond_t posted, room; /* for who takes; for who puts */
+  int refs, ours, theirs;      /* ours: the descriptor */
   int mark, full, closed, ended, takes;
-  uint8_t *block;                               /* the pump's, NULL while it has none to give */
+  uint8_t *block; /* the pump's, NULL while it has none to give */
   int64_t filled, block_room;
   piece *first, *last, *spent;
   int64_t queued;
-  uint64_t number;                              /* dialled */
-  pf_stream *next;                              /* among the dialled, or those offered to a port; `all` */
+  uint64_t number; /* dialled */
+  pf_stream *next; /* among the dialled, or those offered to a port; `all` */
   char why[160];
 };
 
@@ -59,7 +63,7 @@ static void say(pf_link_problem *p, const char *what) {
   if (p && p->text && p->room > 0) snprintf(p->text, (size_t)p->room, "%s", what);
 }
 
-/* ---------------------------------------------------------------- the descriptor; the stream's lock is held */
+/* ---------------------------------------------------- the descriptor; the stream's lock is held */
 static void mark(pf_stream *s) {
   if (!s->mark) s->mark = send(s->theirs, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
 }
@@ -92,7 +96,8 @@ pf_stream *pf_stream_new(void) {
     free(s);
     return NULL;
   }
-  setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &least, sizeof least);     /* soon full; the system rounds it up */
+  /* soon full; the system rounds it up */
+  setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &least, sizeof least);
   s->refs = 1, s->ours = pair[0], s->theirs = pair[1];
   pthread_mutex_init(&s->lock, NULL);
   pthread_cond_init(&s->posted, NULL), pthread_cond_init(&s->room, NULL);
@@ -110,13 +115,13 @@ void pf_stream_unref(pf_stream *s) {
   free(s);
 }
 
-static void spend(pf_stream *s, piece *p) {     /* lock held */
+static void spend(pf_stream *s, piece *p) { /* lock held */
   s->queued -= p->n;
   p->next = s->spent;
   s->spent = p;
 }
 
-static void drop_queue(pf_stream *s) {          /* lock held; nobody receives any more */
+static void drop_queue(pf_stream *s) { /* lock held; nobody receives any more */
   while (s->first) {
     piece *p = s->first;
     s->first = p->next;
@@ -161,7 +166,8 @@ int32_t pf_stream_put(pf_stream *s, const void *bytes, int64_t n, void *owner) {
   if (!p) return 0;
   *p = (piece){.p = bytes, .n = n, .owner = owner};
   pthread_mutex_lock(&s->lock);
-  while (s->queued && s->queued + n > QUEUED && !s->ended && !s->closed) pthread_cond_wait(&s->room, &s->lock);
+  while (s->queued && s->queued + n > QUEUED && !s->ended && !s->closed)
+    pthread_cond_wait(&s->room, &s->lock);
   int32_t wanted = !s->ended && !s->closed && n > 0;
   if (wanted) {
     if (s->last) s->last->next = p;
@@ -234,7 +240,7 @@ pf_status pf_stream_offer(uint64_t number, pf_stream *s) {
     port->last = s;
     port->n++;
     ref(s);
-    if (write(port->wake, &one, sizeof one) < 0) st = PF_OK;    /* it is readable already */
+    if (write(port->wake, &one, sizeof one) < 0) st = PF_OK; /* it is readable already */
   }
   pthread_mutex_unlock(&all);
   return st;
@@ -243,7 +249,8 @@ pf_status pf_stream_offer(uint64_t number, pf_stream *s) {
 /* ---------------------------------------------------------------- the link */
 static uint64_t number_of(const char *address) { return address ? strtoull(address, NULL, 10) : 0; }
 
-static pf_status grpc_listen(const char *address, int32_t flags, pf_link_port **out, char *bound, int32_t room, pf_link_problem *p) {
+static pf_status grpc_listen(const char *address, int32_t flags, pf_link_port **out, char *bound,
+                             int32_t room, pf_link_problem *p) {
   (void)address, (void)flags;
   pf_link_port *port = calloc(1, sizeof *port);
   if (!port || (port->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) {
@@ -271,7 +278,7 @@ static pf_status grpc_accept(pf_link_port *port, pf_link_conn **out) {
     if (!port->first) port->last = NULL;
     port->n--;
   } else if (read(port->wake, &count, sizeof count) < 0) {
-    s = NULL;                                   /* it is not readable any more, or was not */
+    s = NULL; /* it is not readable any more, or was not */
   }
   pthread_mutex_unlock(&all);
   *out = s;
@@ -308,7 +315,8 @@ static void unlisten(pf_link_port *port) {
   free(port);
 }
 
-static pf_status grpc_connect(const char *address, int32_t flags, int64_t timeout_ns, pf_link_conn **out, pf_link_problem *p) {
+static pf_status grpc_connect(const char *address, int32_t flags, int64_t timeout_ns,
+                              pf_link_conn **out, pf_link_problem *p) {
   (void)flags, (void)timeout_ns;
   *out = found(number_of(address));
   if (*out) return PF_OK;
@@ -327,7 +335,8 @@ static int64_t post(pf_link_conn *s, const pf_span *spans, int32_t n) {
     return PF_LINK_LOST;
   }
   for (int32_t k = 0; k < n && s->block; k++) {
-    int64_t left = s->block_room - s->filled, k_n = (int64_t)spans[k].n < left ? (int64_t)spans[k].n : left;
+    int64_t left = s->block_room - s->filled,
+            k_n = (int64_t)spans[k].n < left ? (int64_t)spans[k].n : left;
     memcpy(s->block + s->filled, spans[k].data, (size_t)k_n);
     s->filled += k_n, taken += k_n;
     if (k_n < (int64_t)spans[k].n) break;
@@ -343,11 +352,12 @@ static int64_t receive(pf_link_conn *s, const pf_span *spans, int32_t n, pf_link
   int32_t k = 0, ended;
   while (k < n) {
     pthread_mutex_lock(&s->lock);
-    piece *first = s->first;                    /* whoever puts adds behind it */
+    piece *first = s->first; /* whoever puts adds behind it */
     ended = s->ended;
     pthread_mutex_unlock(&s->lock);
     if (!first) break;
-    int64_t left = (int64_t)spans[k].n - at, here = first->n - first->at < left ? first->n - first->at : left;
+    int64_t left = (int64_t)spans[k].n - at,
+            here = first->n - first->at < left ? first->n - first->at : left;
     memcpy((uint8_t *)spans[k].data + at, first->p + first->at, (size_t)here);
     first->at += here, at += here, got += here;
     if (at == (int64_t)spans[k].n) k++, at = 0;
@@ -367,6 +377,16 @@ static int64_t receive(pf_link_conn *s, const pf_span *spans, int32_t n, pf_link
   return got || !ended ? got : PF_LINK_LOST;
 }
 
-const pf_link pf_link_grpc = {.size = sizeof(pf_link), .flags = PF_LINK_FAR | PF_LINK_SECURE | PF_LINK_WATCHES, .kind = "grpc", .listen = grpc_listen,
-  .port_descriptor = port_descriptor, .accept = grpc_accept, .unlisten = unlisten, .connect = grpc_connect, .descriptor = descriptor,
-  .post = post, .receive = receive, .close = stream_close, .release = stream_release};
+const pf_link pf_link_grpc = {.size = sizeof(pf_link),
+                              .flags = PF_LINK_FAR | PF_LINK_SECURE | PF_LINK_WATCHES,
+                              .kind = "grpc",
+                              .listen = grpc_listen,
+                              .port_descriptor = port_descriptor,
+                              .accept = grpc_accept,
+                              .unlisten = unlisten,
+                              .connect = grpc_connect,
+                              .descriptor = descriptor,
+                              .post = post,
+                              .receive = receive,
+                              .close = stream_close,
+                              .release = stream_release};

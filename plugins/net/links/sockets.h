@@ -15,23 +15,34 @@
 
 struct pf_link_port { int fd; };
 
-_Static_assert(sizeof(pf_span) == sizeof(struct iovec), "spans are handed to the system as they are");
+_Static_assert(sizeof(pf_span) == sizeof(struct iovec),
+               "spans are handed to the system as they are");
 
 static inline void pf_say(pf_link_problem *p, const char *what, int error) {
-  if (p && p->text && p->room > 0) snprintf(p->text, (size_t)p->room, "%s%s%s", what, error ? ": " : "", error ? strerror(error) : "");
+  if (p && p->text && p->room > 0)
+    snprintf(p->text, (size_t)p->room, "%s%s%s", what, error ? ": " : "",
+             error ? strerror(error) : "");
 }
 static inline pf_status pf_said(pf_link_problem *p, pf_status code, const char *what, int error) {
   pf_say(p, what, error);
   return code;
 }
-static inline int64_t pf_socket_post(int fd, const pf_span *spans, int32_t n, void *control, size_t control_n) {
-  struct msghdr m = {.msg_iov = (struct iovec *)spans, .msg_iovlen = (size_t)n, .msg_control = control, .msg_controllen = control_n};
+static inline int64_t pf_socket_post(int fd, const pf_span *spans, int32_t n, void *control,
+                                     size_t control_n) {
+  struct msghdr m = {.msg_iov = (struct iovec *)spans,
+                     .msg_iovlen = (size_t)n,
+                     .msg_control = control,
+                     .msg_controllen = control_n};
   ssize_t k;
-  do k = sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL); while (k < 0 && errno == EINTR);
-  return k >= 0 ? k : errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? 0 : PF_LINK_LOST;
+  do k = sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+  while (k < 0 && errno == EINTR);
+  return k >= 0                                                        ? k
+         : errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? 0
+                                                                       : PF_LINK_LOST;
 }
 /* connect(2) that ends after a while. */
-static inline pf_status pf_socket_connect(int fd, const struct sockaddr *to, socklen_t n, int64_t timeout_ns, pf_link_problem *p) {
+static inline pf_status pf_socket_connect(int fd, const struct sockaddr *to, socklen_t n,
+                                          int64_t timeout_ns, pf_link_problem *p) {
   struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
   int error = 0;
   socklen_t size = sizeof error;

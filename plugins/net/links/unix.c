@@ -1,11 +1,14 @@
-/* unix.c - a link over a UNIX stream socket between processes of one user on one machine, with memory that both see.
+/* unix.c - a link over a UNIX stream socket between processes of one user on one machine, with
+ * memory that both see.
  *
- * Addresses are "@name", in the system's abstract names (nothing is left in a folder, and whoever listens there is asked for his
- * user id before a byte is read), or a path.  An empty one makes a name of 128 random bits.
+ * Addresses are "@name", in the system's abstract names (nothing is left in a folder, and whoever
+ * listens there is asked for his user id before a byte is read), or a path.  An empty one makes a
+ * name of 128 random bits.
  *
- * Memory.  An arena is a memfd: sealed against shrinking and growing, then sent to the peer by SCM_RIGHTS with the next byte that is
- * posted.  The n-th descriptor that a peer sends is its arena n.  What comes is mapped only if it is sealed against shrinking, so
- * that no truncation can turn a read of ours into a SIGBUS, and no larger than MAX_BYTES.  Nothing has a name: with the last
+ * Memory.  An arena is a memfd: sealed against shrinking and growing, then sent to the peer by
+ * SCM_RIGHTS with the next byte that is posted.  The n-th descriptor that a peer sends is its arena
+ * n.  What comes is mapped only if it is sealed against shrinking, so that no truncation can turn a
+ * read of ours into a SIGBUS, and no larger than MAX_BYTES.  Nothing has a name: with the last
  * process the kernel frees it.
  *
  * Threads: as link.h says; `lock` guards the arenas.
@@ -21,12 +24,16 @@
 enum { MAX_ARENAS = 256, MAX_FDS = 8 };
 static const int64_t MAX_BYTES = (int64_t)16 << 30;
 
-struct pf_link_map { int refs; void *base; int64_t bytes; };     /* refs: with atomics */
+struct pf_link_map {
+  int refs;
+  void *base;
+  int64_t bytes;
+}; /* refs: with atomics */
 struct pf_link_conn {
   int fd;
   pthread_mutex_t lock;
   pf_link_map *own[MAX_ARENAS], *peers[MAX_ARENAS];
-  int to_send[MAX_ARENAS];              /* descriptors the peer does not have yet, in their order */
+  int to_send[MAX_ARENAS]; /* descriptors the peer does not have yet, in their order */
   int32_t n_own, n_peers, n_to_send;
 };
 
@@ -37,25 +44,31 @@ static void unmap(pf_link_map *m) {
   }
 }
 
-static pf_status parsed(const char *address, struct sockaddr_un *at, socklen_t *n, pf_link_problem *p) {
+static pf_status parsed(const char *address, struct sockaddr_un *at, socklen_t *n,
+                        pf_link_problem *p) {
   size_t k = strlen(address);
   memset(at, 0, sizeof *at);
   at->sun_family = AF_UNIX;
-  if (k < 2 || k >= sizeof at->sun_path) return pf_said(p, PF_INVALID_ARGUMENT, "the address of a UNIX socket is @NAME or a path, of at most 107 bytes", 0);
+  if (k < 2 || k >= sizeof at->sun_path)
+    return pf_said(p, PF_INVALID_ARGUMENT,
+                   "the address of a UNIX socket is @NAME or a path, of at most 107 bytes", 0);
   memcpy(at->sun_path, address, k);
   if (*address == '@') at->sun_path[0] = 0;
   *n = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + k + (*address != '@'));
   return PF_OK;
 }
 
-static pf_status unix_listen(const char *address, int32_t flags, pf_link_port **out, char *bound, int32_t room, pf_link_problem *p) {
+static pf_status unix_listen(const char *address, int32_t flags, pf_link_port **out, char *bound,
+                             int32_t room, pf_link_problem *p) {
   struct sockaddr_un at;
   socklen_t n;
   char name[64];
   uint64_t bits[2];
   if (!address || !*address) {
-    if (getrandom(bits, sizeof bits, 0) != sizeof bits) return pf_said(p, PF_UNAVAILABLE, "getrandom", errno);
-    snprintf(name, sizeof name, "@pyflow-%016llx%016llx", (unsigned long long)bits[0], (unsigned long long)bits[1]);
+    if (getrandom(bits, sizeof bits, 0) != sizeof bits)
+      return pf_said(p, PF_UNAVAILABLE, "getrandom", errno);
+    snprintf(name, sizeof name, "@pyflow-%016llx%016llx", (unsigned long long)bits[0],
+             (unsigned long long)bits[1]);
     address = name;
   }
   pf_status st = parsed(address, &at, &n, p);
@@ -88,7 +101,8 @@ static pf_status made(int fd, pf_link_conn **out, pf_link_problem *p) {
   if (!c) {
     int other = !of_our_user(fd);
     close(fd);
-    return pf_said(p, other ? PF_PERMISSION_DENIED : PF_RESOURCE_EXHAUSTED, other ? "the other process belongs to another user" : "out of memory", 0);
+    return pf_said(p, other ? PF_PERMISSION_DENIED : PF_RESOURCE_EXHAUSTED,
+                   other ? "the other process belongs to another user" : "out of memory", 0);
   }
   c->fd = fd;
   pthread_mutex_init(&c->lock, NULL);
@@ -98,20 +112,23 @@ static pf_status made(int fd, pf_link_conn **out, pf_link_problem *p) {
 
 static pf_status unix_accept(pf_link_port *port, pf_link_conn **out) {
   int fd;
-  do fd = accept4(port->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC); while (fd < 0 && errno == EINTR);
+  do fd = accept4(port->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  while (fd < 0 && errno == EINTR);
   return fd < 0 ? PF_UNAVAILABLE : made(fd, out, NULL);
 }
 
 static void unlisten(pf_link_port *port) {
   struct sockaddr_un at;
   socklen_t n = sizeof at;
-  if (getsockname(port->fd, (struct sockaddr *)&at, &n) == 0 && n > offsetof(struct sockaddr_un, sun_path) && at.sun_path[0])
+  if (getsockname(port->fd, (struct sockaddr *)&at, &n) == 0 &&
+      n > offsetof(struct sockaddr_un, sun_path) && at.sun_path[0])
     unlink(at.sun_path);
   close(port->fd);
   free(port);
 }
 
-static pf_status unix_connect(const char *address, int32_t flags, int64_t timeout_ns, pf_link_conn **out, pf_link_problem *p) {
+static pf_status unix_connect(const char *address, int32_t flags, int64_t timeout_ns,
+                              pf_link_conn **out, pf_link_problem *p) {
   struct sockaddr_un at;
   socklen_t n;
   pf_status st = parsed(address, &at, &n, p);
@@ -128,11 +145,15 @@ static pf_status unix_connect(const char *address, int32_t flags, int64_t timeou
 
 static int32_t descriptor(pf_link_conn *c) { return c->fd; }
 
-/* ---------------------------------------------------------------- bytes, and descriptors beside them */
+/* ----------------------------------------------------------- bytes, and descriptors beside them */
 static int64_t post(pf_link_conn *c, const pf_span *spans, int32_t n) {
-  union { char data[CMSG_SPACE(MAX_FDS * sizeof(int))]; struct cmsghdr align; } control;
+  union {
+    char data[CMSG_SPACE(MAX_FDS * sizeof(int))];
+    struct cmsghdr align;
+  } control;
   int fds[MAX_FDS];
-  if (__atomic_load_n(&c->n_to_send, __ATOMIC_ACQUIRE) == 0) return pf_socket_post(c->fd, spans, n, NULL, 0);
+  if (__atomic_load_n(&c->n_to_send, __ATOMIC_ACQUIRE) == 0)
+    return pf_socket_post(c->fd, spans, n, NULL, 0);
   pthread_mutex_lock(&c->lock);
   int k = c->n_to_send < MAX_FDS ? c->n_to_send : MAX_FDS;
   memcpy(fds, c->to_send, sizeof(int) * (size_t)k);
@@ -143,7 +164,7 @@ static int64_t post(pf_link_conn *c, const pf_span *spans, int32_t n) {
   control.align.cmsg_type = SCM_RIGHTS;
   control.align.cmsg_len = CMSG_LEN(sizeof(int) * (size_t)k);
   memcpy(CMSG_DATA(&control.align), fds, sizeof(int) * (size_t)k);
-  if (c->n_to_send > k) first.n = 1;    /* the rest with the next byte */
+  if (c->n_to_send > k) first.n = 1; /* the rest with the next byte */
   int64_t taken = pf_socket_post(c->fd, &first, 1, &control, CMSG_SPACE(sizeof(int) * (size_t)k));
   if (taken <= 0) return taken;
   pthread_mutex_lock(&c->lock);
@@ -161,8 +182,10 @@ static int64_t post(pf_link_conn *c, const pf_span *spans, int32_t n) {
 static const char *taken_in(pf_link_conn *c, int fd) {
   struct stat about;
   int seals = fcntl(fd, F_GET_SEALS);
-  if (seals < 0 || !(seals & F_SEAL_SHRINK)) return "the peer sent memory that it could take away again";
-  if (fstat(fd, &about) || about.st_size <= 0 || about.st_size > MAX_BYTES) return "the peer sent memory of a size that is none";
+  if (seals < 0 || !(seals & F_SEAL_SHRINK))
+    return "the peer sent memory that it could take away again";
+  if (fstat(fd, &about) || about.st_size <= 0 || about.st_size > MAX_BYTES)
+    return "the peer sent memory of a size that is none";
   pf_link_map *m = malloc(sizeof *m);
   if (!m) return "out of memory for the peer's memory";
   m->base = mmap(NULL, (size_t)about.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -181,7 +204,8 @@ static const char *taken_in(pf_link_conn *c, int fd) {
 }
 
 static const char *take_in(pf_link_conn *c, struct msghdr *m) {
-  const char *why = m->msg_flags & MSG_CTRUNC ? "the peer sent more descriptors than there is room for" : NULL;
+  const char *why =
+      m->msg_flags & MSG_CTRUNC ? "the peer sent more descriptors than there is room for" : NULL;
   for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR(m, h)) {
     if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS) continue;
     int k = (int)((h->cmsg_len - CMSG_LEN(0)) / sizeof(int));
@@ -196,10 +220,17 @@ static const char *take_in(pf_link_conn *c, struct msghdr *m) {
 }
 
 static int64_t receive(pf_link_conn *c, const pf_span *spans, int32_t n, pf_link_problem *p) {
-  union { char data[CMSG_SPACE(MAX_FDS * sizeof(int))]; struct cmsghdr align; } control;
-  struct msghdr m = {.msg_iov = (struct iovec *)spans, .msg_iovlen = (size_t)n, .msg_control = &control, .msg_controllen = sizeof control};
+  union {
+    char data[CMSG_SPACE(MAX_FDS * sizeof(int))];
+    struct cmsghdr align;
+  } control;
+  struct msghdr m = {.msg_iov = (struct iovec *)spans,
+                     .msg_iovlen = (size_t)n,
+                     .msg_control = &control,
+                     .msg_controllen = sizeof control};
   ssize_t k;
-  do k = recvmsg(c->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC); while (k < 0 && errno == EINTR);
+  do k = recvmsg(c->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  while (k < 0 && errno == EINTR);
   if (k < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return 0;
   const char *why = k > 0 && m.msg_controllen ? take_in(c, &m) : NULL;
   if (k > 0 && !why) return k;
@@ -224,7 +255,9 @@ static void *arena(pf_link_conn *c, int64_t bytes, uint32_t *id) {
   if (bytes <= 0 || bytes > MAX_BYTES) return NULL;
   pf_link_map *m = malloc(sizeof *m);
   int fd = m ? memfd_create("pyflow-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
-  if (fd < 0 || ftruncate(fd, bytes) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) goto failed;
+  if (fd < 0 || ftruncate(fd, bytes) ||
+      fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+    goto failed;
   base = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (base == MAP_FAILED) goto failed;
   *m = (pf_link_map){1, base, bytes};
@@ -259,6 +292,18 @@ static void *map(pf_link_conn *c, uint32_t id, int64_t *bytes, pf_link_map **out
   return m->base;
 }
 
-const pf_link pf_link_unix = {.size = sizeof(pf_link), .kind = "unix", .listen = unix_listen, .port_descriptor = port_descriptor,
-  .accept = unix_accept, .unlisten = unlisten, .connect = unix_connect, .descriptor = descriptor, .post = post, .receive = receive,
-  .close = unix_close, .release = release, .arena = arena, .map = map, .unmap = unmap};
+const pf_link pf_link_unix = {.size = sizeof(pf_link),
+                              .kind = "unix",
+                              .listen = unix_listen,
+                              .port_descriptor = port_descriptor,
+                              .accept = unix_accept,
+                              .unlisten = unlisten,
+                              .connect = unix_connect,
+                              .descriptor = descriptor,
+                              .post = post,
+                              .receive = receive,
+                              .close = unix_close,
+                              .release = release,
+                              .arena = arena,
+                              .map = map,
+                              .unmap = unmap};

@@ -97,6 +97,7 @@ class Task:
         told = {"epoch": self.epoch, "lease": self.lease, "insecure": self.insecure,
                 "credentials": self.credentials()}
         server = Server(self.cluster, self.job, self.index, config=config, **{**told, **options})
+
         def changed(who):
             mine = who.tasks.get((self.job, self.index))
             if mine is not None and mine.epoch > self.epoch:

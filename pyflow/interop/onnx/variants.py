@@ -231,5 +231,3 @@ class _Constants:
 
 def _nothing(*_):
     return []
-
-

@@ -164,6 +164,7 @@ def _sampled(path):
 def _scope(path):
     """op_scope(values, name, default_name), variable_op_scope(values, name_or_scope, default_name)."""
     new = "variable_scope" if path.startswith("variable") else "name_scope"
+
     def scope(values, name, default_name=None, *args, **kwargs):
         tell(path, f"{new}(name, default_name, values)")
         make = getattr(tf, path)

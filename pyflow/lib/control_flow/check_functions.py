@@ -314,6 +314,8 @@ def assert_proper_iterable(values):
                         f"{type(values)}")
     if not hasattr(values, "__iter__"):
         raise TypeError(f"Expected argument \"values\" to be iterable.  Found: {type(values)}")
+
+
 PUBLIC = {f.__name__: f for f in _ASSERTS}
 PUBLIC.update({"debugging." + f.__name__: f for f in _ASSERTS})
 PUBLIC.update({

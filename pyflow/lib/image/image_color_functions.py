@@ -226,6 +226,8 @@ def _hsv(block, name):
     convert.__doc__ = (f"Images [..., 3]: {block.doc}\n"
                        f"Dtypes, shapes, errors: as op {block.name}.")
     return convert
+
+
 PUBLIC = {f"image.{name}": _linear(name) for name in _MATRICES}
 PUBLIC.update({
     "image.rgb_to_hsv": _hsv(RGBToHSV, "rgb_to_hsv"),

@@ -79,6 +79,8 @@ def combined_non_max_suppression(boxes, scores, max_output_size_per_class, max_t
             graph.convert_to_tensor(iou_threshold, dtype="float32"),
             graph.convert_to_tensor(score_threshold, dtype="float32"),
             pad_per_class=pad_per_class, clip_boxes=clip_boxes)
+
+
 PUBLIC = {f"image.{f.__name__}": f for f in (
     non_max_suppression, non_max_suppression_padded, non_max_suppression_with_scores,
     non_max_suppression_overlaps, combined_non_max_suppression)}

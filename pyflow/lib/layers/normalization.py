@@ -125,8 +125,10 @@ class BatchNormalization(base.Layer):
 
     def _add_variables(self, shape):
         dtype = self._param_dtype
+
         def learnt(name, of):
             return self.add_weight(name, shape, dtype, *of[:2], True, of[2])
+
         def kept(name, initializer, shape=shape):
             return self.add_weight(name, shape, dtype, initializer, None, False)
         self.gamma = learnt("gamma", self.gamma_of) if self.scale else None

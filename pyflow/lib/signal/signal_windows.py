@@ -88,5 +88,7 @@ def _weights(window_fn, length, dtype):
     if window_fn is None:
         return graph.convert_to_tensor(np.sqrt(0.5), dtype=dtype)
     return window_fn(length, dtype=dtype)
+
+
 PUBLIC = {f"signal.{f.__name__}": f for f in (
     kaiser_window, kaiser_bessel_derived_window, vorbis_window, mdct, inverse_mdct)}

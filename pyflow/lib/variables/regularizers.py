@@ -91,5 +91,7 @@ def apply_regularization(regularizer, weights_list=None):
     total = binary_functions.add_n(losses, name="regularization_penalty")
     ops.add_to_collection(GraphKeys.REGULARIZATION_LOSSES, total)
     return total
+
+
 PUBLIC = {f"contrib.{home}.{f.__name__}": f for home in ("layers", "slim") for f in (
     l1_regularizer, l2_regularizer, l1_l2_regularizer, sum_regularizer, apply_regularization)}

@@ -19,6 +19,7 @@ from pyflow.ops.base import tensors
 from pyflow.ops.elementwise import logic_ops
 from pyflow.ops.move import array_ops
 
+
 # ------------------------------------------------------------------------- collections of variables
 def _getter(key, name, what):
     def variables(scope=None):

@@ -33,7 +33,6 @@ def _dataset(name, doc, inputs="", attrs=COMPONENTS, metadata=METADATA):
     return Dataset
 
 
-
 # ------------------------------------------------------------------------ the dataset that is given
 ModelDataset = _dataset(
     "ModelDataset", f"{_WITHIN} tunes it here.", OF,

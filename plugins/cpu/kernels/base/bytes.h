@@ -12,7 +12,11 @@
 #include "base/common.h"
 #include <stdlib.h>
 
-typedef struct { char *data; int64_t n, room; int failed; } pf_bytes;
+typedef struct {
+  char *data;
+  int64_t n, room;
+  int failed;
+} pf_bytes;
 
 PF_LOCAL void pf_bytes_free(pf_bytes *b) {
   free(b->data);
@@ -41,8 +45,8 @@ PF_LOCAL void pf_bytes_add(pf_bytes *b, const char *x, int64_t n) {
 PF_LOCAL void pf_bytes_text(pf_bytes *b, const char *text) {
   pf_bytes_add(b, text, (int64_t)strlen(text));
 }
-__attribute__((format(printf, 2, 3), unused))
-static void pf_bytes_printf(pf_bytes *b, const char *format, ...) {
+__attribute__((format(printf, 2, 3), unused)) static void pf_bytes_printf(pf_bytes *b,
+                                                                          const char *format, ...) {
   char text[512];
   va_list args;
   va_start(args, format);

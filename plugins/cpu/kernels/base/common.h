@@ -59,7 +59,8 @@ enum { PF_MAX_DIMS = 32, PF_TYPE_COUNT = 32, PF_GRAIN = 16384 };
   (&(const pf_kernel){.size = sizeof(pf_kernel), .flags = PF_WITH_BRIEF(flags_), .op = op_, .where = where_, \
                       .device = "CPU", __VA_ARGS__})
 #define PF_CPU(op_, where_, ...) PF_CPU_FLAGS(op_, where_, PF_KERNEL_DETERMINISTIC, __VA_ARGS__)
-/* Much work for few bytes: a draw that is tried again, a series for each element, the cube of a size. */
+/* Much work for few bytes: a draw that is tried again, a series for each element, the cube of a
+ * size. */
 #define PF_CPU_LONG(op_, where_, ...) \
   PF_CPU_FLAGS(op_, where_, PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE, __VA_ARGS__)
 #define PF_SERIES(op_, where_, fn_) \
@@ -70,8 +71,8 @@ enum { PF_MAX_DIMS = 32, PF_TYPE_COUNT = 32, PF_GRAIN = 16384 };
 #define PF_ARGS(...) ((const pf_arg *const[]){__VA_ARGS__, NULL})
 #define PF_FLAGGED_ARG(name_, flags_, reuse_) \
   (&(const pf_arg){sizeof(pf_arg), flags_, name_, PF_MEM_DEVICE, reuse_})
-/* For the planner of buffers, about output out_: written over input in_, or any input of its size, when nobody else needs
- * that; always is input 0. */
+/* For the planner of buffers, about output out_: written over input in_, or any input of its
+ * size, when nobody else needs that; always is input 0. */
 #define PF_OVER(out_, in_) PF_ARGS(PF_FLAGGED_ARG(out_, 0, 1 + (in_)))
 #define PF_OVER_ANY(out_) PF_ARGS(PF_FLAGGED_ARG(out_, PF_ARG_REUSE_ANY, 0))
 #define PF_ALIASES(out_) PF_ARGS(PF_FLAGGED_ARG(out_, PF_ARG_ALIAS, 1))
@@ -84,8 +85,8 @@ enum { PF_MAX_DIMS = 32, PF_TYPE_COUNT = 32, PF_GRAIN = 16384 };
 #define PF_NUMBERS PF_REAL "|" PF_COMPLEX
 
 /* ---------------------------------------------------------------- errors */
-__attribute__((format(printf, 3, 4), unused, cold))
-static pf_status pf_failf(pf_ctx *c, pf_status status, const char *format, ...) {
+__attribute__((format(printf, 3, 4), unused, cold)) static pf_status
+pf_failf(pf_ctx *c, pf_status status, const char *format, ...) {
   char text[1024];
   va_list args;
   va_start(args, format);
@@ -114,10 +115,10 @@ PF_LOCAL pf_text pf_shape_text(const int64_t *shape, int32_t ndim) {
 /* ---------------------------------------------------------------- element types */
 PF_LOCAL const char *pf_type_name(int32_t type) {
   static const char *const names[PF_TYPE_COUNT] = {
-      "invalid",  "float",     "double",  "int32",       "uint8",        "int16",  "int8",
-      "string",   "complex64", "int64",   "bool",        "qint8",        "quint8", "qint32",
-      "bfloat16", "qint16",    "quint16", "uint16",      "complex128",   "half",   "resource",
-      "variant",  "uint32",    "uint64",  "float8_e5m2", "float8_e4m3fn"};
+    "invalid",  "float",     "double",  "int32",       "uint8",        "int16",  "int8",
+    "string",   "complex64", "int64",   "bool",        "qint8",        "quint8", "qint32",
+    "bfloat16", "qint16",    "quint16", "uint16",      "complex128",   "half",   "resource",
+    "variant",  "uint32",    "uint64",  "float8_e5m2", "float8_e4m3fn"};
   return type >= 0 && type < PF_TYPE_COUNT && names[type] ? names[type] : "unknown";
 }
 /* bytes of one element; 0 for types whose elements are not plain bytes (string, resource,
@@ -193,8 +194,7 @@ PF_INLINE int64_t pf_in_index(pf_ctx *c, int32_t in, int64_t i) {
  * `out` */
 PF_LOCAL pf_status pf_in_vector(pf_ctx *c, int32_t in, const char *name, int64_t *out, int32_t *n) {
   const DLTensor *t = c->in[in];
-  if (t->ndim > 1)
-    return PF_INVALID(c, "%s must be a vector, got shape %s", name, PF_SHAPE(t).s);
+  if (t->ndim > 1) return PF_INVALID(c, "%s must be a vector, got shape %s", name, PF_SHAPE(t).s);
   int64_t count = pf_numel(t);
   if (count > PF_MAX_DIMS)
     return PF_INVALID(c, "%s has %" PRId64 " elements, at most %d are supported", name, count,
@@ -257,10 +257,26 @@ PF_INLINE int64_t pf_grain(int64_t work_per_item) {
 }
 
 /* ----------------------------------------------------- half and bfloat16, round to nearest even */
-PF_INLINE uint32_t pf_float_bits(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
-PF_INLINE float pf_bits_float(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }
-PF_INLINE uint64_t pf_double_bits(double x) { uint64_t u; memcpy(&u, &x, 8); return u; }
-PF_INLINE double pf_bits_double(uint64_t u) { double x; memcpy(&x, &u, 8); return x; }
+PF_INLINE uint32_t pf_float_bits(float x) {
+  uint32_t u;
+  memcpy(&u, &x, 4);
+  return u;
+}
+PF_INLINE float pf_bits_float(uint32_t u) {
+  float x;
+  memcpy(&x, &u, 4);
+  return x;
+}
+PF_INLINE uint64_t pf_double_bits(double x) {
+  uint64_t u;
+  memcpy(&u, &x, 8);
+  return u;
+}
+PF_INLINE double pf_bits_double(uint64_t u) {
+  double x;
+  memcpy(&x, &u, 8);
+  return x;
+}
 
 PF_INLINE float pf_from_half(uint16_t h) {
   uint32_t w = (uint32_t)h << 16, sign = w & 0x80000000u, two = w + w;
@@ -285,13 +301,17 @@ PF_INLINE uint16_t pf_to_bf16(float f) {
 PF_INLINE int pf_is_half(int32_t type) { return type == PF_FLOAT16 || type == PF_BFLOAT16; }
 PF_LOCAL void pf_half_to_float(int32_t type, const void *x, float *y, int64_t n) {
   const uint16_t *h = (const uint16_t *)x;
-  if (type == PF_BFLOAT16) for (int64_t i = 0; i < n; i++) y[i] = pf_from_bf16(h[i]);
-  else for (int64_t i = 0; i < n; i++) y[i] = pf_from_half(h[i]);
+  if (type == PF_BFLOAT16)
+    for (int64_t i = 0; i < n; i++) y[i] = pf_from_bf16(h[i]);
+  else
+    for (int64_t i = 0; i < n; i++) y[i] = pf_from_half(h[i]);
 }
 PF_LOCAL void pf_float_to_half(int32_t type, const float *x, void *y, int64_t n) {
   uint16_t *h = (uint16_t *)y;
-  if (type == PF_BFLOAT16) for (int64_t i = 0; i < n; i++) h[i] = pf_to_bf16(x[i]);
-  else for (int64_t i = 0; i < n; i++) h[i] = pf_to_half(x[i]);
+  if (type == PF_BFLOAT16)
+    for (int64_t i = 0; i < n; i++) h[i] = pf_to_bf16(x[i]);
+  else
+    for (int64_t i = 0; i < n; i++) h[i] = pf_to_half(x[i]);
 }
 
 /* ----------------------------------------------- lists of element types, X(number, C type, tag) */

@@ -1,6 +1,7 @@
 /* isa.h - one kernel file, compiled once per instruction set (see meson.build).
  *
- * A file of `isa_kernels` names everything it exports through PF_ISA_NAME, so that its three copies live side by side:
+ * A file of `isa_kernels` names everything it exports through PF_ISA_NAME, so that its three copies
+ * live side by side:
  *
  *     static pf_status relu(pf_ctx *c, const void *s) { ... }
  *     static const pf_kernel relu_f32 = { ... };
@@ -22,9 +23,11 @@
 #endif
 
 enum { PF_ISA_LEVEL_BASELINE = 0, PF_ISA_LEVEL_AVX2 = 1, PF_ISA_LEVEL_AVX512 = 2 };
-int pf_cpu_isa(void); /* the level in use: what the CPU has, lowered by PYFLOW_CPU_ISA=baseline|avx2|avx512 */
+/* the level in use: what the CPU has, lowered by PYFLOW_CPU_ISA=baseline|avx2|avx512 */
+int pf_cpu_isa(void);
 
-/* a * b + c, fused where that is one instruction.  Without the macro nothing is contracted (-ffp-contract=off). */
+/* a * b + c, fused where that is one instruction.  Without the macro nothing is contracted
+ * (-ffp-contract=off). */
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__aarch64__)
 #define PF_FMA(a, b, c) _Generic((a), float: __builtin_fmaf, default: __builtin_fma)((a), (b), (c))
 #else

@@ -16,7 +16,10 @@
 
 enum { PF_MAPPED_BYTES = 1 << 20, PF_HUGE_PAGE = 2 << 20 };
 
-typedef struct { void *at; uint64_t bytes; } pf_packed;
+typedef struct {
+  void *at;
+  uint64_t bytes;
+} pf_packed;
 
 PF_LOCAL void pf_packed_free(pf_packed *p) {
 #if defined(__linux__)
@@ -34,8 +37,8 @@ PF_LOCAL int pf_packed_new(pf_packed *p, uint64_t bytes) {
   p->bytes = (bytes + 63) / 64 * 64;
 #if defined(__linux__)
   if (bytes >= PF_MAPPED_BYTES) {
-    p->at = mmap(NULL, (size_t)p->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                 0);
+    p->at =
+        mmap(NULL, (size_t)p->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p->at == MAP_FAILED) p->at = NULL;
 #if defined(MADV_HUGEPAGE)
     if (p->at && bytes >= PF_HUGE_PAGE) madvise(p->at, (size_t)p->bytes, MADV_HUGEPAGE);
@@ -49,8 +52,8 @@ PF_LOCAL int pf_packed_new(pf_packed *p, uint64_t bytes) {
 
 typedef pf_status (*pf_share_fn)(pf_ctx *c, void *arg, void **obj);
 
-/* In init: what `make` makes of constant input `in`, or what some other node made.  PF_DECLINE: it is
- * not to be had, the constant is read where it is. */
+/* In init: what `make` makes of constant input `in`, or what some other node made.  PF_DECLINE:
+ * it is not to be had, the constant is read where it is. */
 PF_LOCAL pf_status pf_share(pf_ctx *c, int32_t in, const char *form, const pf_type *type,
                             pf_share_fn make, void *arg, void **obj) {
   const pf_str key = {form, (int64_t)strlen(form)};

@@ -1,7 +1,8 @@
 /* plugin.c - the CPU plugin's entry: picks an instruction set and lists the kernels.
  *
  * Invariants
- *   1. Nothing here needs more than the baseline instruction set, and neither does any file compiled once.
+ *   1. Nothing here needs more than the baseline instruction set, and neither does any file
+ *      compiled once.
  *   2. Of each ISA table exactly one copy is listed: the best the CPU supports (pf_cpu_isa).
  *   3. The tables are complete before `pyflow_plugin_v1` returns and never change afterwards.
  * Threads: `pyflow_plugin_v1` is called while the plugin is loaded, by one thread.
@@ -63,7 +64,8 @@ int pf_cpu_isa(void) {
   return level;
 }
 
-static pf_status start(const pf_host *host) { /* of each host in the process: nothing is kept of it */
+/* of each host in the process: nothing is kept of it */
+static pf_status start(const pf_host *host) {
   (void)host;
   pf_blas_find();
   pf_lapack_find();
@@ -71,13 +73,20 @@ static pf_status start(const pf_host *host) { /* of each host in the process: no
 }
 
 static const pf_plugin plugin = {
-  .size = sizeof plugin, .id = "pyflow.cpu", .version = "0.2.0", .kernels = kernels, .start = start,
-  .abi_major = PF_ABI_MAJOR, .abi_minor = PF_ABI_MINOR, .min_minor = 1, /* pf_infer.host */
+  .size = sizeof plugin,
+  .id = "pyflow.cpu",
+  .version = "0.2.0",
+  .kernels = kernels,
+  .start = start,
+  .abi_major = PF_ABI_MAJOR,
+  .abi_minor = PF_ABI_MINOR,
+  .min_minor = 1, /* pf_infer.host */
 };
 
 PF_EXPORT const pf_plugin *pyflow_plugin_v1(const pf_host *host) {
   int isa = pf_cpu_isa();
-  (void)host; (void)isa;
+  (void)host;
+  (void)isa;
   n_kernels = 0;
   PF_TABLES(PICK_ONCE, PICK_ISA, PICK_AVX2)
   kernels[n_kernels] = 0;

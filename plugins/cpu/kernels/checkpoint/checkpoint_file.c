@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ------------------------------------------------------------ CRC-32, 64 or sixteen bytes a step */
+/* ----------------------------------------------------------- CRC-32, 64 or sixteen bytes a step */
 static uint32_t table[16][256];
 static void fill_table(void) {
   for (uint32_t i = 0; i < 256; i++) {
@@ -45,7 +45,7 @@ PRODUCTS pair low_half(pair x) { return (pair){x[0], 0}; }
 /* 128 bits -> the CRC's 32: 96 and 64 bits further on, then Barrett's reduction. */
 PRODUCTS uint32_t reduced(pair x) {
   pair low = (pair){0xffffffff, 0}, y;
-  y = (pair)__builtin_ia32_pclmulqdq128(low_half(x), BY_128, 0x10) ^ (pair){x[1], 0};
+  y = (pair)__builtin_ia32_pclmulqdq128(low_half(x), BY_128, 0x10) ^ (pair) { x[1], 0 };
   uint64_t lo = (uint64_t)y[0];
   pair shifted = {(long long)(lo >> 32 | (uint64_t)y[1] << 32), (long long)((uint64_t)y[1] >> 32)};
   y = (pair)__builtin_ia32_pclmulqdq128(y & low, BY_64, 0x00) ^ shifted;
@@ -55,10 +55,10 @@ PRODUCTS uint32_t reduced(pair x) {
 }
 
 /* n: at least 64, a multiple of 16; crc: inverted already. */
-__attribute__((target("pclmul,sse4.1")))
-static uint32_t by_products(uint32_t crc, const unsigned char *p, int64_t n) {
+__attribute__((target("pclmul,sse4.1"))) static uint32_t
+by_products(uint32_t crc, const unsigned char *p, int64_t n) {
   const pair *v = (const pair *)p;
-  pair a = v[0] ^ (pair){crc, 0}, b = v[1], c = v[2], d = v[3];
+  pair a = v[0] ^ (pair) { crc, 0 }, b = v[1], c = v[2], d = v[3];
   for (v += 4, n -= 64; n >= 64; v += 4, n -= 64) {
     a = folded(a, BY_512, v[0]);
     b = folded(b, BY_512, v[1]);
@@ -103,11 +103,22 @@ uint32_t ck_crc(uint32_t crc, const void *data, int64_t n) {
 static pf_status status_of(int e) { /* as TensorFlow's file systems say it */
   switch (e) {
     case ENOENT: return PF_NOT_FOUND;
-    case ENAMETOOLONG: case EINVAL: return PF_INVALID_ARGUMENT;
-    case ENOTDIR: case EISDIR: case EBUSY: case ETXTBSY: return PF_FAILED_PRECONDITION;
-    case EACCES: case EROFS: case EPERM: return PF_PERMISSION_DENIED;
-    case ENOSPC: case EDQUOT: case EMFILE: case ENFILE: case ENOMEM: return PF_RESOURCE_EXHAUSTED;
-    case EFBIG: case EOVERFLOW: return PF_OUT_OF_RANGE;
+    case ENAMETOOLONG:
+    case EINVAL: return PF_INVALID_ARGUMENT;
+    case ENOTDIR:
+    case EISDIR:
+    case EBUSY:
+    case ETXTBSY: return PF_FAILED_PRECONDITION;
+    case EACCES:
+    case EROFS:
+    case EPERM: return PF_PERMISSION_DENIED;
+    case ENOSPC:
+    case EDQUOT:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM: return PF_RESOURCE_EXHAUSTED;
+    case EFBIG:
+    case EOVERFLOW: return PF_OUT_OF_RANGE;
     default: return PF_UNKNOWN;
   }
 }

@@ -14,30 +14,46 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DEPTH = 32, CRC_HEAD = 19 };    /* {"crc32":"xxxxxxxx" */
+enum { DEPTH = 32, CRC_HEAD = 19 }; /* {"crc32":"xxxxxxxx" */
 
 /* ---------------------------------------------------------------- type names */
-static const struct { int32_t type; const char *name, *safe; } TYPES[] = {
-  {PF_FLOAT32, "float32", "F32"}, {PF_FLOAT64, "float64", "F64"},
-  {PF_FLOAT16, "float16", "F16"}, {PF_BFLOAT16, "bfloat16", "BF16"},
-  {PF_INT8, "int8", "I8"}, {PF_INT16, "int16", "I16"},
-  {PF_INT32, "int32", "I32"}, {PF_INT64, "int64", "I64"},
-  {PF_UINT8, "uint8", "U8"}, {PF_UINT16, "uint16", "U16"},
-  {PF_UINT32, "uint32", "U32"}, {PF_UINT64, "uint64", "U64"},
-  {PF_BOOL, "bool", "BOOL"}, {PF_STRING, "string", "U8"},
-  {PF_COMPLEX64, "complex64", "F32"}, {PF_COMPLEX128, "complex128", "F64"},
-  {PF_QINT8, "qint8", "I8"}, {PF_QUINT8, "quint8", "U8"},
-  {PF_QINT16, "qint16", "I16"}, {PF_QUINT16, "quint16", "U16"},
-  {PF_QINT32, "qint32", "I32"}, {PF_FLOAT8_E5M2, "float8_e5m2", "F8_E5M2"},
+static const struct {
+  int32_t type;
+  const char *name, *safe;
+} TYPES[] = {
+  {PF_FLOAT32, "float32", "F32"},
+  {PF_FLOAT64, "float64", "F64"},
+  {PF_FLOAT16, "float16", "F16"},
+  {PF_BFLOAT16, "bfloat16", "BF16"},
+  {PF_INT8, "int8", "I8"},
+  {PF_INT16, "int16", "I16"},
+  {PF_INT32, "int32", "I32"},
+  {PF_INT64, "int64", "I64"},
+  {PF_UINT8, "uint8", "U8"},
+  {PF_UINT16, "uint16", "U16"},
+  {PF_UINT32, "uint32", "U32"},
+  {PF_UINT64, "uint64", "U64"},
+  {PF_BOOL, "bool", "BOOL"},
+  {PF_STRING, "string", "U8"},
+  {PF_COMPLEX64, "complex64", "F32"},
+  {PF_COMPLEX128, "complex128", "F64"},
+  {PF_QINT8, "qint8", "I8"},
+  {PF_QUINT8, "quint8", "U8"},
+  {PF_QINT16, "qint16", "I16"},
+  {PF_QUINT16, "quint16", "U16"},
+  {PF_QINT32, "qint32", "I32"},
+  {PF_FLOAT8_E5M2, "float8_e5m2", "F8_E5M2"},
   {PF_FLOAT8_E4M3FN, "float8_e4m3fn", "F8_E4M3"},
 };
 
 const char *ck_type_name(int32_t type) {
-  for (int i = 0; i < PF_LEN(TYPES); i++) if (TYPES[i].type == type) return TYPES[i].name;
+  for (int i = 0; i < PF_LEN(TYPES); i++)
+    if (TYPES[i].type == type) return TYPES[i].name;
   return NULL;
 }
 const char *ck_safe_type(int32_t type) {
-  for (int i = 0; i < PF_LEN(TYPES); i++) if (TYPES[i].type == type) return TYPES[i].safe;
+  for (int i = 0; i < PF_LEN(TYPES); i++)
+    if (TYPES[i].type == type) return TYPES[i].safe;
   return NULL;
 }
 int32_t ck_type_of(const char *name, int64_t len) {
@@ -52,7 +68,8 @@ int ck_utf8(const char *s, int64_t n) {
     unsigned char ch = (unsigned char)s[i];
     int more = ch < 0x80 ? 0 : ch < 0xC2 ? -1 : ch < 0xE0 ? 1 : ch < 0xF0 ? 2 : ch < 0xF5 ? 3 : -1;
     if (more < 0 || ch == 0 || i + more >= n) return 0;
-    for (int k = 1; k <= more; k++) if (((unsigned char)s[i + k] & 0xC0) != 0x80) return 0;
+    for (int k = 1; k <= more; k++)
+      if (((unsigned char)s[i + k] & 0xC0) != 0x80) return 0;
     unsigned char next = more ? (unsigned char)s[i + 1] : 0;
     if ((ch == 0xE0 && next < 0xA0) || (ch == 0xED && next >= 0xA0) ||
         (ch == 0xF0 && next < 0x90) || (ch == 0xF4 && next >= 0x90))
@@ -74,7 +91,10 @@ void ck_add_json(pf_bytes *b, const char *s, int64_t n) {
 }
 
 /* ----------------------------------------------------------- JSON reader: `bad` ends everything */
-typedef struct { char *p, *end; int bad; } reader;
+typedef struct {
+  char *p, *end;
+  int bad;
+} reader;
 
 static void skip_space(reader *r) {
   while (r->p < r->end && (*r->p == ' ' || *r->p == '\n' || *r->p == '\t' || *r->p == '\r')) r->p++;
@@ -88,7 +108,9 @@ static int take(reader *r, char ch) {
   r->p++;
   return 1;
 }
-static void expect(reader *r, char ch) { if (!take(r, ch)) r->bad = 1; }
+static void expect(reader *r, char ch) {
+  if (!take(r, ch)) r->bad = 1;
+}
 
 static uint32_t hex4(reader *r) {
   uint32_t x = 0;
@@ -184,8 +206,11 @@ static void skip_value(reader *r, int depth) {
     expect(r, close);
   } else {
     char *start = r->p;
-    while (r->p < r->end && (strchr("+-.", *r->p) ? *r->p != 0 : (*r->p >= '0' && *r->p <= '9') ||
-           (*r->p >= 'a' && *r->p <= 'z') || *r->p == 'E')) r->p++;
+    while (r->p < r->end &&
+           (strchr("+-.", *r->p)
+                ? *r->p != 0
+                : (*r->p >= '0' && *r->p <= '9') || (*r->p >= 'a' && *r->p <= 'z') || *r->p == 'E'))
+      r->p++;
     if (r->p == start) r->bad = 1;
   }
 }
@@ -269,7 +294,8 @@ static int read_crc(reader *r, uint32_t *crc) {
   int64_t n;
   char *s = read_string(r, &n), *end;
   if (r->bad || n != 8) return 0;
-  for (int i = 0; i < 8; i++) if (!strchr("0123456789abcdef", s[i])) return 0;
+  for (int i = 0; i < 8; i++)
+    if (!strchr("0123456789abcdef", s[i])) return 0;
   *crc = (uint32_t)strtoul(s, &end, 16);
   return 1;
 }
@@ -280,8 +306,7 @@ static void tensor_member(reader *r, ck_index *x, void *arg, char *key, int64_t 
   if (is(key, len, "file")) {
     n = read_int(r);
     t->file = n < INT32_MAX ? (int32_t)n : -1;
-  }
-  else if (is(key, len, "shape")) read_dims(r, x, t);
+  } else if (is(key, len, "shape")) read_dims(r, x, t);
   else if (is(key, len, "begin")) t->begin = read_int(r);
   else if (is(key, len, "end")) t->end = read_int(r);
   else if (is(key, len, "crc32")) r->bad |= !read_crc(r, &t->crc);
@@ -292,7 +317,8 @@ static void tensor_member(reader *r, ck_index *x, void *arg, char *key, int64_t 
 }
 static void one_tensor(reader *r, ck_index *x, void *arg, char *key, int64_t len) {
   ck_tensor t = {.name = key, .ndim = -1, .begin = -1, .end = -1, .file = -1};
-  (void)arg; (void)len;
+  (void)arg;
+  (void)len;
   read_object(r, x, &t, tensor_member);
   if (r->bad) return;
   if (!t.type || t.ndim < 0 || t.begin < 0 || t.end < t.begin || t.file < 0) {

@@ -18,13 +18,14 @@ typedef struct {
   char prefix[CK_PATH], folder[CK_PATH];
   ck_index x;
   const ck_tensor **want;
-  int *fd;                             /* per file of the index; -1: not open */
-  int64_t *start, *length;             /* of its data section */
+  int *fd;                 /* per file of the index; -1: not open */
+  int64_t *start, *length; /* of its data section */
   int64_t n;
 } restoring;
 
 static void close_all(restoring *s) {
-  for (int64_t i = 0; s->fd && i < s->x.n_files; i++) if (s->fd[i] >= 0) close(s->fd[i]);
+  for (int64_t i = 0; s->fd && i < s->x.n_files; i++)
+    if (s->fd[i] >= 0) close(s->fd[i]);
   free(s->want);
   free(s->fd);
   free(s->start);
@@ -194,9 +195,11 @@ static pf_status restore_slice(pf_ctx *c, restoring *s, int64_t i, const char *p
   ck_slice all, asked;
   int64_t sizes[PF_MAX_DIMS];
   if (!ck_slice_parse(text, t->ndim, &asked) || !pf_same_dims(asked.dims, t->ndim, dims, t->ndim))
-    return PF_INVALID(c, "shape_and_slices[%" PRId64 "] is '%.*s': no slice of tensor '%s' of "
-                      "shape %s in checkpoint '%s'", i, (int)PF_MIN(text.len, 200), text.data,
-                      t->name, pf_shape_text(dims, t->ndim).s, s->prefix);
+    return PF_INVALID(c,
+                      "shape_and_slices[%" PRId64 "] is '%.*s': no slice of tensor '%s' of "
+                      "shape %s in checkpoint '%s'",
+                      i, (int)PF_MIN(text.len, 200), text.data, t->name,
+                      pf_shape_text(dims, t->ndim).s, s->prefix);
   for (int32_t d = 0; d < t->ndim; d++) sizes[d] = asked.place[2 * d + 1];
   DLTensor *out = c->host->output(c, (int32_t)i, sizes, t->ndim);
   PF_EXHAUSTED(out);
@@ -260,7 +263,7 @@ static pf_status restore_steps(pf_ctx *c, restoring *s) {
   if (tb_kind_of(s->prefix)) return tb_restore(c, s->prefix, s->n);
   ck_folder(s->prefix, s->folder);
   pf_status r = open_wanted(c, s);
-  if (r == PF_NOT_FOUND && s->fd) {      /* a file went away: saved over meanwhile? */
+  if (r == PF_NOT_FOUND && s->fd) { /* a file went away: saved over meanwhile? */
     close_all(s);
     r = open_wanted(c, s);
   }
@@ -294,6 +297,6 @@ static pf_status restore_single(pf_ctx *c, const void *state) {
 
 enum { FLAGS = PF_KERNEL_DETERMINISTIC | PF_KERNEL_BLOCKING | PF_KERNEL_EXPENSIVE };
 const pf_kernel *const checkpoint_restore_kernels[] = {
-    PF_CPU_FLAGS("RestoreV2", NULL, FLAGS, .compute = restore),
-    PF_CPU_FLAGS("Restore", NULL, FLAGS, .compute = restore_single),
-    PF_CPU_FLAGS("RestoreSlice", NULL, FLAGS, .compute = restore_single), NULL};
+  PF_CPU_FLAGS("RestoreV2", NULL, FLAGS, .compute = restore),
+  PF_CPU_FLAGS("Restore", NULL, FLAGS, .compute = restore_single),
+  PF_CPU_FLAGS("RestoreSlice", NULL, FLAGS, .compute = restore_single), NULL};

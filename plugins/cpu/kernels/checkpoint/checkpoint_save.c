@@ -17,15 +17,15 @@
 #include <unistd.h>
 
 typedef ck_item item;
-typedef struct { pf_str format; } save_state;          /* "tensorflow": a bundle, see tf_save.c */
+typedef struct { pf_str format; } save_state; /* "tensorflow": a bundle, see tf_save.c */
 typedef struct {
   char prefix[CK_PATH], folder[CK_PATH], data[CK_PATH], temporary[CK_PATH];
   item *items;
   char *names;
-  int64_t n, all, first;               /* tensors, slices included; the input that is the first */
-  ck_slice *places;                    /* of the items that are slices */
+  int64_t n, all, first; /* tensors, slices included; the input that is the first */
+  ck_slice *places;      /* of the items that are slices */
   int64_t n_places;
-  int bundle;                          /* in TensorFlow's format */
+  int bundle; /* in TensorFlow's format */
   pf_bytes head;
 } saving;
 
@@ -39,7 +39,7 @@ static void make_turns(void) {
 /* The turn of who writes a prefix, taken. */
 static pthread_mutex_t *take_turn(const char *prefix) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  uint32_t hash = 2166136261u;          /* FNV-1a */
+  uint32_t hash = 2166136261u; /* FNV-1a */
   pthread_once(&once, make_turns);
   for (; *prefix; prefix++) hash = (hash ^ (uint8_t)*prefix) * 16777619u;
   pthread_mutex_t *turn = &turns[hash % TURNS];
@@ -128,7 +128,7 @@ static pf_status list_items(pf_ctx *c, saving *s) {
     at += name.len + 1;
     it->t = c->in[s->first + i];
     it->type = c->in_type[s->first + i];
-    it->begin = i;                     /* its place among the inputs, until there is one in a file */
+    it->begin = i; /* its place among the inputs, until there is one in a file */
   }
   return PF_OK;
 }
@@ -150,8 +150,7 @@ static pf_status place_slice(pf_ctx *c, const saving *s, const ck_item *it, cons
            it->type == first->type;
   for (int32_t d = 0; ok && d < ndim; d++) sizes[d] = place->place[2 * d + 1];
   ok = ok && pf_same_dims(sizes, ndim, it->t->shape, ndim);
-  if (ok && it != first)
-    ok = pf_same_dims(place->dims, ndim, first->part->dims, first->t->ndim);
+  if (ok && it != first) ok = pf_same_dims(place->dims, ndim, first->part->dims, first->t->ndim);
   if (ok) return PF_OK;
   if (!text.len) return PF_INVALID(c, "tensor name '%s' is given twice", it->name);
   return PF_INVALID(c, "tensor '%s' of shape %s is no slice '%.*s'", it->name, PF_SHAPE(it->t).s,
@@ -172,8 +171,7 @@ static pf_status join_slices(pf_ctx *c, ck_item *items, int64_t n) {
     const DLTensor *t = items[i].t;
     ck_source from = {PF_DATA(const char, t), NULL, t};
     const int64_t *place = items[i].part->place;
-    if (pf_numel(t))
-      PF_TRY(ck_copy_common(c, to->type, ndim, out, all.place, &from, place, place));
+    if (pf_numel(t)) PF_TRY(ck_copy_common(c, to->type, ndim, out, all.place, &from, place, place));
   }
   to->t = out;
   to->part = NULL;
@@ -211,9 +209,11 @@ static pf_status take_slices(pf_ctx *c, saving *s, ck_item *items, int64_t *n) {
   PF_TRY(check_apart(c, items, *n));
   pf_shape_numel(items[0].part->dims, items[0].t->ndim, &whole);
   if (covered != whole && !s->bundle)
-    return PF_INVALID(c, "the slices of tensor '%s' have %" PRId64 " elements, the whole has %"
-                      PRId64 ": all are saved at once, or none; tf.train.Saver(format="
-                      "'tensorflow') saves some", items[0].name, covered, whole);
+    return PF_INVALID(c,
+                      "the slices of tensor '%s' have %" PRId64 " elements, the whole has %" PRId64
+                      ": all are saved at once, or none; tf.train.Saver(format="
+                      "'tensorflow') saves some",
+                      items[0].name, covered, whole);
   if (covered != whole) {
     qsort(items, (size_t)*n, sizeof *items, slice_by_place);
     return PF_OK;
@@ -356,7 +356,8 @@ static int ends(const char *s, const char *with) {
 }
 
 static int kept(const ck_index *x, const char *name) {
-  for (int64_t i = 0; i < x->n_files; i++) if (!strcmp(x->files[i].name, name)) return 1;
+  for (int64_t i = 0; i < x->n_files; i++)
+    if (!strcmp(x->files[i].name, name)) return 1;
   return 0;
 }
 
@@ -375,9 +376,9 @@ static void remove_obsolete(const char *prefix, const ck_index *x) {
   DIR *d = opendir(folder);
   if (!d) return;
   for (struct dirent *e; (e = readdir(d));) {
-    int old = starts(e->d_name, data) &&
-              (ends(e->d_name, ".safetensors") || strstr(e->d_name, ".tmp-") ||
-               is_shard(e->d_name + strlen(data)));
+    int old =
+        starts(e->d_name, data) && (ends(e->d_name, ".safetensors") || strstr(e->d_name, ".tmp-") ||
+                                    is_shard(e->d_name + strlen(data)));
     if ((!old && !starts(e->d_name, index)) || kept(x, e->d_name)) continue;
     snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
     unlink(path);
@@ -440,7 +441,7 @@ static pf_status save_bundle(pf_ctx *c, saving *s) {
 static void make_folder(const char *prefix) {
   char folder[CK_PATH];
   ck_folder(prefix, folder);
-  mkdir(folder, 0777);                  /* open() tells what fails */
+  mkdir(folder, 0777); /* open() tells what fails */
 }
 
 static pf_status save_steps(pf_ctx *c, saving *s, pf_str format) {
@@ -558,7 +559,7 @@ static pf_status merge_steps(pf_ctx *c, merging *m, const char *prefix, int dele
     snprintf(part, sizeof part, "%.*s", (int)s.len, s.data);
     ck_folder(part, folder);
     for (int64_t f = 0; f < k; f++) unlink(m->from[f]);
-    if (strcmp(folder, ".")) rmdir(folder);       /* only if it is empty by now */
+    if (strcmp(folder, ".")) rmdir(folder); /* only if it is empty by now */
   }
   remove_obsolete(prefix, &m->all);
   return PF_OK;
@@ -577,7 +578,7 @@ static pf_status merge(pf_ctx *c, const void *state) {
   pthread_mutex_t *turn = take_turn(prefix);
   pf_status r = m.shards ? merge_steps(c, &m, prefix, s->delete_old_dirs)
                          : pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory to merge");
-  for (int64_t i = 0; i < m.n_moved; i++) {       /* it failed: back to how it was */
+  for (int64_t i = 0; i < m.n_moved; i++) { /* it failed: back to how it was */
     struct stat st;
     if (lstat(m.from[i], &st)) rename(m.moved[i], m.from[i]);
     else unlink(m.moved[i]);
@@ -632,9 +633,12 @@ enum { FLAGS = PF_KERNEL_DETERMINISTIC | PF_KERNEL_BLOCKING | PF_KERNEL_EXPENSIV
                                                   PF_ATTR_STRING, offsetof(save_state, format)}), \
                .state_size = sizeof(save_state), .compute = save)
 const pf_kernel *const checkpoint_save_kernels[] = {
-    SAVES("SaveV2"), SAVES("Save"), SAVES("SaveSlices"),
-    PF_CPU_FLAGS("MergeV2Checkpoints", NULL, FLAGS,
-                 .attrs = PF_ATTRS(PF_ATTR(merge_state, PF_ATTR_BOOL, delete_old_dirs)),
-                 .state_size = sizeof(merge_state), .compute = merge),
-    PF_CPU("ShardedFilename", NULL, .compute = sharded_filename),
-    PF_CPU("ShardedFilespec", NULL, .compute = sharded_filespec), NULL};
+  SAVES("SaveV2"),
+  SAVES("Save"),
+  SAVES("SaveSlices"),
+  PF_CPU_FLAGS("MergeV2Checkpoints", NULL, FLAGS,
+               .attrs = PF_ATTRS(PF_ATTR(merge_state, PF_ATTR_BOOL, delete_old_dirs)),
+               .state_size = sizeof(merge_state), .compute = merge),
+  PF_CPU("ShardedFilename", NULL, .compute = sharded_filename),
+  PF_CPU("ShardedFilespec", NULL, .compute = sharded_filespec),
+  NULL};

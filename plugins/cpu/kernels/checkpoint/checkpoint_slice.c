@@ -80,8 +80,8 @@ pf_status ck_copy_common(pf_ctx *c, int32_t type, int32_t ndim, DLTensor *out, c
   int64_t point[PF_MAX_DIMS], run = ndim ? common[2 * ndim - 1] : 1;
   for (int32_t d = 0; d < ndim; d++) point[d] = common[2 * d];
   for (;;) {
-    PF_TRY(copy_run(c, type, out, index_in(ndim, to, point), from, index_in(ndim, part, point),
-                    run));
+    PF_TRY(
+        copy_run(c, type, out, index_in(ndim, to, point), from, index_in(ndim, part, point), run));
     int32_t d = ndim - 2;
     for (; d >= 0; d--) {
       if (++point[d] < common[2 * d] + common[2 * d + 1]) break;

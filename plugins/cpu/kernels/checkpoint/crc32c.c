@@ -35,8 +35,8 @@ static uint32_t by_tables(uint32_t crc, const unsigned char *p, int64_t n) {
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2")))
-static uint32_t by_instruction(uint32_t crc, const unsigned char *p, int64_t n) {
+__attribute__((target("sse4.2"))) static uint32_t
+by_instruction(uint32_t crc, const unsigned char *p, int64_t n) {
   uint64_t x = crc, word;
   for (; n >= 8; n -= 8, p += 8) {
     memcpy(&word, p, 8);

@@ -29,7 +29,7 @@ tb_kind tb_kind_of(const char *prefix) {
   char path[CK_PATH];
   size_t n = strlen(prefix);
   if (index_exists(prefix, path)) return tt_is_table(path) ? TB_V2 : TB_NONE;
-  if (n > 6 && !strcmp(prefix + n - 6, ".index")) return TB_NONE;     /* V2's is a table, too */
+  if (n > 6 && !strcmp(prefix + n - 6, ".index")) return TB_NONE; /* V2's is a table, too */
   if (tt_is_table(prefix)) return TB_V1;
   if (!strpbrk(prefix, "?*[")) return TB_NONE;
   glob_t found;
@@ -82,7 +82,8 @@ static int32_t read_shape(tb_bundle *b, pf_str text) {
     pb_reader d = pb_of(f.bytes);
     pb_field g;
     int64_t size = 0;
-    while (pb_next(&d, &g)) if (g.number == 1 && g.wire == 0) size = (int64_t)g.value;
+    while (pb_next(&d, &g))
+      if (g.number == 1 && g.wire == 0) size = (int64_t)g.value;
     if (d.bad || size < 0 || ++ndim > PF_MAX_DIMS) return -1;
     int64_t *at = add_numbers(b, 1);
     if (!at) return -2;
@@ -140,9 +141,9 @@ static void ordered_text(pf_bytes *out, const char *s, int64_t n) {
 }
 /* -1 and natural numbers: the length in bits of the first byte, then big-endian. */
 static void ordered_signed(pf_bytes *out, int64_t x) {
-  static const unsigned char head[10][2] = {{0x80, 0}, {0x80, 0}, {0xc0, 0}, {0xe0, 0}, {0xf0, 0},
-                                            {0xf8, 0}, {0xfc, 0}, {0xfe, 0}, {0xff, 0},
-                                            {0xff, 0x80}};
+  static const unsigned char head[10][2] = {{0x80, 0}, {0x80, 0},   {0xc0, 0}, {0xe0, 0},
+                                            {0xf0, 0}, {0xf8, 0},   {0xfc, 0}, {0xfe, 0},
+                                            {0xff, 0}, {0xff, 0x80}};
   unsigned char text[10];
   int n = 1;
   if (x < 0) {
@@ -177,7 +178,8 @@ static pf_status read_header(tb_bundle *b, pf_str value) {
     if (f.number != 3 || f.wire != 2) continue;
     pb_reader v = pb_of(f.bytes);
     pb_field g;
-    while (pb_next(&v, &g)) if (g.number == 2 && g.wire == 0) needed = g.value;
+    while (pb_next(&v, &g))
+      if (g.number == 2 && g.wire == 0) needed = g.value;
   }
   if (r.bad || shards < 1 || shards > TB_FILES)
     return malformed(b, NULL, "its index has a header that is none");
@@ -269,7 +271,10 @@ static pf_status open_v2(pf_ctx *c, tb_bundle *b) {
 }
 
 /* ---------------------------------------------------------------- V1 */
-typedef struct { pf_str name, shape; uint64_t type; } slice_meta;
+typedef struct {
+  pf_str name, shape;
+  uint64_t type;
+} slice_meta;
 
 static pf_status read_meta(tb_bundle *b, pf_str text, slice_meta *m) {
   pb_reader r = pb_of(text);
@@ -322,7 +327,8 @@ static pf_status take_file(pf_ctx *c, tb_bundle *b, const char *path, int64_t fi
   pb_reader r = pb_of(value);
   pb_field f;
   all = (pf_str){NULL, 0};
-  while (pb_next(&r, &f)) if (f.number == 1 && f.wire == 2) all = f.bytes;
+  while (pb_next(&r, &f))
+    if (f.number == 1 && f.wire == 2) all = f.bytes;
   if (r.bad || !all.data) return malformed(b, NULL, "its list of tensors is malformed");
   for (r = pb_of(all); pb_next(&r, &f);)
     if (f.number == 1 && f.wire == 2) PF_TRY(take_meta(b, f.bytes, file));
@@ -399,7 +405,8 @@ pf_status tb_open(pf_ctx *c, const char *prefix, tb_bundle *b) {
 
 void tb_close(tb_bundle *b) {
   for (int64_t i = 0; b->tables && i < b->n_tables; i++) tt_close(&b->tables[i]);
-  for (int32_t i = 0; b->fd && i < b->shards; i++) if (b->fd[i] >= 0) close(b->fd[i]);
+  for (int32_t i = 0; b->fd && i < b->shards; i++)
+    if (b->fd[i] >= 0) close(b->fd[i]);
   free(b->tables);
   free(b->fd);
   free(b->length);

@@ -25,25 +25,25 @@ typedef struct {
   int64_t key_at, key_len;            /* in tb_bundle.keys, until `key` is set */
   int32_t type, ndim, shard, n_parts; /* n_parts 0: stored whole */
   int64_t dims_at;                    /* first of ndim sizes in tb_bundle.numbers */
-  int64_t parts_at;                   /* parts: file, dimensions said to be whole (bits), then
-                                       * ndim pairs of start and size */
+  /* parts: file, dimensions said to be whole (bits), then ndim pairs of start and size */
+  int64_t parts_at;
   int64_t begin, bytes;
-  uint32_t crc;                       /* masked */
+  uint32_t crc; /* masked */
 } tb_entry;
 
 typedef struct {
   tb_kind kind;
   char prefix[CK_PATH];
-  tb_entry *entries;                  /* ascending keys */
+  tb_entry *entries; /* ascending keys */
   int64_t *numbers;
   int64_t n, room, n_numbers, room_numbers;
   pf_bytes keys;
   int32_t shards;
-  tt_table *tables;                   /* V1: the files; V2: none, the index is closed again */
+  tt_table *tables; /* V1: the files; V2: none, the index is closed again */
   int64_t n_tables;
-  int *fd;                            /* V2, per shard; -1: not open */
+  int *fd; /* V2, per shard; -1: not open */
   int64_t *length;
-  pf_ctx *c;                          /* while it is opened */
+  pf_ctx *c; /* while it is opened */
 } tb_bundle;
 
 /* Which of TensorFlow's formats the checkpoint has; TB_NONE: pyflow's, or there is none. */
@@ -66,7 +66,7 @@ PF_LOCAL const int64_t *tb_part(const tb_bundle *b, const tb_entry *e, int32_t k
 }
 /* The key of a part: what TensorFlow's OrderedCode makes of 0, name, rank, starts and sizes. */
 void tb_part_key(pf_bytes *out, const tb_entry *e, const int64_t *part);
-int64_t tb_entry_bytes(const tb_bundle *b, const tb_entry *e);    /* of all its parts */
+int64_t tb_entry_bytes(const tb_bundle *b, const tb_entry *e); /* of all its parts */
 
 /* tf_restore.c: outputs i of the call = tensors names[i], or slices of them */
 pf_status tb_restore(pf_ctx *c, const char *prefix, int64_t n);

@@ -14,9 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { STEP = 1 << 20 };               /* read and checksummed while it is in the cache */
+enum { STEP = 1 << 20 }; /* read and checksummed while it is in the cache */
 
-typedef struct { char *data; pf_str *strings; char *owned; } piece;
+typedef struct {
+  char *data;
+  pf_str *strings;
+  char *owned;
+} piece;
 
 /* ---------------------------------------------------------------- the slice that is asked for */
 static pf_status region_of(pf_ctx *c, const tb_bundle *b, const tb_entry *e, int64_t i,
@@ -28,15 +32,17 @@ static pf_status region_of(pf_ctx *c, const tb_bundle *b, const tb_entry *e, int
   if (!text.len ||
       (ck_slice_parse(text, e->ndim, r) && pf_same_dims(r->dims, e->ndim, dims, e->ndim)))
     return PF_OK;
-  return PF_INVALID(c, "shape_and_slices[%" PRId64 "] is '%.*s': no slice of tensor '%s' of shape "
-                    "%s in checkpoint '%s'", i, (int)PF_MIN(text.len, 200), text.data, e->key,
+  return PF_INVALID(c,
+                    "shape_and_slices[%" PRId64 "] is '%.*s': no slice of tensor '%s' of shape "
+                    "%s in checkpoint '%s'",
+                    i, (int)PF_MIN(text.len, 200), text.data, e->key,
                     pf_shape_text(dims, e->ndim).s, b->prefix);
 }
 
 /* ---------------------------------------------------------------- bytes of a bundle's shards */
 static void shard_path(const tb_bundle *b, int32_t shard, char *path) {
   if (snprintf(path, CK_PATH, "%s.data-%05d-of-%05d", b->prefix, shard, b->shards) >= CK_PATH)
-    path[0] = 0;                /* not with a checked prefix: ck_prefix */
+    path[0] = 0; /* not with a checked prefix: ck_prefix */
 }
 
 static pf_status open_shard(pf_ctx *c, tb_bundle *b, int32_t shard, char *path) {
@@ -55,9 +61,11 @@ static pf_status open_shard(pf_ctx *c, tb_bundle *b, int32_t shard, char *path) 
 static pf_status open_for(pf_ctx *c, tb_bundle *b, const tb_entry *e, char *path) {
   PF_TRY(open_shard(c, b, e->shard, path));
   if (e->bytes <= b->length[e->shard] && e->begin <= b->length[e->shard] - e->bytes) return PF_OK;
-  return pf_failf(c, PF_DATA_LOSS, "tensor '%s' is bytes %" PRId64 " to %" PRId64 " of %s, which "
-                  "has only %" PRId64, tb_is_part(b, e) ? "(a part)" : e->key, e->begin,
-                  e->begin + e->bytes, path, b->length[e->shard]);
+  return pf_failf(c, PF_DATA_LOSS,
+                  "tensor '%s' is bytes %" PRId64 " to %" PRId64 " of %s, which "
+                  "has only %" PRId64,
+                  tb_is_part(b, e) ? "(a part)" : e->key, e->begin, e->begin + e->bytes, path,
+                  b->length[e->shard]);
 }
 
 static pf_status wrong_crc(pf_ctx *c, const char *key, const char *path, uint32_t is,
@@ -127,7 +135,8 @@ static value_form form_of(int32_t type) {
     case PF_INT64: return (value_form){10, 0, 8};
     case PF_BOOL: return (value_form){11, 0, 1};
     case PF_COMPLEX128: return (value_form){12, 1, 8};
-    case PF_FLOAT16: case PF_BFLOAT16: return (value_form){13, 0, 2};
+    case PF_FLOAT16:
+    case PF_BFLOAT16: return (value_form){13, 0, 2};
     case PF_UINT32: return (value_form){16, 0, 4};
     case PF_UINT64: return (value_form){17, 0, 8};
     default: return (value_form){7, 0, (int32_t)pf_type_size(type)};
@@ -148,7 +157,7 @@ static int64_t put_values(const pb_field *f, value_form form, char *to, int64_t 
     uint64_t x = f->wire == 2 ? pb_varint(&r) : f->value;
     if (n + form.unit > room) return -1;
     if (form.field == 11) x = x != 0;
-    memcpy(to + n, &x, (size_t)form.unit);            /* little-endian: its low bytes */
+    memcpy(to + n, &x, (size_t)form.unit); /* little-endian: its low bytes */
     n += form.unit;
   }
   return r.bad ? -1 : n;
@@ -189,7 +198,8 @@ static pf_str field_of(pf_str text, int32_t number) {
   pb_reader r = pb_of(text);
   pb_field f;
   pf_str found = {NULL, 0};
-  while (pb_next(&r, &f)) if (f.number == number && f.wire == 2) found = f.bytes;
+  while (pb_next(&r, &f))
+    if (f.number == number && f.wire == 2) found = f.bytes;
   return r.bad ? (pf_str){NULL, 0} : found;
 }
 
@@ -216,8 +226,10 @@ static pf_status read_v1(pf_ctx *c, tb_bundle *b, const tb_entry *e, const int64
     ok = decode_plain(proto, e->type, bytes, p->data);
   }
   if (ok) return PF_OK;
-  return pf_failf(c, PF_DATA_LOSS, "tensor '%s' in '%s' is damaged: it does not have the %" PRId64
-                  " values of its slice", e->key, t->path, n);
+  return pf_failf(c, PF_DATA_LOSS,
+                  "tensor '%s' in '%s' is damaged: it does not have the %" PRId64
+                  " values of its slice",
+                  e->key, t->path, n);
 }
 
 /* ---------------------------------------------------------------- parts */
@@ -231,8 +243,10 @@ static pf_status find_part(pf_ctx *c, tb_bundle *b, const tb_entry *e, const int
   for (int32_t d = 0; ok && d < e->ndim; d++) ok = tb_dims(b, p)[d] == part[TB_PLACE + 2 * d + 1];
   *found = p;
   if (ok) return PF_OK;
-  return pf_failf(c, PF_DATA_LOSS, "checkpoint '%s', tensor '%s': one of its slices is missing, or "
-                  "of another type or shape", b->prefix, e->key);
+  return pf_failf(c, PF_DATA_LOSS,
+                  "checkpoint '%s', tensor '%s': one of its slices is missing, or "
+                  "of another type or shape",
+                  b->prefix, e->key);
 }
 
 /* The values of part k, n of them; p->data given: they go there. */
@@ -281,10 +295,12 @@ static pf_status check_room(pf_ctx *c, tb_bundle *b, const tb_entry *e, int64_t 
     PF_TRY(open_shard(c, b, i, path));
     held += b->length[i];
   }
-  if (b->kind == TB_V1 && held < INT64_MAX / 32) held *= 32;      /* they may be packed */
+  if (b->kind == TB_V1 && held < INT64_MAX / 32) held *= 32; /* they may be packed */
   if (n <= held) return PF_OK;
-  return pf_failf(c, PF_DATA_LOSS, "checkpoint '%s', tensor '%s' of shape %s is larger than its "
-                  "files", b->prefix, e->key, pf_shape_text(tb_dims(b, e), e->ndim).s);
+  return pf_failf(c, PF_DATA_LOSS,
+                  "checkpoint '%s', tensor '%s' of shape %s is larger than its "
+                  "files",
+                  b->prefix, e->key, pf_shape_text(tb_dims(b, e), e->ndim).s);
 }
 
 static pf_status restore_one(pf_ctx *c, tb_bundle *b, const tb_entry *e, int64_t i) {
@@ -305,8 +321,10 @@ static pf_status restore_one(pf_ctx *c, tb_bundle *b, const tb_entry *e, int64_t
   for (int32_t k = 0; k < e->n_parts; k++)
     PF_TRY(restore_part(c, b, e, tb_part(b, e, k), &asked, out, &written));
   if (written >= n) return PF_OK;
-  return PF_INVALID(c, "checkpoint '%s', tensor '%s': its slices have only %" PRId64 " of the %"
-                    PRId64 " elements asked for", b->prefix, e->key, written, n);
+  return PF_INVALID(c,
+                    "checkpoint '%s', tensor '%s': its slices have only %" PRId64 " of the %" PRId64
+                    " elements asked for",
+                    b->prefix, e->key, written, n);
 }
 
 static pf_status restore_all(pf_ctx *c, tb_bundle *b, const tb_entry **want, int32_t *types,
@@ -324,8 +342,10 @@ static pf_status restore_all(pf_ctx *c, tb_bundle *b, const tb_entry **want, int
   PF_TRY(ck_check_asked(c, b->prefix, types, n, count, first));
   for (int64_t i = 0; i < n; i++) {
     if (want[i]->type != PF_STRING && !pf_type_size(want[i]->type))
-      return pf_failf(c, PF_UNIMPLEMENTED, "tensor '%s' of checkpoint '%s' is of type %s, which "
-                      "cannot be restored", want[i]->key, b->prefix, pf_type_name(want[i]->type));
+      return pf_failf(c, PF_UNIMPLEMENTED,
+                      "tensor '%s' of checkpoint '%s' is of type %s, which "
+                      "cannot be restored",
+                      want[i]->key, b->prefix, pf_type_name(want[i]->type));
     PF_TRY(restore_one(c, b, want[i], i));
   }
   return PF_OK;
@@ -377,6 +397,6 @@ static pf_status list_entries(pf_ctx *c, const void *state) {
 }
 
 const pf_kernel *const tf_restore_kernels[] = {
-    PF_CPU_FLAGS("_CheckpointEntries", NULL, PF_KERNEL_DETERMINISTIC | PF_KERNEL_BLOCKING,
-                 .compute = list_entries),
-    NULL};
+  PF_CPU_FLAGS("_CheckpointEntries", NULL, PF_KERNEL_DETERMINISTIC | PF_KERNEL_BLOCKING,
+               .compute = list_entries),
+  NULL};

@@ -186,7 +186,7 @@ static void make_list(pf_bytes *value, const ck_item *items, int64_t n) {
     for (int32_t d = 0; d < ndim; d++) {
       extent.n = 0;
       put_number(&extent, 1, (uint64_t)items[i].part->place[2 * d]);
-      put_varint(&extent, 2 << 3);      /* without a length it would be the whole dimension */
+      put_varint(&extent, 2 << 3); /* without a length it would be the whole dimension */
       put_varint(&extent, (uint64_t)items[i].part->place[2 * d + 1]);
       put_bytes(&slice, 1, &extent);
     }
@@ -239,7 +239,10 @@ static pf_status make_index(pf_ctx *c, const ck_item *items, int64_t n, pf_bytes
 }
 
 /* ---------------------------------------------------------------- files */
-typedef struct { char path[CK_PATH], temporary[CK_PATH]; int fd; } writing;
+typedef struct {
+  char path[CK_PATH], temporary[CK_PATH];
+  int fd;
+} writing;
 
 static pf_status begin(pf_ctx *c, writing *w, const char *prefix, const char *ending) {
   if (snprintf(w->path, CK_PATH, "%s%s", prefix, ending) >= CK_PATH)

@@ -58,7 +58,7 @@ static int copy_back(pf_bytes *out, int64_t back, int64_t n, int64_t limit) {
   if (back < 1 || back > out->n || n > limit - out->n) return 0;
   char *to = out->data + out->n;
   const char *from = to - back;
-  for (int64_t i = 0; i < n; i++) to[i] = from[i];      /* they may overlap: one after the other */
+  for (int64_t i = 0; i < n; i++) to[i] = from[i]; /* they may overlap: one after the other */
   out->n += n;
   return 1;
 }
@@ -92,7 +92,8 @@ static int unpack(pf_str packed, int64_t limit, pf_bytes *out) {
   if (r.bad || n > (uint64_t)limit || n / 32 > (uint64_t)packed.len) return 0;
   out->n = 0;
   if (!pf_bytes_reserve(out, (int64_t)n)) return 0;
-  while (r.p < r.end) if (!unpack_one(&r, out, (int64_t)n)) return 0;
+  while (r.p < r.end)
+    if (!unpack_one(&r, out, (int64_t)n)) return 0;
   return out->n == (int64_t)n;
 }
 
@@ -120,8 +121,8 @@ static pf_status load(pf_ctx *c, tt_table *t, int64_t at, int64_t n) {
   raw->n = 0;
   if (!pf_bytes_reserve(raw, n + TT_TRAILER)) {
     raw->failed = 0;
-    return pf_failf(c, PF_RESOURCE_EXHAUSTED, "no memory for a block of %" PRId64 " bytes of %s",
-                    n, t->path);
+    return pf_failf(c, PF_RESOURCE_EXHAUSTED, "no memory for a block of %" PRId64 " bytes of %s", n,
+                    t->path);
   }
   PF_TRY(ck_read_at(c, t->fd, t->path, raw->data, n + TT_TRAILER, at));
   PF_TRY(check_block(c, t, raw, n, at));
@@ -183,9 +184,7 @@ static int step(cursor *x) {
   x->r.p += own + n;
   return 1;
 }
-static pf_str key_of(const cursor *x) {
-  return (pf_str){x->key.data ? x->key.data : "", x->key.n};
-}
+static pf_str key_of(const cursor *x) { return (pf_str){x->key.data ? x->key.data : "", x->key.n}; }
 
 /* ---------------------------------------------------------------- the table */
 int tt_is_table(const char *path) {
@@ -225,7 +224,7 @@ static pf_status read_index(pf_ctx *c, tt_table *t) {
     return pf_failf(c, PF_DATA_LOSS, "%s is no table of TensorFlow's: its last bytes are others",
                     t->path);
   pb_reader r = {footer, footer + TT_FOOTER - 8, 0};
-  pb_varint(&r), pb_varint(&r);                       /* the meta index, which is empty */
+  pb_varint(&r), pb_varint(&r); /* the meta index, which is empty */
   uint64_t at = pb_varint(&r), n = pb_varint(&r);
   if (r.bad || at > INT64_MAX || n > INT64_MAX)
     return damaged(c, t, "its footer", t->size - TT_FOOTER);
@@ -240,8 +239,7 @@ static pf_status read_index(pf_ctx *c, tt_table *t) {
 
 pf_status tt_open(pf_ctx *c, const char *path, int64_t block_limit, tt_table *t) {
   struct stat st;
-  *t = (tt_table){.fd = open(path, O_RDONLY | O_CLOEXEC), .block_limit = block_limit,
-                  .loaded = -1};
+  *t = (tt_table){.fd = open(path, O_RDONLY | O_CLOEXEC), .block_limit = block_limit, .loaded = -1};
   snprintf(t->path, sizeof t->path, "%s", path);
   if (t->fd < 0) return ck_errno(c, "open", path);
   if (fstat(t->fd, &st)) return ck_errno(c, "stat", path);
@@ -266,7 +264,7 @@ pf_status tt_scan(pf_ctx *c, tt_table *t, tt_each each, void *arg) {
   for (int64_t i = 0; i < t->n_blocks && status == PF_OK; i++) {
     status = load(c, t, t->blocks[i].at, t->blocks[i].bytes);
     if (status != PF_OK) break;
-    pf_bytes key = x.key;                             /* keys ascend across blocks, too */
+    pf_bytes key = x.key; /* keys ascend across blocks, too */
     x = entries_of(&t->block);
     x.key = key;
     pb_reader first = x.r;
@@ -286,7 +284,7 @@ static int order(pf_str a, pf_str b) {
 pf_status tt_find(pf_ctx *c, tt_table *t, pf_str key, pf_str *value) {
   int64_t lo = 0, hi = t->n_blocks;
   *value = (pf_str){NULL, 0};
-  while (lo < hi) {                                   /* the first block that ends at or after it */
+  while (lo < hi) { /* the first block that ends at or after it */
     int64_t mid = lo + (hi - lo) / 2;
     const tt_handle *h = &t->blocks[mid];
     if (order((pf_str){t->keys.data + h->key_at, h->key_len}, key) < 0) lo = mid + 1;
@@ -298,7 +296,8 @@ pf_status tt_find(pf_ctx *c, tt_table *t, pf_str key, pf_str *value) {
     t->loaded = lo;
   }
   cursor x = entries_of(&t->block);
-  while (!value->data && step(&x)) if (!order(key_of(&x), key)) *value = x.value;
+  while (!value->data && step(&x))
+    if (!order(key_of(&x), key)) *value = x.value;
   pf_status status = x.wrong ? damaged(c, t, x.wrong, t->blocks[lo].at) : PF_OK;
   pf_bytes_free(&x.key);
   return status;

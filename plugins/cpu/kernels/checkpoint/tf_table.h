@@ -18,15 +18,15 @@ typedef struct { int64_t at, bytes, key_at, key_len; } tt_handle;
 typedef struct {
   char path[CK_PATH];
   int fd;
-  int64_t size, block_limit;          /* of the file; of a block once it is unpacked */
+  int64_t size, block_limit; /* of the file; of a block once it is unpacked */
   tt_handle *blocks;
   int64_t n_blocks, room;
-  pf_bytes keys, block;               /* the last key of each block; the block that is unpacked */
-  int64_t loaded;                     /* which one that is; -1: none */
+  pf_bytes keys, block; /* the last key of each block; the block that is unpacked */
+  int64_t loaded;       /* which one that is; -1: none */
 } tt_table;
 typedef pf_status (*tt_each)(void *arg, pf_str key, pf_str value);
 
-int tt_is_table(const char *path);    /* 1: a file that ends as tables do */
+int tt_is_table(const char *path); /* 1: a file that ends as tables do */
 pf_status tt_open(pf_ctx *c, const char *path, int64_t block_limit, tt_table *t);
 void tt_close(tt_table *t);
 /* Every entry in order, until one is answered by other than PF_OK. */
@@ -35,11 +35,18 @@ pf_status tt_scan(pf_ctx *c, tt_table *t, tt_each each, void *arg);
 pf_status tt_find(pf_ctx *c, tt_table *t, pf_str key, pf_str *value);
 
 /* One field of a protocol buffer after the other. */
-typedef struct { const unsigned char *p, *end; int bad; } pb_reader;
-typedef struct { int32_t number, wire; uint64_t value; pf_str bytes; } pb_field;
+typedef struct {
+  const unsigned char *p, *end;
+  int bad;
+} pb_reader;
+typedef struct {
+  int32_t number, wire;
+  uint64_t value;
+  pf_str bytes;
+} pb_field;
 static inline pb_reader pb_of(pf_str s) {
   return (pb_reader){(const unsigned char *)s.data, (const unsigned char *)s.data + s.len, 0};
 }
 uint64_t pb_varint(pb_reader *r);
-int pb_next(pb_reader *r, pb_field *f);   /* 0: the end, or `bad` */
+int pb_next(pb_reader *r, pb_field *f); /* 0: the end, or `bad` */
 #endif

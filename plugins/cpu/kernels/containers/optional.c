@@ -56,16 +56,17 @@ static pf_status optional_get_value(pf_ctx *c, const void *state) {
     const list_value *v = l->items[i].v;
     int32_t type = v->list ? PF_VARIANT : c->host->type_of(v->t);
     if (type != c->out_type[i])
-      return PF_INVALID(c, "The given optional does not match the expected type for component %d. "
-                        "Expected: %s. Actual: %s.", i, pf_type_name(c->out_type[i]),
-                        pf_type_name(type));
+      return PF_INVALID(c,
+                        "The given optional does not match the expected type for component %d. "
+                        "Expected: %s. Actual: %s.",
+                        i, pf_type_name(c->out_type[i]), pf_type_name(type));
     PF_TRY(item_publish(c, i, &l->items[i]));
   }
   return PF_OK;
 }
 
 const pf_kernel *const optional_kernels[] = {
-    PF_CPU("OptionalNone", NULL, .compute = optional_none),
-    PF_CPU("OptionalFromValue", NULL, .compute = optional_from_value),
-    PF_CPU("OptionalHasValue", NULL, .compute = optional_has_value),
-    PF_CPU("OptionalGetValue", NULL, .compute = optional_get_value), NULL};
+  PF_CPU("OptionalNone", NULL, .compute = optional_none),
+  PF_CPU("OptionalFromValue", NULL, .compute = optional_from_value),
+  PF_CPU("OptionalHasValue", NULL, .compute = optional_has_value),
+  PF_CPU("OptionalGetValue", NULL, .compute = optional_get_value), NULL};

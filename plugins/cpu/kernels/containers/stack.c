@@ -1,6 +1,7 @@
 /* stack.c - StackV2, StackPushV2, StackPopV2, StackCloseV2: what loop gradients keep forward values
  * in.  Stack, StackPush, StackPop, StackClose are TF's first ones, whose handle is a reference and
- * which have no limit.  _StackPushHost and _StackPopHost are the pair of while_loop(swap_memory=True).
+ * which have no limit.  _StackPushHost and _StackPopHost are the pair of
+ * while_loop(swap_memory=True).
  *
  * Invariants
  *   1. A stack lives as long as its step; values left over are released with it, on error too.
@@ -17,11 +18,14 @@
 typedef struct {
   atomic_flag lock;
   int32_t type, closed;
-  int64_t n, room, max;                /* max < 0: no limit */
+  int64_t n, room, max; /* max < 0: no limit */
   DLManagedTensorVersioned **items;
   char name[128];
 } stack;
-typedef struct { int32_t T; pf_str name; } stack_state;
+typedef struct {
+  int32_t T;
+  pf_str name;
+} stack_state;
 
 static void lock(stack *s) {
   while (atomic_flag_test_and_set_explicit(&s->lock, memory_order_acquire)) {}
@@ -125,30 +129,31 @@ static pf_status stack_close(pf_ctx *c, const void *state) {
   (&(const pf_kernel){.size = sizeof(pf_kernel), .flags = PF_WITH_BRIEF(PF_KERNEL_DETERMINISTIC), .op = op_, \
                       .device = "*", __VA_ARGS__})
 const pf_kernel *const stack_kernels[] = {
-    ANY_DEVICE("StackV2",
-               .attrs = PF_ATTRS(TYPE("elem_type"),
-                                 &(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, "stack_name",
-                                                  PF_ATTR_STRING, offsetof(stack_state, name)}),
-               .args = PF_ARGS(PF_REF(pf_arg, "max_size", PF_MEM_HOST, 0)),
-               .state_size = sizeof(stack_state), .compute = stack_new),
-    ANY_DEVICE("Stack",
-               .attrs = PF_ATTRS(TYPE("elem_type"),
-                                 &(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, "stack_name",
-                                                  PF_ATTR_STRING, offsetof(stack_state, name)}),
-               .state_size = sizeof(stack_state), .compute = stack_new),
-    ANY_DEVICE("StackPush", .attrs = PF_ATTRS(TYPE("T")), .state_size = sizeof(stack_state),
-               .compute = stack_push),
-    ANY_DEVICE("StackPop", .attrs = PF_ATTRS(TYPE("elem_type")), .state_size = sizeof(stack_state),
-               .compute = stack_pop),
-    ANY_DEVICE("StackClose", .compute = stack_close),
-    ANY_DEVICE("StackPushV2", .attrs = PF_ATTRS(TYPE("T")), .state_size = sizeof(stack_state),
-               .compute = stack_push),
-    ANY_DEVICE("StackPopV2", .attrs = PF_ATTRS(TYPE("elem_type")),
-               .state_size = sizeof(stack_state), .compute = stack_pop),
-    ANY_DEVICE("_StackPushHost", .attrs = PF_ATTRS(TYPE("T")), .state_size = sizeof(stack_state),
-               .args = PF_ARGS(PF_REF(pf_arg, "elem", PF_MEM_HOST, 0), WRITTEN("output")),
-               .compute = stack_push),
-    ANY_DEVICE("_StackPopHost", .attrs = PF_ATTRS(TYPE("elem_type")),
-               .args = PF_ARGS(WRITTEN("elem")), .state_size = sizeof(stack_state),
-               .compute = stack_pop),
-    ANY_DEVICE("StackCloseV2", .compute = stack_close), NULL};
+  ANY_DEVICE("StackV2",
+             .attrs = PF_ATTRS(TYPE("elem_type"),
+                               &(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, "stack_name",
+                                                PF_ATTR_STRING, offsetof(stack_state, name)}),
+             .args = PF_ARGS(PF_REF(pf_arg, "max_size", PF_MEM_HOST, 0)),
+             .state_size = sizeof(stack_state), .compute = stack_new),
+  ANY_DEVICE("Stack",
+             .attrs = PF_ATTRS(TYPE("elem_type"),
+                               &(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, "stack_name",
+                                                PF_ATTR_STRING, offsetof(stack_state, name)}),
+             .state_size = sizeof(stack_state), .compute = stack_new),
+  ANY_DEVICE("StackPush", .attrs = PF_ATTRS(TYPE("T")), .state_size = sizeof(stack_state),
+             .compute = stack_push),
+  ANY_DEVICE("StackPop", .attrs = PF_ATTRS(TYPE("elem_type")), .state_size = sizeof(stack_state),
+             .compute = stack_pop),
+  ANY_DEVICE("StackClose", .compute = stack_close),
+  ANY_DEVICE("StackPushV2", .attrs = PF_ATTRS(TYPE("T")), .state_size = sizeof(stack_state),
+             .compute = stack_push),
+  ANY_DEVICE("StackPopV2", .attrs = PF_ATTRS(TYPE("elem_type")), .state_size = sizeof(stack_state),
+             .compute = stack_pop),
+  ANY_DEVICE("_StackPushHost", .attrs = PF_ATTRS(TYPE("T")), .state_size = sizeof(stack_state),
+             .args = PF_ARGS(PF_REF(pf_arg, "elem", PF_MEM_HOST, 0), WRITTEN("output")),
+             .compute = stack_push),
+  ANY_DEVICE("_StackPopHost", .attrs = PF_ATTRS(TYPE("elem_type")),
+             .args = PF_ARGS(WRITTEN("elem")), .state_size = sizeof(stack_state),
+             .compute = stack_pop),
+  ANY_DEVICE("StackCloseV2", .compute = stack_close),
+  NULL};

@@ -43,8 +43,10 @@ static pf_status value_publish(pf_ctx *c, int32_t i, value *v) {
   if (c->out_type[i] == PF_STRING) return value_copy(c, i, v);
   if (c->out_type[i] == PF_RESOURCE || c->out_type[i] == PF_VARIANT) {
     value_release(v);
-    return pf_failf(c, PF_UNIMPLEMENTED, "a TensorArray's element of type %s is read once: leave "
-                    "clear_after_read on", pf_type_name(c->out_type[i]));
+    return pf_failf(c, PF_UNIMPLEMENTED,
+                    "a TensorArray's element of type %s is read once: leave "
+                    "clear_after_read on",
+                    pf_type_name(c->out_type[i]));
   }
   DLManagedTensorVersioned *m = malloc(sizeof *m);
   if (!m) {
@@ -77,7 +79,7 @@ static void array_unref(void *obj) {
   free(a);
 }
 const pf_type PF_TENSOR_ARRAY = {
-    .size = sizeof(pf_type), .id = "pyflow.TensorArray", .unref = array_unref};
+  .size = sizeof(pf_type), .id = "pyflow.TensorArray", .unref = array_unref};
 
 static int set_size(tensor_array *a, int64_t n) {
   if (n > a->room) {
@@ -162,11 +164,14 @@ int array_add_values(int32_t type, const DLTensor *x, const DLTensor *y, DLTenso
   if (type == PF_COMPLEX64) n *= 2, type = PF_FLOAT32;
   if (type == PF_COMPLEX128) n *= 2, type = PF_FLOAT64;
   switch (type) {
-    PF_EACH_FLOAT(ADD)                 /* signed integers wrap, as unsigned ones of their size */
+    PF_EACH_FLOAT(ADD) /* signed integers wrap, as unsigned ones of their size */
     ADD(PF_INT8, uint8_t, )
-    ADD(PF_INT16, uint16_t, ) ADD(PF_INT32, uint32_t, ) ADD(PF_INT64, uint64_t, )
-        PF_EACH_UNSIGNED(ADD) ADD_HALF(PF_FLOAT16, pf_from_half, pf_to_half)
-            ADD_HALF(PF_BFLOAT16, pf_from_bf16, pf_to_bf16) default : return 0;
+    ADD(PF_INT16, uint16_t, )
+    ADD(PF_INT32, uint32_t, )
+    ADD(PF_INT64, uint64_t, )
+    PF_EACH_UNSIGNED(ADD)
+    ADD_HALF(PF_FLOAT16, pf_from_half, pf_to_half)
+    ADD_HALF(PF_BFLOAT16, pf_from_bf16, pf_to_bf16) default : return 0;
   }
 }
 
@@ -175,8 +180,9 @@ static pf_status aggregate(pf_ctx *c, tensor_array *a, slot *s, int64_t index,
                            DLManagedTensorVersioned *t) {
   const DLTensor *old = &s->v->t->dl_tensor, *add = &t->dl_tensor;
   if (!pf_same_shape(old, add))
-    return PF_INVALID(c, "TensorArray %s: Could not aggregate to TensorArray index %" PRId64
-                         " because the existing shape is %s but the new input shape is %s.",
+    return PF_INVALID(c,
+                      "TensorArray %s: Could not aggregate to TensorArray index %" PRId64
+                      " because the existing shape is %s but the new input shape is %s.",
                       a->name, index, PF_SHAPE(old).s, PF_SHAPE(add).s);
   DLManagedTensorVersioned *sum =
       c->host->tensor_new(c->host, c->dev, PF_MEM_DEVICE, a->type, old->shape, old->ndim);
@@ -202,11 +208,15 @@ static pf_status write_problem(pf_ctx *c, tensor_array *a, int64_t index, const 
   PF_TRY(array_grow(c, a, index + 1));
   const slot *s = &a->slots[index];
   if (s->read || s->cleared)
-    return PF_INVALID(c, "TensorArray %s: Could not write to TensorArray index %" PRId64
-                         " because it has already been read.", a->name, index);
+    return PF_INVALID(c,
+                      "TensorArray %s: Could not write to TensorArray index %" PRId64
+                      " because it has already been read.",
+                      a->name, index);
   if (s->written && !a->aggregate)
-    return PF_INVALID(c, "TensorArray %s: Could not write to TensorArray index %" PRId64
-                         " because it has already been written to.", a->name, index);
+    return PF_INVALID(c,
+                      "TensorArray %s: Could not write to TensorArray index %" PRId64
+                      " because it has already been written to.",
+                      a->name, index);
   if (!shape_fits(a, t))
     return PF_INVALID(
         c,
@@ -240,7 +250,8 @@ pf_status array_write(pf_ctx *c, tensor_array *a, int64_t index, DLManagedTensor
 /* ---------------------------------------------------------------- reading */
 static int known(const int64_t *dims, int32_t ndim) {
   if (ndim < 0) return 0;
-  for (int32_t d = 0; d < ndim; d++) if (dims[d] < 0) return 0;
+  for (int32_t d = 0; d < ndim; d++)
+    if (dims[d] < 0) return 0;
   return 1;
 }
 
@@ -450,18 +461,18 @@ static pf_status array_close(pf_ctx *c, const void *state) {
 #define ENTRY(op, fn, ...) PF_CPU(op, NULL, .attrs = PF_ATTRS(__VA_ARGS__), \
   .state_size = sizeof(array_state), .compute = fn)
 const pf_kernel *const tensor_array_kernels[] = {
-    ENTRY("TensorArrayV3", array_create, TYPE("dtype"),
-          OPTIONAL("dynamic_size", PF_ATTR_BOOL, dynamic_size),
-          OPTIONAL("clear_after_read", PF_ATTR_BOOL, clear_after_read),
-          OPTIONAL("identical_element_shapes", PF_ATTR_BOOL, identical_element_shapes),
-          PF_ATTR(array_state, PF_ATTR_SHAPE, element_shape),
-          OPTIONAL("tensor_array_name", PF_ATTR_STRING, name)),
-    ENTRY("TensorArrayGradV3", array_grad,
-          PF_REF(pf_attr, "source", PF_ATTR_STRING, offsetof(array_state, name))),
-    ENTRY("TensorArrayGradWithShape", array_grad_with_shape,
-          PF_REF(pf_attr, "source", PF_ATTR_STRING, offsetof(array_state, name))),
-    ENTRY("TensorArrayWriteV3", array_write_one, TYPE("T")),
-    ENTRY("TensorArrayReadV3", array_read_one, TYPE("dtype")),
-    PF_CPU("TensorArraySizeV3", NULL, .compute = array_size),
-    PF_CPU("TensorArrayCloseV3", NULL, .compute = array_close),
-    NULL};
+  ENTRY("TensorArrayV3", array_create, TYPE("dtype"),
+        OPTIONAL("dynamic_size", PF_ATTR_BOOL, dynamic_size),
+        OPTIONAL("clear_after_read", PF_ATTR_BOOL, clear_after_read),
+        OPTIONAL("identical_element_shapes", PF_ATTR_BOOL, identical_element_shapes),
+        PF_ATTR(array_state, PF_ATTR_SHAPE, element_shape),
+        OPTIONAL("tensor_array_name", PF_ATTR_STRING, name)),
+  ENTRY("TensorArrayGradV3", array_grad,
+        PF_REF(pf_attr, "source", PF_ATTR_STRING, offsetof(array_state, name))),
+  ENTRY("TensorArrayGradWithShape", array_grad_with_shape,
+        PF_REF(pf_attr, "source", PF_ATTR_STRING, offsetof(array_state, name))),
+  ENTRY("TensorArrayWriteV3", array_write_one, TYPE("T")),
+  ENTRY("TensorArrayReadV3", array_read_one, TYPE("dtype")),
+  PF_CPU("TensorArraySizeV3", NULL, .compute = array_size),
+  PF_CPU("TensorArrayCloseV3", NULL, .compute = array_close),
+  NULL};

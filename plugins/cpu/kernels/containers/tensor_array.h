@@ -21,10 +21,13 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-typedef struct { atomic_int refs; DLManagedTensorVersioned *t; } value;
+typedef struct {
+  atomic_int refs;
+  DLManagedTensorVersioned *t;
+} value;
 typedef struct {
   value *v;
-  int64_t *shape;                      /* gradient arrays: the forward value's; NULL: unknown */
+  int64_t *shape; /* gradient arrays: the forward value's; NULL: unknown */
   int32_t ndim;
   uint8_t written, read, cleared;
 } slot;
@@ -36,20 +39,21 @@ typedef struct tensor_array {
   pthread_mutex_t lock;
   int closed;
   int64_t n, room;
-  int64_t parts, joined;               /* slots a split wrote, a concat joins; -1: all */
+  int64_t parts, joined; /* slots a split wrote, a concat joins; -1: all */
   slot *slots;
-  int32_t ndim;                        /* element shape; ndim -1: unknown */
-  int64_t dims[PF_MAX_DIMS];           /* -1: unknown */
-  struct tensor_array *grad, *next;    /* gradient arrays; their siblings */
+  int32_t ndim;                     /* element shape; ndim -1: unknown */
+  int64_t dims[PF_MAX_DIMS];        /* -1: unknown */
+  struct tensor_array *grad, *next; /* gradient arrays; their siblings */
   char source[128];
 } tensor_array;
 
 extern const pf_type PF_TENSOR_ARRAY;
 
-typedef struct {                       /* state of every TensorArray kernel */
+/* state of every TensorArray kernel */
+typedef struct {
   int32_t T, dynamic_size, clear_after_read, identical_element_shapes;
   pf_shape element_shape;
-  pf_str name;                         /* tensor_array_name, or the source of a gradient */
+  pf_str name; /* tensor_array_name, or the source of a gradient */
 } array_state;
 
 /* The array behind input 0, locked, open and of element type `type` (0: any).  Ends with

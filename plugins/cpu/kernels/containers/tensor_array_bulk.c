@@ -90,7 +90,7 @@ static pf_status join(pf_ctx *c, const tensor_array *a, value **v, int64_t n,
   int64_t shape[PF_MAX_DIMS + 1], rows = 0, at = 0;
   int32_t nd = 0;
   if (n == 0) {
-    pf_shape whole = *want;                        /* the attribute leaves out dimension 0 */
+    pf_shape whole = *want; /* the attribute leaves out dimension 0 */
     tensor_array plain = {.ndim = -1};
     memcpy(plain.name, a->name, sizeof plain.name);
     PF_TRY(empty_shape(c, &plain, &whole, shape + 1, &nd));
@@ -247,6 +247,4 @@ const pf_kernel *const tensor_array_bulk_kernels[] = {
   ENTRY("TensorArrayGatherV3", gather, TYPE("dtype"), SHAPE("element_shape")),
   ENTRY("TensorArrayScatterV3", scatter, TYPE("T")),
   ENTRY("TensorArrayConcatV3", concat, TYPE("dtype"), SHAPE("element_shape_except0")),
-  ENTRY("TensorArraySplitV3", split, TYPE("T")),
-  NULL
-};
+  ENTRY("TensorArraySplitV3", split, TYPE("T")), NULL};

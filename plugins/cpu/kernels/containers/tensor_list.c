@@ -123,7 +123,8 @@ pf_status part_in(pf_ctx *c, int32_t in, part_shape *out) {
 }
 int part_full(const part_shape *p) {
   if (p->ndim < 0) return 0;
-  for (int32_t d = 0; d < p->ndim; d++) if (p->dims[d] < 0) return 0;
+  for (int32_t d = 0; d < p->ndim; d++)
+    if (p->dims[d] < 0) return 0;
   return 1;
 }
 int part_merge(part_shape *p, const int64_t *dims, int32_t ndim) {
@@ -165,7 +166,7 @@ void list_unref(void *obj) {
   free(l);
 }
 const pf_type PF_TENSOR_LIST = {
-    .size = sizeof(pf_type), .id = "pyflow.TensorList", .unref = list_unref};
+  .size = sizeof(pf_type), .id = "pyflow.TensorList", .unref = list_unref};
 
 pf_status list_resize(pf_ctx *c, tensor_list *l, int64_t n) {
   if (n > LIST_MAX)
@@ -258,8 +259,8 @@ static pf_status list_reserve(pf_ctx *c, const void *state) {
                       PF_SHAPE(c->in[1]).s);
   PF_TRY(pf_in_scalar(c, 1, "num_elements", &n));
   if (n < 0)
-    return PF_INVALID(c, "The num_elements to reserve must be a non negative number, but got %"
-                      PRId64, n);
+    return PF_INVALID(
+        c, "The num_elements to reserve must be a non negative number, but got %" PRId64, n);
   tensor_list *l = list_new(c, ((const list_state *)state)->type, n);
   PF_EXHAUSTED(l);
   l->shape = shape;
@@ -293,8 +294,10 @@ static pf_status publish_zeros(pf_ctx *c, int32_t o, int32_t shape_in, const ten
   part_shape shape;
   PF_TRY(part_of_items(c, shape_in, l, &shape));
   if (!part_full(&shape))
-    return PF_INVALID(c, "Trying to read an uninitialized element but element_shape is not fully "
-                         "defined: %s", part_write(&shape).s);
+    return PF_INVALID(c,
+                      "Trying to read an uninitialized element but element_shape is not fully "
+                      "defined: %s",
+                      part_write(&shape).s);
   if (c->out_type[o] == PF_VARIANT || c->out_type[o] == PF_RESOURCE)
     return PF_INVALID(c, "Trying to read an uninitialized element of a list of lists");
   DLTensor *y = pf_output_checked(c, o, shape.dims, shape.ndim);
@@ -309,8 +312,8 @@ static pf_status list_get(pf_ctx *c, const void *state) {
   PF_TRY(list_in(c, 0, ((const list_state *)state)->type, &l));
   PF_TRY(pf_in_scalar(c, 1, "index", &i));
   if (i < 0 || i >= l->n)
-    return PF_INVALID(c, "Trying to access element %" PRId64 " in a list with %" PRId64
-                      " elements.", i, l->n);
+    return PF_INVALID(
+        c, "Trying to access element %" PRId64 " in a list with %" PRId64 " elements.", i, l->n);
   return l->items[i].v ? item_publish(c, 0, &l->items[i]) : publish_zeros(c, 0, 2, l);
 }
 
@@ -327,10 +330,11 @@ static pf_status list_set(pf_ctx *c, const void *state) {
   PF_TRY(list_in(c, 0, s->type, &l));
   PF_TRY(pf_in_scalar(c, 1, "index", &i));
   if (i < 0 || (i >= l->n && !s->resize))
-    return PF_INVALID(c, "Trying to modify element %" PRId64 " in a list with %" PRId64
-                      " elements.", i, l->n);
-  PF_TRY(item_problem(c, l, 2, "Tried to set a tensor with incompatible shape at a list index. "
-                               "Item element"));
+    return PF_INVALID(
+        c, "Trying to modify element %" PRId64 " in a list with %" PRId64 " elements.", i, l->n);
+  PF_TRY(item_problem(c, l, 2,
+                      "Tried to set a tensor with incompatible shape at a list index. "
+                      "Item element"));
   list_value *v = value_retained(c, 2);
   PF_EXHAUSTED(v);
   pf_status r = list_open(c, 0, l, &y);
@@ -346,11 +350,13 @@ static pf_status list_set(pf_ctx *c, const void *state) {
 static pf_status list_push(pf_ctx *c, const void *state) {
   tensor_list *l, *y;
   PF_TRY(list_in(c, 0, ((const list_state *)state)->type, &l));
-  PF_TRY(item_problem(c, l, 1, "Tried to append a tensor with incompatible shape to a list. Op "
-                               "element"));
+  PF_TRY(item_problem(c, l, 1,
+                      "Tried to append a tensor with incompatible shape to a list. Op "
+                      "element"));
   if (l->max >= 0 && l->n >= l->max)
-    return PF_INVALID(c, "Tried to push item into a full list list size: %" PRId64
-                         " max_num_elements: %" PRId64, l->n, l->max);
+    return PF_INVALID(
+        c, "Tried to push item into a full list list size: %" PRId64 " max_num_elements: %" PRId64,
+        l->n, l->max);
   list_value *v = value_retained(c, 1);
   PF_EXHAUSTED(v);
   pf_status r = list_open(c, 0, l, &y);
@@ -390,15 +396,15 @@ static pf_status list_resized(pf_ctx *c, const void *state) {
          .attrs = PF_ATTRS(PF_REF(pf_attr, "element_dtype", PF_ATTR_TYPE, \
                                   offsetof(list_state, type)), ##__VA_ARGS__))
 const pf_kernel *const tensor_list_kernels[] = {
-    LIST("EmptyTensorList", list_empty),
-    LIST("TensorListReserve", list_reserve),
-    LIST("TensorListGetItem", list_get),
-    LIST("TensorListSetItem", list_set,
-         PF_REF(pf_attr, "resize_if_index_out_of_bounds", PF_ATTR_BOOL,
-                offsetof(list_state, resize))),
-    LIST("TensorListPushBack", list_push),
-    LIST("TensorListPopBack", list_pop),
-    PF_CPU("TensorListLength", NULL, .compute = list_length),
-    PF_CPU("TensorListElementShape", NULL, .compute = list_element_shape),
-    PF_CPU("TensorListResize", NULL, .compute = list_resized),
-    NULL};
+  LIST("EmptyTensorList", list_empty),
+  LIST("TensorListReserve", list_reserve),
+  LIST("TensorListGetItem", list_get),
+  LIST(
+      "TensorListSetItem", list_set,
+      PF_REF(pf_attr, "resize_if_index_out_of_bounds", PF_ATTR_BOOL, offsetof(list_state, resize))),
+  LIST("TensorListPushBack", list_push),
+  LIST("TensorListPopBack", list_pop),
+  PF_CPU("TensorListLength", NULL, .compute = list_length),
+  PF_CPU("TensorListElementShape", NULL, .compute = list_element_shape),
+  PF_CPU("TensorListResize", NULL, .compute = list_resized),
+  NULL};

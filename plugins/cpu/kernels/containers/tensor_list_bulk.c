@@ -51,8 +51,9 @@ static pf_status scatter_indices(pf_ctx *c, int64_t *highest) {
   if (at->ndim != 1)
     return PF_INVALID(c, "Expected indices to be a vector, but received shape: %s", PF_SHAPE(at).s);
   if (t->ndim < 1 || at->shape[0] != t->shape[0])
-    return PF_INVALID(c, "Invalid number of rows in input tensor. Expected: %" PRId64
-                         " Actual shape: %s", at->shape[0], PF_SHAPE(t).s);
+    return PF_INVALID(
+        c, "Invalid number of rows in input tensor. Expected: %" PRId64 " Actual shape: %s",
+        at->shape[0], PF_SHAPE(t).s);
   *highest = -1;
   for (int64_t i = 0; i < at->shape[0]; i++) {
     int64_t k = pf_in_index(c, 1, i);
@@ -73,8 +74,9 @@ static pf_status scatter(pf_ctx *c, const void *state) {
   if (n < -1)
     return PF_INVALID(c, "TensorListScatter expects num_elements >= -1, found: %" PRId64, n);
   if (n >= 0 && highest >= n)
-    return PF_INVALID(c, "TensorListScatter: Trying to scatter at index %" PRId64
-                         " in list with size %" PRId64, highest, n);
+    return PF_INVALID(
+        c, "TensorListScatter: Trying to scatter at index %" PRId64 " in list with size %" PRId64,
+        highest, n);
   PF_TRY(rows_of(c, &shape, &v));
   tensor_list *l = list_new(c, ((const list_state *)state)->type, n < 0 ? highest + 1 : n);
   for (int64_t i = 0; l && i < c->in[1]->shape[0]; i++) put_row(l, pf_in_index(c, 1, i), v, i);
@@ -90,8 +92,10 @@ static pf_status scatter_into(pf_ctx *c, const void *state) {
   PF_TRY(list_in(c, 0, ((const list_state *)state)->type, &l));
   PF_TRY(plain_elements(c, c->in_type[1]));
   if (at->ndim != 1 || t->ndim < 1 || at->shape[0] != t->shape[0])
-    return PF_INVALID(c, "Invalid number of rows in input tensor: indices have shape %s, the "
-                         "tensor has %s", PF_SHAPE(at).s, PF_SHAPE(t).s);
+    return PF_INVALID(c,
+                      "Invalid number of rows in input tensor: indices have shape %s, the "
+                      "tensor has %s",
+                      PF_SHAPE(at).s, PF_SHAPE(t).s);
   if (!part_fits(l->shape, t->shape + 1, t->ndim - 1))
     return PF_INVALID(c, "Tried to set a tensor with incompatible shape: %s list shape: %s",
                       pf_shape_text(t->shape + 1, t->ndim - 1).s, part_write(&l->shape).s);
@@ -120,8 +124,8 @@ static pf_status split_one(pf_ctx *c, tensor_list *l, int64_t i, int64_t from, i
   if (!part_fits(l->shape, dims, t->ndim))
     return PF_INVALID(c, "Specified a list with shape %s but element %" PRId64 " has shape %s",
                       part_write(&l->shape).s, i, pf_shape_text(dims, t->ndim).s);
-  list_value *v = value_of(
-      c->host->tensor_new(c->host, c->dev, PF_MEM_DEVICE, l->type, dims, t->ndim));
+  list_value *v =
+      value_of(c->host->tensor_new(c->host, c->dev, PF_MEM_DEVICE, l->type, dims, t->ndim));
   if (!v) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for an element of a list");
   l->items[i] = (list_item){v, -1};
   return pf_copy_run(c, &v->t->dl_tensor, 0, t, from * row, rows * row, pf_type_size(l->type));
@@ -144,9 +148,9 @@ static pf_status split(pf_ctx *c, const void *state) {
     if (__builtin_add_overflow(sum, n, &sum)) sum = INT64_MAX;
   }
   if (sum != t->shape[0])
-    return PF_INVALID(c, "Unused values in tensor. Length of tensor: %" PRId64
-                         " Values used: %" PRId64,
-                      t->shape[0], sum);
+    return PF_INVALID(
+        c, "Unused values in tensor. Length of tensor: %" PRId64 " Values used: %" PRId64,
+        t->shape[0], sum);
   tensor_list *l = list_new(c, ((const list_state *)state)->type, lengths->shape[0]);
   PF_EXHAUSTED(l);
   l->shape = shape;
@@ -166,8 +170,8 @@ typedef struct {
   pf_ctx *c;
   const tensor_list *l;
   DLTensor *y;
-  int32_t indices_in;                  /* -1: the items in order */
-  int64_t size, esize;                 /* elements of an item, bytes of an element */
+  int32_t indices_in;  /* -1: the items in order */
+  int64_t size, esize; /* elements of an item, bytes of an element */
 } stacking;
 static void stack_part(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const stacking *s = arg;
@@ -188,10 +192,10 @@ static pf_status stack_items(pf_ctx *c, const tensor_list *l, int32_t indices_in
   for (int32_t d = 0; d < shape->ndim; d++) dims[d + 1] = shape->dims[d];
   DLTensor *y = pf_output_checked(c, 0, dims, shape->ndim + 1);
   PF_EXHAUSTED(y);
-  stacking s = {c, l, y, indices_in, dims_numel(shape->dims, shape->ndim),
-                pf_type_size(c->out_type[0])};
+  stacking s = {
+    c, l, y, indices_in, dims_numel(shape->dims, shape->ndim), pf_type_size(c->out_type[0])};
   if (s.esize) return pf_parallel(c, n, pf_grain(s.size), stack_part, &s);
-  for (int64_t i = 0; i < n; i++) {    /* strings; what is not set stays empty */
+  for (int64_t i = 0; i < n; i++) { /* strings; what is not set stays empty */
     const list_item *it = &l->items[indices_in < 0 ? i : pf_in_index(c, indices_in, i)];
     if (it->v) PF_TRY(item_copy(c, it, y, i * s.size, 0));
   }
@@ -204,15 +208,18 @@ static pf_status list_stack(pf_ctx *c, const void *state) {
   PF_TRY(list_in(c, 0, s->type, &l));
   PF_TRY(plain_elements(c, s->type));
   if (s->num_elements != -1 && s->num_elements != l->n)
-    return PF_INVALID(c, "Operation expected a list with %" PRId64
-                         " elements but got a list with %" PRId64 " elements.", s->num_elements,
-                      l->n);
+    return PF_INVALID(c,
+                      "Operation expected a list with %" PRId64
+                      " elements but got a list with %" PRId64 " elements.",
+                      s->num_elements, l->n);
   PF_TRY(part_of_items(c, 1, l, &shape));
   if (!part_full(&shape))
-    return PF_INVALID(c, l->n ? "Tried to stack list which only contains uninitialized tensors and "
-                                "has a non-fully-defined element shape: %s"
-                              : "Tried to stack elements of an empty list with non-fully-defined "
-                                "element_shape: %s", part_write(&shape).s);
+    return PF_INVALID(c,
+                      l->n ? "Tried to stack list which only contains uninitialized tensors and "
+                             "has a non-fully-defined element shape: %s"
+                           : "Tried to stack elements of an empty list with non-fully-defined "
+                             "element_shape: %s",
+                      part_write(&shape).s);
   return stack_items(c, l, -1, l->n, &shape);
 }
 static pf_status list_gather(pf_ctx *c, const void *state) {
@@ -232,10 +239,12 @@ static pf_status list_gather(pf_ctx *c, const void *state) {
   }
   PF_TRY(part_of_items(c, 2, l, &shape));
   if (!part_full(&shape))
-    return PF_INVALID(c, at->shape[0] ? "Tried to gather uninitialized tensors from a list with "
-                                        "non-fully-defined element_shape: %s"
-                                      : "Tried to gather 0-elements from a list with "
-                                        "non-fully-defined shape: %s", part_write(&shape).s);
+    return PF_INVALID(c,
+                      at->shape[0] ? "Tried to gather uninitialized tensors from a list with "
+                                     "non-fully-defined element_shape: %s"
+                                   : "Tried to gather 0-elements from a list with "
+                                     "non-fully-defined shape: %s",
+                      part_write(&shape).s);
   return stack_items(c, l, 1, at->shape[0], &shape);
 }
 
@@ -261,22 +270,25 @@ static pf_status concat_shape(pf_ctx *c, const list_state *s, const tensor_list 
     int32_t ndim;
     const int64_t *dims = item_dims(&l->items[i], &ndim);
     if (ndim < 1)
-      return PF_INVALID(c, "Concat saw a scalar shape at index %" PRId64
-                           " but requires at least vectors.", i);
+      return PF_INVALID(
+          c, "Concat saw a scalar shape at index %" PRId64 " but requires at least vectors.", i);
     if (!part_merge(rest, dims + 1, ndim - 1))
       return PF_INVALID(c, "Incompatible shapes during merge: %s vs. %s of element %" PRId64,
                         part_write(rest).s, pf_shape_text(dims + 1, ndim - 1).s, i);
     if (*first >= 0 && dims[0] != *first)
-      return PF_INVALID(c, "First entry of element_shape input does not match the first dim of "
-                           "list element at index: %" PRId64 " Expected: %" PRId64
-                           " Actual: %" PRId64, i, *first, dims[0]);
+      return PF_INVALID(c,
+                        "First entry of element_shape input does not match the first dim of "
+                        "list element at index: %" PRId64 " Expected: %" PRId64 " Actual: %" PRId64,
+                        i, *first, dims[0]);
     if (seen < 0) seen = dims[0];
     agree &= seen == dims[0];
   }
   *first = agree ? seen : -1;
   if (part_full(rest)) return PF_OK;
-  return PF_INVALID(c, "All except the first dimension must be fully defined when concating a list "
-                       "without set elements. element_shape: %s", part_write(&asked).s);
+  return PF_INVALID(c,
+                    "All except the first dimension must be fully defined when concating a list "
+                    "without set elements. element_shape: %s",
+                    part_write(&asked).s);
 }
 /* Rows of item i, set or not. */
 static pf_status concat_rows(pf_ctx *c, const tensor_list *l, int64_t i, int64_t first,
@@ -288,13 +300,17 @@ static pf_status concat_rows(pf_ctx *c, const tensor_list *l, int64_t i, int64_t
     *n = item_dims(&l->items[i], &ndim)[0];
   } else if (leading && pf_numel(leading) > 0) {
     if (leading->ndim != 1 || i >= leading->shape[0])
-      return PF_INVALID(c, "List contains uninitialized tensor at index %" PRId64
-                           " but leading_dims has shape %s", i, PF_SHAPE(leading).s);
+      return PF_INVALID(c,
+                        "List contains uninitialized tensor at index %" PRId64
+                        " but leading_dims has shape %s",
+                        i, PF_SHAPE(leading).s);
     *n = pf_in_index(c, 2, i);
   }
   if (*n >= 0) return PF_OK;
-  return PF_INVALID(c, "Concat: element %" PRId64
-                       " is not set, and its first dimension is not known: give leading_dims", i);
+  return PF_INVALID(c,
+                    "Concat: element %" PRId64
+                    " is not set, and its first dimension is not known: give leading_dims",
+                    i);
 }
 static pf_status list_concat(pf_ctx *c, const void *state) {
   const list_state *s = state;
@@ -335,8 +351,10 @@ static pf_status concat_lists(pf_ctx *c, const void *state) {
   if (a->shape.ndim != b->shape.ndim ||
       (a->shape.ndim > 0 &&
        memcmp(a->shape.dims, b->shape.dims, sizeof(int64_t) * (size_t)a->shape.ndim)))
-    return PF_INVALID(c, "input_a and input_b TensorList element shapes are not identical. Saw %s "
-                         "vs. %s", part_write(&a->shape).s, part_write(&b->shape).s);
+    return PF_INVALID(c,
+                      "input_a and input_b TensorList element shapes are not identical. Saw %s "
+                      "vs. %s",
+                      part_write(&a->shape).s, part_write(&b->shape).s);
   tensor_list *l = list_new(c, type, a->n + b->n);
   PF_EXHAUSTED(l);
   l->shape = a->shape;
@@ -403,7 +421,7 @@ static DLTensor item_view(const list_item *i, int64_t esize) {
   return t;
 }
 static pf_status add_items(pf_ctx *c, const list_item *a, const list_item *b, list_item *y) {
-  if (!a->v || !b->v) {                /* what is not set counts as zero */
+  if (!a->v || !b->v) { /* what is not set counts as zero */
     *y = item_share(a->v ? *a : *b);
     return PF_OK;
   }
@@ -430,17 +448,21 @@ static pf_status add_items(pf_ctx *c, const list_item *a, const list_item *b, li
 static pf_status add_lists(pf_ctx *c, const tensor_list *a, const tensor_list *b,
                            tensor_list **out) {
   if (!a || !b || a->type != b->type)
-    return PF_INVALID(c, "Trying to add two lists of tensors of different dtypes. One is %s and "
-                         "the other is %s", a ? pf_type_name(a->type) : "none",
-                      b ? pf_type_name(b->type) : "none");
+    return PF_INVALID(c,
+                      "Trying to add two lists of tensors of different dtypes. One is %s and "
+                      "the other is %s",
+                      a ? pf_type_name(a->type) : "none", b ? pf_type_name(b->type) : "none");
   if (a->n != b->n)
-    return PF_INVALID(c, "Trying to add two lists of tensors with different lengths. One is "
-                         "%" PRId64 " and the other is %" PRId64, a->n, b->n);
+    return PF_INVALID(c,
+                      "Trying to add two lists of tensors with different lengths. One is "
+                      "%" PRId64 " and the other is %" PRId64,
+                      a->n, b->n);
   part_shape shape = a->shape;
   if (!part_merge_part(&shape, &b->shape))
-    return PF_INVALID(c, "Trying to add two lists of tensors with incompatible element shapes. One "
-                         "is %s and the other is %s", part_write(&a->shape).s,
-                      part_write(&b->shape).s);
+    return PF_INVALID(c,
+                      "Trying to add two lists of tensors with incompatible element shapes. One "
+                      "is %s and the other is %s",
+                      part_write(&a->shape).s, part_write(&b->shape).s);
   tensor_list *l = list_new(c, a->type, a->n);
   PF_EXHAUSTED(l);
   l->shape = shape;
@@ -472,16 +494,16 @@ static pf_status add_n_lists(pf_ctx *c, const void *state) {
          .attrs = PF_ATTRS(PF_REF(pf_attr, "element_dtype", PF_ATTR_TYPE, \
                                   offsetof(list_state, type)), ##__VA_ARGS__))
 const pf_kernel *const tensor_list_bulk_kernels[] = {
-    LIST("TensorListFromTensor", from_tensor),
-    LIST("TensorListStack", list_stack, PF_ATTR(list_state, PF_ATTR_INT, num_elements)),
-    LIST("TensorListGather", list_gather),
-    LIST("TensorListScatter", scatter),
-    LIST("TensorListScatterV2", scatter),
-    LIST("TensorListScatterIntoExistingList", scatter_into),
-    LIST("TensorListConcat", list_concat, PF_ATTR(list_state, PF_ATTR_SHAPE, element_shape)),
-    LIST("TensorListConcatV2", list_concat),
-    LIST("TensorListSplit", split),
-    LIST("TensorListConcatLists", concat_lists),
-    PF_CPU("ZerosLike", "T=variant", .priority = 1, .compute = zeros_like_list),
-    PF_CPU("AddN", "T=variant", .priority = 1, .compute = add_n_lists),
-    NULL};
+  LIST("TensorListFromTensor", from_tensor),
+  LIST("TensorListStack", list_stack, PF_ATTR(list_state, PF_ATTR_INT, num_elements)),
+  LIST("TensorListGather", list_gather),
+  LIST("TensorListScatter", scatter),
+  LIST("TensorListScatterV2", scatter),
+  LIST("TensorListScatterIntoExistingList", scatter_into),
+  LIST("TensorListConcat", list_concat, PF_ATTR(list_state, PF_ATTR_SHAPE, element_shape)),
+  LIST("TensorListConcatV2", list_concat),
+  LIST("TensorListSplit", split),
+  LIST("TensorListConcatLists", concat_lists),
+  PF_CPU("ZerosLike", "T=variant", .priority = 1, .compute = zeros_like_list),
+  PF_CPU("AddN", "T=variant", .priority = 1, .compute = add_n_lists),
+  NULL};

@@ -11,12 +11,17 @@
 #include "conv/conv.h"
 #include "gemm/tile_types.h"
 
-enum { STRIP_BYTES = PF_L2_BYTES * 3 / 16, PANEL_BYTES = PF_L2_BYTES / 4, MIN_TASKS = 16, MIN_PIXELS = 96 };
+enum {
+  STRIP_BYTES = PF_L2_BYTES * 3 / 16,
+  PANEL_BYTES = PF_L2_BYTES / 4,
+  MIN_TASKS = 16,
+  MIN_PIXELS = 96
+};
 enum { PACK_BYTES = 2 * PF_L2_BYTES, PADDED_BYTES = PF_L3_BYTES, L2_SHARE = PF_L2_BYTES / 2 };
 /* MAX_RUN: elements of the source added without a look at the next block of filters */
 enum { MAX_RUN = 512, PANEL_TASKS = 8, BAND_ROWS = 8 };
-enum { TASKS_EACH = 4, MIN_PATCH = 14 };   /* tasks a thread should find; pixels of one, at least */
-enum { DOTS = 8, MAX_DOTS = 4 };      /* pixels side by side; most output channels for that form */
+enum { TASKS_EACH = 4, MIN_PATCH = 14 }; /* tasks a thread should find; pixels of one, at least */
+enum { DOTS = 8, MAX_DOTS = 4 }; /* pixels side by side; most output channels for that form */
 
 static int64_t forward_row0(const pf_conv *g, int64_t row) { return row * g->sh - g->pt; }
 static int64_t forward_row1(const pf_conv *g, int64_t row) {

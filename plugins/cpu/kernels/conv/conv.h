@@ -11,21 +11,22 @@
 #include "conv/window.h"
 
 typedef struct {
-  int64_t n, h, w, c, kh, kw, fc, oc, oh, ow;  /* fc: input channels of one group */
+  int64_t n, h, w, c, kh, kw, fc, oc, oh, ow; /* fc: input channels of one group */
   int64_t sh, sw, dh, dw, pt, pl, groups;
   /* where image i lies: volumes of `depth` images each; elements from image to image, and from
    * volume to volume */
   int64_t depth, x_image, x_volume, y_image, y_volume;
 } pf_conv;
 
-typedef struct {                       /* one pass: `in` is read in windows, `out` written */
+/* one pass: `in` is read in windows, `out` written */
+typedef struct {
   const pf_conv *g;
-  const void *x, *f, *dy;              /* whatever the pass reads */
+  const void *x, *f, *dy; /* whatever the pass reads */
   void *out;
-  int add;                             /* to what `out` holds; not depthwise */
-  const void *packed;                  /* forward: f as pf_conv_pack leaves it, or NULL */
-  const float *fewer;                  /* forward: f as pf_winograd_pack leaves it, or NULL */
-  const pf_epilogue *after;            /* forward: what follows the sum, or NULL */
+  int add;                  /* to what `out` holds; not depthwise */
+  const void *packed;       /* forward: f as pf_conv_pack leaves it, or NULL */
+  const float *fewer;       /* forward: f as pf_winograd_pack leaves it, or NULL */
+  const pf_epilogue *after; /* forward: what follows the sum, or NULL */
 } pf_conv_call;
 
 pf_status PF_ISA_NAME(pf_conv_forward_f32)(pf_ctx *c, const pf_conv_call *call);
@@ -68,7 +69,8 @@ pf_status PF_ISA_NAME(pf_conv_filter_planes)(pf_ctx *c, const pf_conv_call *call
 /* The same of NHWC. */
 pf_status PF_ISA_NAME(pf_conv_filter_pixels)(pf_ctx *c, const pf_conv_call *call, int32_t type);
 
-/* A whole call: state is a conv_state, dims the filter's [kh, kw, channels, multiplier] (conv_depth_layout.c). */
+/* A whole call: state is a conv_state, dims the filter's [kh, kw, channels, multiplier]
+ * (conv_depth_layout.c). */
 pf_status PF_ISA_NAME(pf_depthwise)(pf_ctx *c, const void *state, const int64_t *dims,
                                     const void *f);
 
@@ -106,8 +108,8 @@ PF_LOCAL int pf_conv_compact(const pf_conv *g) {
                        g->y_image == g->oh * g->ow * g->oc);
 }
 
-/* An image of one column under filters of one column, as one row: the same memory, and rows are what
- * the passes run along. */
+/* An image of one column under filters of one column, as one row: the same memory, and rows are
+ * what the passes run along. */
 PF_LOCAL void pf_conv_lay_down(pf_conv *g) {
   if (g->w != 1 || g->kw != 1 || g->ow != 1 || g->pl) return;
   g->w = g->h, g->kw = g->kh, g->ow = g->oh, g->sw = g->sh, g->dw = g->dh, g->pl = g->pt;

@@ -12,12 +12,12 @@
 #include "conv/conv_operands.h"
 
 typedef struct {
-  pf_window w;                         /* first: `load` reads it; its lists have 5 entries */
+  pf_window w; /* first: `load` reads it; its lists have 5 entries */
   int64_t stride[3], rate[3];
 } space;
 
 typedef struct {
-  pf_conv plane;                       /* of one image plane and one filter plane */
+  pf_conv plane; /* of one image plane and one filter plane */
   int64_t n, d, kd, od, sd, dd, pd;
 } volume;
 
@@ -92,23 +92,26 @@ static pf_status sizes_of(pf_ctx *c, const space *s, const int64_t *x, const int
 
 /* Output planes [*a, *b) that filter plane k meets inside the image. */
 static void planes_met(const volume *v, int64_t k, int64_t *a, int64_t *b) {
-  int64_t first = k * v->dd - v->pd;   /* image plane of output plane 0 */
+  int64_t first = k * v->dd - v->pd; /* image plane of output plane 0 */
   *a = first >= 0 ? 0 : (-first + v->sd - 1) / v->sd;
   *b = first >= v->d ? 0 : PF_MIN((v->d - 1 - first) / v->sd + 1, v->od);
   *a = PF_MIN(*a, *b);
 }
 
 /* Which of the four operands is written; x, dy are whole volumes, f, df whole filters. */
-typedef struct { const void *x, *f, *dy; void *out; } operands;
+typedef struct {
+  const void *x, *f, *dy;
+  void *out;
+} operands;
 
 /* Output planes [a, b) of all volumes, filter plane k: added to what is there. */
 static pf_status run_planes(pf_ctx *c, const space *s, const volume *v, int which,
                             const operands *o, int64_t k, int64_t a, int64_t b) {
   static const pass passes[2][3] = {
-      {PF_ISA_NAME(pf_conv_forward_f32), PF_ISA_NAME(pf_conv_input_f32),
-       PF_ISA_NAME(pf_conv_filter_f32)},
-      {PF_ISA_NAME(pf_conv_forward_f64), PF_ISA_NAME(pf_conv_input_f64),
-       PF_ISA_NAME(pf_conv_filter_f64)}};
+    {PF_ISA_NAME(pf_conv_forward_f32), PF_ISA_NAME(pf_conv_input_f32),
+     PF_ISA_NAME(pf_conv_filter_f32)},
+    {PF_ISA_NAME(pf_conv_forward_f64), PF_ISA_NAME(pf_conv_input_f64),
+     PF_ISA_NAME(pf_conv_filter_f64)}};
   const int64_t size = s->w.T == PF_FLOAT64 ? 8 : 4;
   pf_conv g = v->plane;
   const int64_t x_at = (a * v->sd + k * v->dd - v->pd) * g.x_image * size;
@@ -130,7 +133,7 @@ static pf_status run_planes(pf_ctx *c, const space *s, const volume *v, int whic
 static pf_status run_volume(pf_ctx *c, const space *s, const volume *v, int which,
                             const operands *o, int64_t elements) {
   volume flat = *v;
-  if (v->kd == 1 && v->sd == 1 && v->pd == 0)      /* planes are images */
+  if (v->kd == 1 && v->sd == 1 && v->pd == 0) /* planes are images */
     flat.n = 1, flat.d = flat.od = v->n * v->d;
   memset(o->out, 0, (size_t)(elements * (s->w.T == PF_FLOAT64 ? 8 : 4)));
   for (int64_t k = 0; k < flat.kd; k++) {
@@ -153,7 +156,9 @@ static pf_status conv3d(pf_ctx *c, const void *state) {
   PF_TRY(sizes_of(c, s, xd, f->shape, &v));
   volume_shape(s, &v, shape);
   result r = {.t = pf_output_checked(c, 0, shape, 5),
-              .pixels = v.od * v.plane.oh * v.plane.ow, .ch = v.plane.oc, .image = 1};
+              .pixels = v.od * v.plane.oh * v.plane.ow,
+              .ch = v.plane.oc,
+              .image = 1};
   PF_EXHAUSTED(r.t);
   if (pf_numel(r.t) == 0 || pf_numel(x) == 0) return zeros(r.t, s->w.T);
   PF_TRY(load(c, &s->w, x, v.d * v.plane.h * v.plane.w, v.plane.c, 1, &o.x));
@@ -199,7 +204,9 @@ static pf_status conv3d_backprop_input(pf_ctx *c, const void *state) {
   PF_TRY(sizes_of(c, s, xd, f->shape, &v));
   PF_TRY(check_volume(c, s, &v));
   result r = {.t = pf_output_checked(c, 0, shape, 5),
-              .pixels = v.d * v.plane.h * v.plane.w, .ch = v.plane.c, .image = 1};
+              .pixels = v.d * v.plane.h * v.plane.w,
+              .ch = v.plane.c,
+              .image = 1};
   PF_EXHAUSTED(r.t);
   if (pf_numel(r.t) == 0 || pf_numel(dy) == 0) return zeros(r.t, s->w.T);
   PF_TRY(load(c, &s->w, dy, v.od * v.plane.oh * v.plane.ow, v.plane.oc, 1, &o.dy));
@@ -234,8 +241,5 @@ static pf_status conv3d_backprop_filter(pf_ctx *c, const void *state) {
 #define ENTRY(op, fn) PF_CPU_FLAGS(op, "T=" PF_FLOATS, CONV_FLAGS, \
   .attrs = PF_ATTRS(WINDOW_ATTRS), .state_size = sizeof(space), .init = space_init, .compute = fn)
 const pf_kernel *const PF_ISA_NAME(conv3d_kernels)[] = {
-  ENTRY("Conv3D", conv3d),
-  ENTRY("Conv3DBackpropInputV2", conv3d_backprop_input),
-  ENTRY("Conv3DBackpropFilterV2", conv3d_backprop_filter),
-  NULL
-};
+  ENTRY("Conv3D", conv3d), ENTRY("Conv3DBackpropInputV2", conv3d_backprop_input),
+  ENTRY("Conv3DBackpropFilterV2", conv3d_backprop_filter), NULL};

@@ -7,7 +7,11 @@
 #include "conv/conv_cost.h"
 #include "conv/window.h"
 
-typedef struct { pf_list strides, dilations, paddings; pf_str padding; int32_t nchw; } cost_attrs;
+typedef struct {
+  pf_list strides, dilations, paddings;
+  pf_str padding;
+  int32_t nchw;
+} cost_attrs;
 
 static pf_status cost_attributes(pf_infer *f, cost_attrs *a) {
   const pf_host *h = f->host;
@@ -32,8 +36,9 @@ static pf_status cost_elements(pf_infer *f, int32_t in, int sizes, double *n) {
   if (sizes ? !value || value->ndim != 1 || value->shape[0] != 4 : nd != 4) return PF_UNKNOWN;
   *n = 1;
   for (int d = 0; d < 4; d++) {
-    int64_t size = !sizes ? dims[d] : value->dtype.bits == 64 ? ((const int64_t *)value->data)[d]
-                                                               : ((const int32_t *)value->data)[d];
+    int64_t size = !sizes                    ? dims[d]
+                   : value->dtype.bits == 64 ? ((const int64_t *)value->data)[d]
+                                             : ((const int32_t *)value->data)[d];
     if (size < 0) return PF_UNKNOWN;
     *n *= (double)size;
   }
@@ -93,7 +98,7 @@ static pf_status gradient_cost(pf_infer *f, int32_t sizes, int32_t given, double
   PF_TRY(cost_elements(f, 2, 0, &ndy));
   PF_TRY(cost_elements(f, given, 0, &mine));
   pf_status known = cost_elements(f, sizes, 1, &result);
-  if (known != PF_OK && sizes == 1) return known;      /* the filter's sizes are the work */
+  if (known != PF_OK && sizes == 1) return known; /* the filter's sizes are the work */
   PF_TRY(h->infer_dims(f, 2, &dy, &nd));
   double channels = (double)PF_MAX(dy[a.nchw ? 1 : 3], 1);
   *flops = 2 * (ndy / channels) * (sizes == 1 ? result : mine);
@@ -106,4 +111,3 @@ pf_status pf_input_cost(pf_infer *f, double *flops, double *bytes) {
 pf_status pf_filter_cost(pf_infer *f, double *flops, double *bytes) {
   return gradient_cost(f, 1, 0, flops, bytes);
 }
-

@@ -19,7 +19,7 @@ static pf_status depth_sizes(pf_ctx *c, const pf_window *s, const int64_t *x, co
                       f[2]);
   if (!pf_mul(f[2], f[3], &wide[3]) || !pf_mul(PF_MAX(x[0], 1), PF_MAX(wide[3], 1), &flat[3]))
     return PF_INVALID(c, "filter %s is too large", pf_shape_text(f, 4).s);
-  flat[3] = wide[3];                    /* conv_sizes sees one group per channel */
+  flat[3] = wide[3]; /* conv_sizes sees one group per channel */
   if (*m < 1)
     return PF_INVALID(c, "the channel multiplier must be positive: filter %s",
                       pf_shape_text(f, 4).s);
@@ -164,9 +164,6 @@ static pf_status gradient_init(pf_ctx *c, void *state) { return pf_window_init(c
   .attrs = PF_ATTRS(WINDOW_ATTRS, FUSED_ATTRS), .state_size = sizeof(conv_state), \
   .init = depth_init, .compute = depthwise, .cost = pf_depthwise_cost)
 const pf_kernel *const PF_ISA_NAME(conv_depth_layout_kernels)[] = {
-  FORWARD_ENTRY("DepthwiseConv2dNative"),
-  FORWARD_ENTRY("_FusedDepthwiseConv2dNative"),
+  FORWARD_ENTRY("DepthwiseConv2dNative"), FORWARD_ENTRY("_FusedDepthwiseConv2dNative"),
   ENTRY("DepthwiseConv2dNativeBackpropInput", depthwise_backprop_input, pf_input_cost),
-  ENTRY("DepthwiseConv2dNativeBackpropFilter", depthwise_backprop_filter, pf_filter_cost),
-  NULL
-};
+  ENTRY("DepthwiseConv2dNativeBackpropFilter", depthwise_backprop_filter, pf_filter_cost), NULL};

@@ -10,7 +10,7 @@
 #include "gemm/tile_types.h"
 #include "move/transpose.h"
 
-enum { RUN_BYTES = PF_L1_BYTES / 2 };  /* of the image that a run of output pixels sees */
+enum { RUN_BYTES = PF_L1_BYTES / 2 }; /* of the image that a run of output pixels sees */
 
 #define TILE_F32
 #include "gemm/tile_begin.h"
@@ -48,10 +48,10 @@ static pf_status roll_halves(pf_ctx *c, const pf_conv_call *call, int32_t type) 
  * and the results are rounded from there. */
 enum { STRIP_BYTES = PF_L2_BYTES * 3 / 16 };
 typedef struct {
-  const pf_conv_call *call;            /* x and out are halves, the rest is float */
+  const pf_conv_call *call; /* x and out are halves, the rest is float */
   int32_t type;
-  int64_t rows, strips;                /* of output in a strip; strips of an image */
-  int64_t in, all;                     /* floats of a strip's input; with its output */
+  int64_t rows, strips; /* of output in a strip; strips of an image */
+  int64_t in, all;      /* floats of a strip's input; with its output */
   float *work;
 } depth_strips;
 

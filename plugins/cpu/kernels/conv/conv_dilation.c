@@ -13,9 +13,7 @@
 #include <float.h>
 #include "conv/window.h"
 
-typedef struct {
-  pf_window w;                         /* its `dilations` are the op's `rates` */
-} dilation;
+typedef struct { pf_window w; /* its `dilations` are the op's `rates` */ } dilation;
 
 typedef struct {
   int64_t n, h, w, c, kh, kw, oh, ow, sh, sw, rh, rw, pt, pl;
@@ -36,9 +34,18 @@ static pf_status sizes_of(pf_ctx *c, const pf_window *w, sizes *s) {
   if (f->shape[2] != x->shape[3])
     return PF_INVALID(c, "input and filter must have the same depth: %" PRId64 " vs %" PRId64,
                       x->shape[3], f->shape[2]);
-  *s = (sizes){.n = x->shape[0], .h = x->shape[1], .w = x->shape[2], .c = x->shape[3],
-               .kh = f->shape[0], .kw = f->shape[1], .sh = w->sh, .sw = w->sw, .rh = w->dh,
-               .rw = w->dw, .x = PF_DATA(const void, x), .f = PF_DATA(const void, f)};
+  *s = (sizes){.n = x->shape[0],
+               .h = x->shape[1],
+               .w = x->shape[2],
+               .c = x->shape[3],
+               .kh = f->shape[0],
+               .kw = f->shape[1],
+               .sh = w->sh,
+               .sw = w->sw,
+               .rh = w->dh,
+               .rw = w->dw,
+               .x = PF_DATA(const void, x),
+               .f = PF_DATA(const void, f)};
   PF_TRY(pf_window_size(c, w, 0, s->h, s->kh, &s->oh, &s->pt));
   PF_TRY(pf_window_size(c, w, 1, s->w, s->kw, &s->ow, &s->pl));
   const int64_t reach[4] = {s->n, s->h + s->pt + s->kh * s->rh + s->sh,
@@ -202,8 +209,5 @@ static pf_status dilation2d_filter(pf_ctx *c, const void *state) {
                     PF_ATTR(pf_window, PF_ATTR_STRING, padding)), \
   .state_size = sizeof(dilation), .init = dilation_init, .compute = fn)
 const pf_kernel *const conv_dilation_kernels[] = {
-  ENTRY("Dilation2D", dilation2d),
-  ENTRY("Dilation2DBackpropInput", dilation2d_input),
-  ENTRY("Dilation2DBackpropFilter", dilation2d_filter),
-  NULL
-};
+  ENTRY("Dilation2D", dilation2d), ENTRY("Dilation2DBackpropInput", dilation2d_input),
+  ENTRY("Dilation2DBackpropFilter", dilation2d_filter), NULL};

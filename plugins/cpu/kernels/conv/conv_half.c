@@ -44,7 +44,7 @@ static int is_matrix(const pf_conv *g) {
 typedef struct {
   const pf_conv *g;
   const uint16_t *x;
-  uint16_t *to;                        /* windows of output row `first` and on */
+  uint16_t *to; /* windows of output row `first` and on */
   int64_t first;
 } unfolding;
 
@@ -52,8 +52,7 @@ typedef struct {
 static void unfold_row(const pf_conv *g, const uint16_t *x, int64_t z, uint16_t *to) {
   const int64_t c = g->c;
   if (g->dw == 1) {
-    const int64_t from = PF_MIN(PF_MAX(-z, 0), g->kw),
-                  end = PF_MAX(PF_MIN(g->w - z, g->kw), from);
+    const int64_t from = PF_MIN(PF_MAX(-z, 0), g->kw), end = PF_MAX(PF_MIN(g->w - z, g->kw), from);
     if (from) memset(to, 0, (size_t)(from * c) * 2);
     memcpy(to + from * c, x + (z + from) * c, (size_t)((end - from) * c) * 2);
     if (end < g->kw) memset(to + end * c, 0, (size_t)((g->kw - end) * c) * 2);
@@ -96,8 +95,8 @@ static pf_status make_room(pf_ctx *c, const pf_conv *g, int64_t pixels, int64_t 
   if (!is_matrix(g)) pixels = PF_MAX(PF_MIN(pixels, ROOM / depth_of(g)), 1);
   *rows = PF_MIN((pixels + g->ow - 1) / g->ow, g->n * g->oh);
   if (is_matrix(g)) return PF_OK;
-  *room = pf_mul(*rows * g->ow, depth_of(g) * 2, &bytes)
-              ? c->host->scratch(c, (uint64_t)bytes, 64) : NULL;
+  *room = pf_mul(*rows * g->ow, depth_of(g) * 2, &bytes) ? c->host->scratch(c, (uint64_t)bytes, 64)
+                                                         : NULL;
   return *room ? PF_OK : pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for windows");
 }
 
@@ -114,8 +113,8 @@ pf_status PF_ISA_NAME(pf_conv_forward_pairs)(pf_ctx *c, const pf_conv_call *call
     pf_epilogue e;
     pf_gemm_call p = {.type = PF_BFLOAT16, .batches = 1, .room = &shared};
     shared.next = 0;
-    p.g = (pf_gemm){.m = some * g->ow, .n = g->oc, .k = depth, .b = call->f,
-                    .c = (uint16_t *)call->out + at};
+    p.g = (pf_gemm){
+      .m = some * g->ow, .n = g->oc, .k = depth, .b = call->f, .c = (uint16_t *)call->out + at};
     pf_gemm_layout(&p.g, 0, 0, depth, g->oc);
     PF_TRY(windows(c, g, call->x, row, some, room, &p.g.a));
     if (call->after) {
@@ -158,7 +157,11 @@ pf_status PF_ISA_NAME(pf_conv_filter_pairs)(pf_ctx *c, const pf_conv_call *call)
     const int64_t some = PF_MIN(rows, g->n * g->oh - row);
     pf_gemm_call p = {.type = PF_BFLOAT16, .batches = 1, .room = &shared};
     shared.next = 0;
-    p.g = (pf_gemm){.m = depth, .n = g->oc, .k = some * g->ow, .add = row > 0, .c = out,
+    p.g = (pf_gemm){.m = depth,
+                    .n = g->oc,
+                    .k = some * g->ow,
+                    .add = row > 0,
+                    .c = out,
                     .b = (const uint16_t *)call->dy + row * g->ow * g->oc};
     pf_gemm_layout(&p.g, 1, 0, depth, g->oc);
     PF_TRY(windows(c, g, call->x, row, some, room, &p.g.a));

@@ -14,13 +14,16 @@
 #include "conv/conv_operands.h"
 
 /* ---------------------------------------------------------------- constant filters */
-typedef struct { int64_t groups; pf_packed packed; } grouped_filter;
+typedef struct {
+  int64_t groups;
+  pf_packed packed;
+} grouped_filter;
 typedef struct { pf_packed packed; } fewer_filter;
 typedef struct kept_filter {
   int64_t dims[4];
-  pf_packed packed;                    /* float or double, groups 1 */
-  grouped_filter *grouped;             /* atomic, as the next; NULL at first */
-  fewer_filter *fewer;                 /* for 3x3 filters by fewer products */
+  pf_packed packed;        /* float or double, groups 1 */
+  grouped_filter *grouped; /* atomic, as the next; NULL at first */
+  fewer_filter *fewer;     /* for 3x3 filters by fewer products */
 } kept_filter;
 
 static int64_t packed_size(const pf_window *s, const pf_conv *g) {
@@ -38,7 +41,7 @@ static int pack_filter(const pf_window *s, const pf_conv *g, const void *f, pf_p
 
 /* PYFLOW_CPU_WINOGRAD, read once: 0, false, no or off keep sums plain. */
 static int fewer_wanted(void) {
-  static int known;                    /* 1: no, 2: yes */
+  static int known; /* 1: no, 2: yes */
   int wanted = __atomic_load_n(&known, __ATOMIC_RELAXED);
   if (!wanted) {
     const char *v = getenv("PYFLOW_CPU_WINOGRAD");
@@ -66,7 +69,11 @@ static void filter_free(void *filter) {
 static const pf_type filter_type = {sizeof(pf_type), 0, "pyflow.cpu.filter " PF_ISA_TEXT,
                                     filter_free, NULL};
 
-typedef struct { const pf_window *s; const pf_conv *g; const DLTensor *t; } filter_source;
+typedef struct {
+  const pf_window *s;
+  const pf_conv *g;
+  const DLTensor *t;
+} filter_source;
 
 static pf_status filter_make(pf_ctx *c, void *arg, void **obj) {
   const filter_source *from = arg;
@@ -90,12 +97,19 @@ static pf_status filter_make(pf_ctx *c, void *arg, void **obj) {
   return PF_OK;
 }
 
-/* Takes input 1 packed if it is a constant whose packed form pays.  No memory: it stays as it is. */
+/* Takes input 1 packed if it is a constant whose packed form pays.  No memory: it stays as it
+ * is. */
 static pf_status keep_filter(pf_ctx *c, conv_state *s) {
   const DLTensor *t = c->host->constant(c, 1);
   if (!t || t->ndim != 4 || pf_numel(t) == 0) return PF_OK;
-  pf_conv g = {.kh = t->shape[0], .kw = t->shape[1], .fc = t->shape[2], .oc = t->shape[3],
-               .c = t->shape[2], .dh = s->w.dh, .dw = s->w.dw, .groups = 1};
+  pf_conv g = {.kh = t->shape[0],
+               .kw = t->shape[1],
+               .fc = t->shape[2],
+               .oc = t->shape[3],
+               .c = t->shape[2],
+               .dh = s->w.dh,
+               .dw = s->w.dw,
+               .groups = 1};
   if (PF_ISA_NAME(pf_conv_in_pairs)(s->w.T, &g) && !may_take_fewer(&s->w, &g)) return PF_OK;
   if (s->w.nchw && g.kh * g.kw == 1 && s->w.sh == 1 && s->w.sw == 1) return PF_OK;
   if (!packed_size(&s->w, &g)) return PF_OK;
@@ -167,8 +181,9 @@ static pf_status kept_operand(pf_ctx *c, const pf_window *s, kept_filter *kept, 
   if (!call->f) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a filter");
   if (found || !(mine = calloc(1, sizeof *mine))) return PF_OK;
   mine->groups = g->groups;
-  if (pack_filter(s, g, call->f, &mine->packed) && __atomic_compare_exchange_n(&kept->grouped, &found, mine, 0,
-                                                  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+  if (pack_filter(s, g, call->f, &mine->packed) &&
+      __atomic_compare_exchange_n(&kept->grouped, &found, mine, 0, __ATOMIC_ACQ_REL,
+                                  __ATOMIC_ACQUIRE)) {
     call->packed = mine->packed.at;
     return PF_OK;
   }
@@ -215,7 +230,9 @@ static pf_status conv2d_in_pairs(pf_ctx *c, const conv_state *cs, pf_conv_call *
 }
 
 /* A group a channel: [kh, kw, 1, c * m] lies as the depthwise filter [kh, kw, c, m] does. */
-static int is_depthwise(const pf_conv *g) { return g->fc == 1 && g->groups > 1 && g->groups == g->c; }
+static int is_depthwise(const pf_conv *g) {
+  return g->fc == 1 && g->groups > 1 && g->groups == g->c;
+}
 static pf_status conv2d_depthwise(pf_ctx *c, const conv_state *cs, const pf_conv *g) {
   const int64_t dims[4] = {g->kh, g->kw, g->c, g->oc / g->c};
   const void *f = cs->kept ? unpacked(c, &cs->w, cs->kept) : NULL;
@@ -236,7 +253,7 @@ static pf_status conv2d(pf_ctx *c, const void *state) {
   if (is_depthwise(&g)) return conv2d_depthwise(c, cs, &g);
   pf_window_shape(s, g.n, g.oh, g.ow, g.oc, shape);
   result r = {
-      .t = pf_output_checked(c, 0, shape, 4), .pixels = g.oh * g.ow, .ch = g.oc, .image = 1};
+    .t = pf_output_checked(c, 0, shape, 4), .pixels = g.oh * g.ow, .ch = g.oc, .image = 1};
   PF_EXHAUSTED(r.t);
   pf_conv_lay_down(&g);
   pf_conv_call call = {.g = &g};
@@ -325,9 +342,6 @@ static pf_status conv2d_backprop_filter(pf_ctx *c, const void *state) {
   .attrs = PF_ATTRS(WINDOW_ATTRS, FUSED_ATTRS), .state_size = sizeof(conv_state), \
   .init = conv_init, .compute = conv2d, .cost = pf_conv_cost)
 const pf_kernel *const PF_ISA_NAME(conv_layout_kernels)[] = {
-  FORWARD_ENTRY("Conv2D"),
-  FORWARD_ENTRY("_FusedConv2D"),
+  FORWARD_ENTRY("Conv2D"), FORWARD_ENTRY("_FusedConv2D"),
   ENTRY("Conv2DBackpropInput", conv2d_backprop_input, pf_input_cost),
-  ENTRY("Conv2DBackpropFilter", conv2d_backprop_filter, pf_filter_cost),
-  NULL
-};
+  ENTRY("Conv2DBackpropFilter", conv2d_backprop_filter, pf_filter_cost), NULL};

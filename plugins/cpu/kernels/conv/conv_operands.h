@@ -61,14 +61,21 @@ static pf_status conv_sizes(pf_ctx *c, const pf_window *s, const int64_t *x, con
 /* y = each of n matrices [rows, cols] of x transposed */
 static pf_status transpose_all(pf_ctx *c, const void *x, void *y, int64_t n, int64_t rows,
                                int64_t cols, int64_t size) {
-  const pf_box b = {.esize = size, .nd = 3, .shape = {n, cols, rows},
-                    .dst_stride = {rows * cols, rows, 1}, .src_stride = {rows * cols, 1, cols}};
+  const pf_box b = {.esize = size,
+                    .nd = 3,
+                    .shape = {n, cols, rows},
+                    .dst_stride = {rows * cols, rows, 1},
+                    .src_stride = {rows * cols, 1, cols}};
   const DLTensor from = {.data = (void *)(uintptr_t)x};
   DLTensor to = {.data = y};
   return pf_box_copy(c, &b, &to, &from);
 }
 
-typedef struct { int32_t type; const void *from; void *to; } conversion;
+typedef struct {
+  int32_t type;
+  const void *from;
+  void *to;
+} conversion;
 static void widen(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const conversion *v = arg;
   (void)worker;
@@ -120,7 +127,7 @@ typedef struct {
   void *at;
   int64_t pixels, ch;
   int image;
-  const pf_epilogue *after;            /* what the pass left to do, element by element; or NULL */
+  const pf_epilogue *after; /* what the pass left to do, element by element; or NULL */
 } result;
 static int is_turned(const pf_window *s, const result *r) {
   return r->image && s->nchw && r->pixels > 1 && r->ch > 1;
@@ -149,12 +156,12 @@ static pf_status store(pf_ctx *c, const pf_window *s, const result *r) {
 
 static pf_status run_pass(pf_ctx *c, const pf_window *s, int which, pf_conv_call *call, result *r) {
   static const pass passes[2][6] = {
-      {PF_ISA_NAME(pf_conv_forward_f32), PF_ISA_NAME(pf_conv_input_f32),
-       PF_ISA_NAME(pf_conv_filter_f32), PF_ISA_NAME(pf_depth_forward_f32),
-       PF_ISA_NAME(pf_depth_input_f32), PF_ISA_NAME(pf_depth_filter_f32)},
-      {PF_ISA_NAME(pf_conv_forward_f64), PF_ISA_NAME(pf_conv_input_f64),
-       PF_ISA_NAME(pf_conv_filter_f64), PF_ISA_NAME(pf_depth_forward_f64),
-       PF_ISA_NAME(pf_depth_input_f64), PF_ISA_NAME(pf_depth_filter_f64)}};
+    {PF_ISA_NAME(pf_conv_forward_f32), PF_ISA_NAME(pf_conv_input_f32),
+     PF_ISA_NAME(pf_conv_filter_f32), PF_ISA_NAME(pf_depth_forward_f32),
+     PF_ISA_NAME(pf_depth_input_f32), PF_ISA_NAME(pf_depth_filter_f32)},
+    {PF_ISA_NAME(pf_conv_forward_f64), PF_ISA_NAME(pf_conv_input_f64),
+     PF_ISA_NAME(pf_conv_filter_f64), PF_ISA_NAME(pf_depth_forward_f64),
+     PF_ISA_NAME(pf_depth_input_f64), PF_ISA_NAME(pf_depth_filter_f64)}};
   PF_TRY(open_result(c, s, r));
   call->out = r->at;
   PF_TRY(passes[s->T == PF_FLOAT64][which](c, call));
@@ -214,12 +221,12 @@ static pf_status check_dy(pf_ctx *c, const pf_window *s, const pf_conv *g) {
 /* ---------------------------------------------------------------- fused kernels */
 /* A kernel that may be fused: plain ones have no fused_ops. */
 typedef struct {
-  pf_window w;                         /* first: passes read it */
-  pf_list fused_ops;                   /* attributes */
+  pf_window w;       /* first: passes read it */
+  pf_list fused_ops; /* attributes */
   double leakyrelu_alpha;
   int64_t num_args;
-  pf_fused fused;                      /* what init made of them */
-  struct kept_filter *kept;            /* a constant filter; or NULL */
+  pf_fused fused;           /* what init made of them */
+  struct kept_filter *kept; /* a constant filter; or NULL */
 } conv_state;
 
 static pf_status fused_check(pf_ctx *c, const pf_fused *f, const result *r) {

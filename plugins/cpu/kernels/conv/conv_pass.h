@@ -10,15 +10,16 @@ static int64_t TILE(run_pieces)(int64_t len) {
 }
 
 /* Runs of source pixels: a filter row is one run of contiguous ones. */
-static pf_status TILE(forward_runs)(pf_ctx *c, const pf_conv *g, TILE(phase) *ph, int64_t *pieces) {
+static pf_status TILE(forward_runs)(pf_ctx *c, const pf_conv *g, TILE(phase) * ph,
+                                    int64_t *pieces) {
   int merge = g->dw == 1 && g->groups == 1;
   int64_t len = merge ? g->kw * g->fc : g->fc;
   *pieces = TILE(use_dots)(g->groups, g->oc / g->groups, len) ? 1 : TILE(run_pieces)(len);
   int64_t runs = g->kh * (merge ? 1 : g->kw) * *pieces;
   int64_t *off = c->host->scratch(c, (uint64_t)runs * 24, 64);
   if (!off) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a convolution's offsets");
-  *ph = (TILE(phase)){.runs = runs, .len = len / *pieces, .off = off, .row = off + runs,
-                      .at = off + 2 * runs};
+  *ph = (TILE(phase)){
+    .runs = runs, .len = len / *pieces, .off = off, .row = off + runs, .at = off + 2 * runs};
   for (int64_t u = 0; u < runs; u++) {
     int64_t tap = u / *pieces, kh = merge ? tap : tap / g->kw, kw = merge ? 0 : tap % g->kw;
     off[u] = (kh * g->dh) << 32 | (kw * g->dw);
@@ -34,12 +35,13 @@ pf_status TILE_NAME(pf_conv_forward)(pf_ctx *c, const pf_conv_call *call) {
   int64_t last_cols = 0, pieces;
   TILE(phase) ph;
   if (!TILE(use_dots)(g->groups, g->oc, g->fc))
-    last_cols = pf_conv_flatten(call->g, row_max(TILE_NV),
-                                TILE(shares)(c, g->groups, g->oc / g->groups),
-                                c->host->workers(c), &flat);
+    last_cols =
+        pf_conv_flatten(call->g, row_max(TILE_NV), TILE(shares)(c, g->groups, g->oc / g->groups),
+                        c->host->workers(c), &flat);
   PF_TRY(TILE(forward_runs)(c, g, &ph, &pieces));
   int64_t goc = g->oc / g->groups;
-  TILE(slide) s = {.src = call->x,
+  TILE(slide)
+  s = {.src = call->x,
        .out = call->out,
        .sh = g->h,
        .sw = g->w,
@@ -97,9 +99,9 @@ void TILE_NAME(pf_conv_pack)(const pf_conv *g, const void *f, void *packed) {
 /* Phase (y0, x0): input pixels y0 + i * sh, x0 + j * sw.  Only some taps meet them; each tap is in
  * one phase. */
 static void TILE(make_phase)(const pf_conv *g, int64_t y0, int64_t x0, int64_t pieces,
-                             TILE(phase) *ph) {
+                             TILE(phase) * ph) {
   int64_t runs = 0, top = input_row0(g, 0), left = input_column0(g);
-  for (int64_t kh = g->kh - 1; kh >= 0; kh--) {      /* from the last tap: source rows ascend */
+  for (int64_t kh = g->kh - 1; kh >= 0; kh--) { /* from the last tap: source rows ascend */
     int64_t y = y0 + g->pt - kh * g->dh;
     if (y % g->sh) continue;
     for (int64_t kw = g->kw - 1; kw >= 0; kw--) {
@@ -132,12 +134,12 @@ pf_status TILE_NAME(pf_conv_input)(pf_ctx *c, const pf_conv_call *call) {
   if (!ph || !off)
     return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a convolution's offsets");
   for (int64_t i = 0; i < phases; i++) {
-    ph[i] = (TILE(phase)){.off = off, .row = off + taps, .at = off + 2 * taps,
-                          .len = goc / pieces};
+    ph[i] = (TILE(phase)){.off = off, .row = off + taps, .at = off + 2 * taps, .len = goc / pieces};
     TILE(make_phase)(g, i / nx, i % nx, pieces, &ph[i]);
     off += ph[i].runs;
   }
-  TILE(slide) s = {.src = call->dy,
+  TILE(slide)
+  s = {.src = call->dy,
        .out = call->out,
        .sh = g->oh,
        .sw = g->ow,

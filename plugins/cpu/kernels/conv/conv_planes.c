@@ -27,7 +27,10 @@ static pf_status times_images(pf_ctx *c, const pf_conv_call *call, int32_t type,
     pf_epilogue e;
     pf_gemm_call p = {.type = type, .batches = 1, .room = &shared};
     shared.next = 0;
-    p.g = (pf_gemm){.m = rows, .n = pixels, .k = depth, .a = call->f,
+    p.g = (pf_gemm){.m = rows,
+                    .n = pixels,
+                    .k = depth,
+                    .a = call->f,
                     .b = (const char *)x + i * depth * pixels * size,
                     .c = (char *)call->out + i * rows * pixels * size};
     pf_gemm_layout(&p.g, turned, 0, turned ? rows : depth, pixels);
@@ -60,7 +63,11 @@ pf_status PF_ISA_NAME(pf_conv_filter_planes)(pf_ctx *c, const pf_conv_call *call
   for (int64_t i = 0; i < g->n; i++) {
     pf_gemm_call p = {.type = type, .batches = 1, .room = &shared};
     shared.next = 0;
-    p.g = (pf_gemm){.m = g->c, .n = g->oc, .k = pixels, .add = i > 0, .c = out,
+    p.g = (pf_gemm){.m = g->c,
+                    .n = g->oc,
+                    .k = pixels,
+                    .add = i > 0,
+                    .c = out,
                     .a = (const char *)call->x + i * g->c * pixels * size,
                     .b = (const char *)call->dy + i * g->oc * pixels * size};
     pf_gemm_layout(&p.g, 0, 1, pixels, pixels);
@@ -76,8 +83,8 @@ pf_status PF_ISA_NAME(pf_conv_filter_pixels)(pf_ctx *c, const pf_conv_call *call
   const pf_conv *g = call->g;
   if (pf_is_half(type) || g->c < MANY_CHANNELS) return PF_DECLINE;
   pf_gemm_call p = {.type = type, .batches = 1};
-  p.g = (pf_gemm){.m = g->c, .n = g->oc, .k = g->n * g->h * g->w, .a = call->x, .b = call->dy,
-                  .c = call->out};
+  p.g = (pf_gemm){
+    .m = g->c, .n = g->oc, .k = g->n * g->h * g->w, .a = call->x, .b = call->dy, .c = call->out};
   pf_gemm_layout(&p.g, 1, 0, g->c, g->oc);
   return PF_ISA_NAME(pf_gemm_run)(c, &p);
 }

@@ -16,49 +16,49 @@
 typedef struct {
   /* source runs of one output pixel, relative to its base; their rows, ascending */
   int64_t runs, len, *off, *row;
-  int64_t *at;                         /* filters of the runs */
+  int64_t *at; /* filters of the runs */
   /* first output row and column of the phase, relative to the task's */
   int64_t y0, x0;
-  const T *packed;                     /* of a slice: [group][panel][runs * len][panel width] */
-  int64_t block;                       /* runs that are summed at a time */
+  const T *packed; /* of a slice: [group][panel][runs * len][panel width] */
+  int64_t block;   /* runs that are summed at a time */
 } TILE(phase);
 
 typedef struct {
   const T *src;
   T *out;
-  int64_t sh, sw, sc;                  /* source height, width, channels */
-  int64_t oh, ow, oc;                  /* output height, width, channels */
+  int64_t sh, sw, sc; /* source height, width, channels */
+  int64_t oh, ow, oc; /* output height, width, channels */
   int64_t (*src_at)(const pf_conv *g, int64_t image), (*out_at)(const pf_conv *g, int64_t image);
-  int add;                             /* to what the output holds */
-  int64_t last_cols;                   /* pixels of the last output row; 0: as of the others */
-  int64_t groups, gsc, goc;            /* channels per group */
-  int64_t o_step_h, o_step_w;          /* output step of a phase */
-  int64_t s_step_h, s_step_w;          /* source step of one output step */
-  int64_t strip_w0, strip_cols, strip_rows;  /* columns wanted; most rows of a strip */
+  int add;                                  /* to what the output holds */
+  int64_t last_cols;                        /* pixels of the last output row; 0: as of the others */
+  int64_t groups, gsc, goc;                 /* channels per group */
+  int64_t o_step_h, o_step_w;               /* output step of a phase */
+  int64_t s_step_h, s_step_w;               /* source step of one output step */
+  int64_t strip_w0, strip_cols, strip_rows; /* columns wanted; most rows of a strip */
   int64_t (*row0)(const pf_conv *g, int64_t out_row);
-  int64_t (*row1)(const pf_conv *g, int64_t out_row);   /* last source row wanted, inclusive */
+  int64_t (*row1)(const pf_conv *g, int64_t out_row); /* last source row wanted, inclusive */
   const pf_conv *g;
   /* filters of a group at f + group * f_group: element (k, n) of run u at at[u] + k * k_step + n *
    * n_step */
   const T *f;
   int64_t f_group, k_step, n_step;
-  const T *ready;                      /* all filters, packed; or NULL */
-  const pf_epilogue *after;          /* or NULL */
-  int64_t j0, j1, width;               /* the slice: channels of each group; of its panels */
-  int64_t rows, tasks_per_image;       /* output rows of a task */
-  TILE(phase) *phase;
-  int64_t phases, pieces;              /* runs in a row that cover one stretch of the source */
-  int padded;                          /* the source needs padding */
-  T *strips;                           /* by rows: one per worker; else: one per image */
+  const T *ready;                /* all filters, packed; or NULL */
+  const pf_epilogue *after;      /* or NULL */
+  int64_t j0, j1, width;         /* the slice: channels of each group; of its panels */
+  int64_t rows, tasks_per_image; /* output rows of a task */
+  TILE(phase) * phase;
+  int64_t phases, pieces; /* runs in a row that cover one stretch of the source */
+  int padded;             /* the source needs padding */
+  T *strips;              /* by rows: one per worker; else: one per image */
   int64_t strip_size;
-  int64_t image0, images;              /* the images in strips; by rows: 0 where each worker's */
-  int64_t parts;                       /* tasks of one panel; by rows: of the same rows */
-  T *blocks;                           /* by panels: a packed block per worker */
+  int64_t image0, images; /* the images in strips; by rows: 0 where each worker's */
+  int64_t parts;          /* tasks of one panel; by rows: of the same rows */
+  T *blocks;              /* by panels: a packed block per worker */
   int64_t block_size;
 } TILE(slide);
 
 /* Channels j .. of group i, runs [u0, u1) -> one panel.  n_step or k_step is 1. */
-static void TILE(pack_panel)(const TILE(slide) *s, const TILE(phase) *ph, int64_t i, int64_t j,
+static void TILE(pack_panel)(const TILE(slide) * s, const TILE(phase) * ph, int64_t i, int64_t j,
                              int nv, int64_t u0, int64_t u1, T *p) {
   const T *f = s->f + i * s->f_group;
   for (int64_t u = u0; u < u1; u++, p += ph->len * nv * VL) {
@@ -70,17 +70,17 @@ static void TILE(pack_panel)(const TILE(slide) *s, const TILE(phase) *ph, int64_
 /* ---------------------------------------------------------------- pixels against one panel */
 /* Some output rows of one image. */
 typedef struct {
-  const TILE(slide) *s;
-  const TILE(phase) *ph;
+  const TILE(slide) * s;
+  const TILE(phase) * ph;
   const T *strip;
-  T *image;                            /* output image */
-  int64_t pitch;                       /* source elements from row to row of the strip */
-  int64_t r0, r1, nrow, ncol;          /* output rows of the task; pixels of the phase */
-  int64_t top;                         /* source row of the strip's first */
+  T *image;                   /* output image */
+  int64_t pitch;              /* source elements from row to row of the strip */
+  int64_t r0, r1, nrow, ncol; /* output rows of the task; pixels of the phase */
+  int64_t top;                /* source row of the strip's first */
 } TILE(patch);
 
 /* The pixels of the patch that belong to phase ph; 0: none. */
-static int TILE(enter_phase)(TILE(patch) *p, const TILE(phase) *ph) {
+static int TILE(enter_phase)(TILE(patch) * p, const TILE(phase) * ph) {
   const TILE(slide) *s = p->s;
   p->ph = ph;
   if (ph->y0 >= p->r1 - p->r0 || ph->x0 >= s->ow) return 0;
@@ -90,14 +90,14 @@ static int TILE(enter_phase)(TILE(patch) *p, const TILE(phase) *ph) {
 }
 
 /* Runs in [u0, u1) that meet the source for row y; the rest would only add zeros. */
-PF_INLINE void TILE(useful_runs)(const TILE(patch) *p, int64_t y, int64_t *u0, int64_t *u1) {
+PF_INLINE void TILE(useful_runs)(const TILE(patch) * p, int64_t y, int64_t *u0, int64_t *u1) {
   const int64_t *row = p->ph->row, at = p->top + y * p->s->s_step_h;
   while (*u0 < *u1 && at + row[*u0] < 0) ++*u0;
   while (*u0 < *u1 && at + row[*u1 - 1] >= p->s->sh) --*u1;
 }
 
 /* What follows the sum, for channels from `at` on. */
-static void TILE(set_after)(const pf_epilogue *e, int64_t at, TILE(row_tile) *t) {
+static void TILE(set_after)(const pf_epilogue *e, int64_t at, TILE(row_tile) * t) {
   if (!e) return;
   t->bias = e->col_bias ? (const T *)e->col_bias + at : NULL;
   t->clamp = e->act == PF_ACT_RELU || e->act == PF_ACT_RELU6;
@@ -108,17 +108,17 @@ static void TILE(set_after)(const pf_epilogue *e, int64_t at, TILE(row_tile) *t)
 /* Activations that are not clamps, on a row of n pixels. */
 static void TILE(activate_row)(const pf_epilogue *e, T *c, int64_t c_px, int64_t n, int cols) {
   if (!e || e->act <= PF_ACT_RELU6) return;
-  for (int64_t i = 0; i < n; i++, c += c_px)
-    TILE(pf_activate)(e->act, (T)e->alpha, c, cols);
+  for (int64_t i = 0; i < n; i++, c += c_px) TILE(pf_activate)(e->act, (T)e->alpha, c, cols);
 }
 
 /* Runs [u0, u1) of the filters of channels j .. of group i; `panel` begins with run u_first. */
-static void TILE(run_panel)(const TILE(patch) *p, const T *panel, int64_t u_first, int64_t u0,
+static void TILE(run_panel)(const TILE(patch) * p, const T *panel, int64_t u_first, int64_t u0,
                             int64_t u1, int64_t i, int64_t j, int nv) {
   const TILE(slide) *s = p->s;
   const TILE(phase) *ph = p->ph;
   const int64_t channel = i * s->goc + j, run_size = ph->len * nv * VL;
-  TILE(row_tile) t = {.a_px = s->s_step_w * s->sc,
+  TILE(row_tile)
+  t = {.a_px = s->s_step_w * s->sc,
        .len = ph->len,
        .c_px = s->o_step_w * s->oc,
        .cols = (int)PF_MIN((int64_t)nv * VL, s->goc - j),
@@ -137,8 +137,7 @@ static void TILE(run_panel)(const TILE(patch) *p, const T *panel, int64_t u_firs
     t.runs = v1 - v0;
     t.b = panel + (v0 - u_first) * run_size;
     t.c = p->image + at;
-    if (t.last && s->after->side)
-      t.side = (const T *)s->after->side + (p->image - s->out) + at;
+    if (t.last && s->after->side) t.side = (const T *)s->after->side + (p->image - s->out) + at;
     TILE(row_run)(&t, n, nv);
     if (t.last) TILE(activate_row)(s->after, p->image + at, t.c_px, n, t.cols);
   }
@@ -146,7 +145,7 @@ static void TILE(run_panel)(const TILE(patch) *p, const T *panel, int64_t u_firs
 
 /* ------------------------------------------------- few output channels: sums along the source's */
 /* DOTS pixels times one channel: filters [channel][runs * len], vectors along the run. */
-static void TILE(dot_pixels)(const TILE(phase) *ph, const T *const *a, const T *f, T *sums) {
+static void TILE(dot_pixels)(const TILE(phase) * ph, const T *const *a, const T *f, T *sums) {
   V acc[DOTS] = {{0}};
   for (int64_t u = 0; u < ph->runs; u++, f += ph->len) {
     const int64_t off = ph->off[u];
@@ -168,13 +167,13 @@ static void TILE(dot_pixels)(const TILE(phase) *ph, const T *const *a, const T *
 }
 
 /* What follows the sum, for one pixel of all channels. */
-static void TILE(finish_pixel)(const TILE(slide) *s, T *c) {
+static void TILE(finish_pixel)(const TILE(slide) * s, T *c) {
   pf_epilogue e = *s->after;
   if (e.side) e.side = (const T *)e.side + (c - s->out);
   TILE(pf_epilogue)(&e, c, s->oc, 1, s->oc);
 }
 
-static void TILE(run_dots)(const TILE(patch) *p) {
+static void TILE(run_dots)(const TILE(patch) * p) {
   const TILE(slide) *s = p->s;
   const TILE(phase) *ph = p->ph;
   int64_t total = p->nrow * p->ncol, x = 0, y = 0;
@@ -184,7 +183,7 @@ static void TILE(run_dots)(const TILE(patch) *p) {
     T *c[DOTS], sums[DOTS];
     int n = (int)PF_MIN(DOTS, total - at);
     for (int r = 0; r < DOTS; r++) {
-      a[r] = p->strip;                 /* unused pixels read something valid */
+      a[r] = p->strip; /* unused pixels read something valid */
       if (r >= n) continue;
       a[r] = p->strip + y * s->s_step_h * p->pitch + x * s->s_step_w * s->sc;
       c[r] = dst + (y * s->o_step_h * s->ow + x * s->o_step_w) * s->oc;
@@ -203,11 +202,10 @@ static int TILE(use_dots)(int64_t groups, int64_t goc, int64_t len) {
   return groups == 1 && goc <= MAX_DOTS && len >= VL;
 }
 
-static T *TILE(pack_dots)(const TILE(slide) *s, const TILE(phase) *ph, T *p) {
+static T *TILE(pack_dots)(const TILE(slide) * s, const TILE(phase) * ph, T *p) {
   for (int64_t k = 0; k < s->goc; k++)
     for (int64_t u = 0; u < ph->runs; u++)
-      for (int64_t i = 0; i < ph->len; i++)
-        *p++ = s->f[ph->at[u] + i * s->k_step + k * s->n_step];
+      for (int64_t i = 0; i < ph->len; i++) *p++ = s->f[ph->at[u] + i * s->k_step + k * s->n_step];
   return p;
 }
 
@@ -230,7 +228,7 @@ static int64_t TILE(even_parts)(int64_t units, int64_t wanted) {
 }
 
 /* The panels of a part, of all groups. */
-static void TILE(run_phase)(const TILE(patch) *p, int64_t part) {
+static void TILE(run_phase)(const TILE(patch) * p, int64_t part) {
   const TILE(slide) *s = p->s;
   const TILE(phase) *ph = p->ph;
   const int64_t k = ph->runs * ph->len, panels = TILE(panels_of)(s->j1 - s->j0);
@@ -253,21 +251,21 @@ static void TILE(run_phase)(const TILE(patch) *p, int64_t part) {
 }
 
 /* Task number -> rows of an image. */
-static TILE(patch) TILE(open_patch)(const TILE(slide) *s, int64_t task) {
+static TILE(patch) TILE(open_patch)(const TILE(slide) * s, int64_t task) {
   int64_t image = task / s->tasks_per_image, r0 = task % s->tasks_per_image * s->rows;
-  TILE(patch) p = {.s = s,
+  TILE(patch)
+  p = {.s = s,
        .image = s->out + s->out_at(s->g, image),
        .r0 = r0,
        .r1 = PF_MIN(r0 + s->rows, s->oh),
        .top = s->row0(s->g, r0),
        .pitch = (s->padded ? s->strip_cols : s->sw) * s->sc};
-  if (!s->padded)
-    p.strip = s->src + s->src_at(s->g, image) + (p.top * s->sw + s->strip_w0) * s->sc;
+  if (!s->padded) p.strip = s->src + s->src_at(s->g, image) + (p.top * s->sw + s->strip_w0) * s->sc;
   return p;
 }
 
 /* Where the strips of whole images have the patch that is task number t of theirs. */
-static const T *TILE(strip_of_image)(const TILE(slide) *s, const TILE(patch) *p, int64_t t) {
+static const T *TILE(strip_of_image)(const TILE(slide) * s, const TILE(patch) * p, int64_t t) {
   return s->strips + t / s->tasks_per_image * s->strip_size +
          (p->top - s->row0(s->g, 0)) * p->pitch;
 }
@@ -283,8 +281,7 @@ static void TILE(row_tasks)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
       T *strip = s->strips + worker * s->strip_size;
       const T *src = s->src + s->src_at(s->g, rows / s->tasks_per_image);
       pf_copy_strip((const char *)src, s->sh, s->sw, s->sc * (int64_t)sizeof(T), p.top,
-                    s->row1(s->g, p.r1 - 1) - p.top + 1, s->strip_w0, s->strip_cols,
-                    (char *)strip);
+                    s->row1(s->g, p.r1 - 1) - p.top + 1, s->strip_w0, s->strip_cols, (char *)strip);
       p.strip = strip;
     }
     for (int64_t k = 0; k < s->phases; k++)
@@ -293,14 +290,14 @@ static void TILE(row_tasks)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 }
 
 /* Filter elements of one channel in all groups. */
-static int64_t TILE(channel_size)(const TILE(slide) *s) {
+static int64_t TILE(channel_size)(const TILE(slide) * s) {
   int64_t size = 0;
   for (int64_t k = 0; k < s->phases; k++) size += s->phase[k].runs * s->phase[k].len;
   return size * s->groups;
 }
 
 /* The slice from j0 on: as many panels as PACK_BYTES hold, one at least; all where packed. */
-static void TILE(next_slice)(TILE(slide) *s, int64_t j0) {
+static void TILE(next_slice)(TILE(slide) * s, int64_t j0) {
   int64_t most = PACK_BYTES / (int64_t)sizeof(T) / PF_MAX(TILE(channel_size)(s), 1);
   int whole = s->ready || TILE(use_dots)(s->groups, s->goc, s->phase[0].len);
   s->j0 = s->j1 = j0;
@@ -329,7 +326,7 @@ static void TILE(pack_units)(void *arg, int64_t lo, int64_t hi, int32_t worker) 
 }
 
 /* The slice's filters of all phases, into `packed`. */
-static pf_status TILE(pack_slice)(pf_ctx *c, TILE(slide) *s, T *packed) {
+static pf_status TILE(pack_slice)(pf_ctx *c, TILE(slide) * s, T *packed) {
   int dots = TILE(use_dots)(s->groups, s->goc, s->phase[0].len);
   for (int64_t k = 0; k < s->phases; k++) {
     TILE(phase) *ph = &s->phase[k];
@@ -345,7 +342,7 @@ static pf_status TILE(pack_slice)(pf_ctx *c, TILE(slide) *s, T *packed) {
 }
 
 /* All rows against the slice; the same rows are several tasks where there would be too few. */
-static pf_status TILE(run_rows)(pf_ctx *c, TILE(slide) *s) {
+static pf_status TILE(run_rows)(pf_ctx *c, TILE(slide) * s) {
   int64_t rows = s->g->n * s->tasks_per_image, units = s->groups * TILE(panels_of)(s->j1 - s->j0);
   int64_t workers = c->host->workers(c), most = workers > 1 ? TASKS_EACH * workers : 1;
   s->parts = TILE(even_parts)(units, (most + rows - 1) / PF_MAX(rows, 1));
@@ -369,14 +366,14 @@ static void TILE(pad_bands)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 }
 
 /* Padded copies of the images in `strips`. */
-static pf_status TILE(pad_images)(pf_ctx *c, TILE(slide) *s, int64_t rows) {
+static pf_status TILE(pad_images)(pf_ctx *c, TILE(slide) * s, int64_t rows) {
   return pf_parallel(c, s->images * ((rows + BAND_ROWS - 1) / BAND_ROWS),
                      pf_grain(BAND_ROWS * s->strip_cols * s->sc), TILE(pad_bands), s);
 }
 
 /* The padded source of tasks by rows: a strip for each worker, or, where tasks would copy the same
  * rows again and again (few rows of a filter with large dilations), all images once. */
-static pf_status TILE(take_strips)(pf_ctx *c, TILE(slide) *s) {
+static pf_status TILE(take_strips)(pf_ctx *c, TILE(slide) * s) {
   const int64_t rows = s->row1(s->g, s->oh - 1) - s->row0(s->g, 0) + 1, row = s->strip_cols * s->sc;
   const int64_t image = (rows * row + 15) / 16 * 16;
   if (s->tasks_per_image * s->strip_rows > 2 * rows &&
@@ -389,7 +386,7 @@ static pf_status TILE(take_strips)(pf_ctx *c, TILE(slide) *s) {
   return s->images ? TILE(pad_images)(c, s, rows) : PF_OK;
 }
 
-static pf_status TILE(run_by_rows)(pf_ctx *c, TILE(slide) *s) {
+static pf_status TILE(run_by_rows)(pf_ctx *c, TILE(slide) * s) {
   int64_t widest = 0;
   if (s->padded) PF_TRY(TILE(take_strips)(c, s));
   if (s->ready) {
@@ -413,7 +410,7 @@ static pf_status TILE(run_by_rows)(pf_ctx *c, TILE(slide) *s) {
 
 /* ---------------------------------------------------------------- tasks by panels */
 /* One panel in phase ph against the patches [t0, t1) of the images at hand. */
-static void TILE(run_patches)(const TILE(slide) *s, const TILE(phase) *ph, int64_t i, int64_t j,
+static void TILE(run_patches)(const TILE(slide) * s, const TILE(phase) * ph, int64_t i, int64_t j,
                               int64_t t0, int64_t t1, T *buffer) {
   const int nv = TILE(tile_nv)(s->goc, j);
   const int64_t first = s->image0 * s->tasks_per_image;
@@ -445,7 +442,7 @@ static void TILE(panel_tasks)(void *arg, int64_t lo, int64_t hi, int32_t worker)
   }
 }
 
-static pf_status TILE(take_panel_memory)(pf_ctx *c, TILE(slide) *s, int64_t rows, int64_t most) {
+static pf_status TILE(take_panel_memory)(pf_ctx *c, TILE(slide) * s, int64_t rows, int64_t most) {
   if (s->padded) {
     s->strip_size = (rows * s->strip_cols * s->sc + 15) / 16 * 16;
     s->strips = c->host->scratch(c, (uint64_t)(s->strip_size * most) * sizeof(T), 64);
@@ -458,7 +455,7 @@ static pf_status TILE(take_panel_memory)(pf_ctx *c, TILE(slide) *s, int64_t rows
   return s->blocks ? PF_OK : pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for packed filters");
 }
 
-static pf_status TILE(run_by_panels)(pf_ctx *c, TILE(slide) *s) {
+static pf_status TILE(run_by_panels)(pf_ctx *c, TILE(slide) * s) {
   int64_t rows = s->row1(s->g, s->oh - 1) - s->row0(s->g, 0) + 1, n = s->g->n, most = n;
   int64_t image = rows * s->strip_cols * s->sc * (int64_t)sizeof(T);
   int64_t panels = s->groups * TILE(panels_of)(s->goc);
@@ -478,7 +475,7 @@ static pf_status TILE(run_by_panels)(pf_ctx *c, TILE(slide) *s) {
 /* ---------------------------------------------------------------- sizes of tasks */
 /* Output rows of a task: a strip of at most STRIP_BYTES, whole periods of the phases, tasks enough
  * for threads. */
-static void TILE(size_tasks)(TILE(slide) *s) {
+static void TILE(size_tasks)(TILE(slide) * s) {
   int64_t period = s->o_step_h, images = PF_MAX(s->g->n, 1);
   int64_t rows = PF_MAX((s->oh + period - 1) / period, 1);
   while (rows > 1) {
@@ -499,7 +496,7 @@ static void TILE(size_tasks)(TILE(slide) *s) {
 }
 
 /* Fewer rows a task, until there are `least` tasks; MIN_PATCH pixels stay together. */
-static void TILE(cut_rows)(TILE(slide) *s, int64_t least) {
+static void TILE(cut_rows)(TILE(slide) * s, int64_t least) {
   const int64_t period = s->o_step_h, images = PF_MAX(s->g->n, 1);
   int64_t rows = s->rows / period;
   while (rows > 1 && images * s->tasks_per_image < least &&
@@ -511,7 +508,7 @@ static void TILE(cut_rows)(TILE(slide) *s, int64_t least) {
 }
 
 /* Runs that are summed at a time: blocks of about PANEL_BYTES of a whole panel, of equal size. */
-static void TILE(size_blocks)(TILE(slide) *s) {
+static void TILE(size_blocks)(TILE(slide) * s) {
   for (int64_t k = 0; k < s->phases; k++) {
     TILE(phase) *ph = &s->phase[k];
     int64_t run = (int64_t)sizeof(T) * TILE_NV * VL * PF_MAX(ph->len, 1);
@@ -522,7 +519,7 @@ static void TILE(size_blocks)(TILE(slide) *s) {
 
 /* By rows, every task reads all filters; by panels, every panel reads the source, once for each
  * row of filters at most.  What stays in L2 costs nothing. */
-static int TILE(by_panels)(const TILE(slide) *s) {
+static int TILE(by_panels)(const TILE(slide) * s) {
   int64_t panels = TILE(panels_of)(s->goc);
   int64_t size = sizeof(T), tasks = s->g->n * s->tasks_per_image;
   int64_t filters = TILE(channel_size)(s) * s->goc * size;
@@ -537,19 +534,18 @@ static int TILE(by_panels)(const TILE(slide) *s) {
 }
 
 /* Offsets came as (row << 32 | column). */
-static void TILE(settle_offsets)(TILE(slide) *s) {
+static void TILE(settle_offsets)(TILE(slide) * s) {
   int64_t pitch = (s->padded ? s->strip_cols : s->sw) * s->sc;
   for (int64_t k = 0; k < s->phases; k++) {
     TILE(phase) *ph = &s->phase[k];
     for (int64_t u = 0; u < ph->runs; u++) {
       ph->row[u] = ph->off[u] >> 32;
-      ph->off[u] = ph->row[u] * pitch + (ph->off[u] & 0xffffffff) * s->sc +
-                   u % s->pieces * ph->len;
+      ph->off[u] = ph->row[u] * pitch + (ph->off[u] & 0xffffffff) * s->sc + u % s->pieces * ph->len;
     }
   }
 }
 
-static pf_status TILE(run_slide)(pf_ctx *c, TILE(slide) *s) {
+static pf_status TILE(run_slide)(pf_ctx *c, TILE(slide) * s) {
   int64_t top = s->row0(s->g, 0), bottom = s->row1(s->g, s->oh - 1);
   TILE(size_tasks)(s);
   const int64_t least = TILE(shares)(c, s->groups, s->goc);

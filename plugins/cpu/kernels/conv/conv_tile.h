@@ -84,13 +84,13 @@ PF_INLINE pf_vd fma_mem_f64(pf_vd x, const double *b, pf_vd c) {
 typedef struct {
   const T *a;
   int64_t a_px;
-  const int64_t *off;                  /* one per run */
+  const int64_t *off; /* one per run */
   int64_t runs, len;
   const T *b;
   T *c;
   int64_t c_px;
-  int cols, add;                       /* add: c += instead of c = */
-  int far;                             /* c is in memory: asked for before the sum begins */
+  int cols, add; /* add: c += instead of c = */
+  int far;       /* c is in memory: asked for before the sum begins */
   /* after the sum, where `last`: + bias[j] + side[r * c_px + j], then in [low, high] if `clamp` */
   int last, clamp;
   const T *bias, *side;
@@ -98,7 +98,7 @@ typedef struct {
 } TILE(row_tile);
 
 /* Sums of a tile and what follows them. */
-__attribute__((noinline)) static void TILE(row_finish)(const TILE(row_tile) *t, const T *sums,
+__attribute__((noinline)) static void TILE(row_finish)(const TILE(row_tile) * t, const T *sums,
                                                        int mr, int nv) {
   const V low = V_SET(t->low), high = V_SET(t->high);
   for (int v = 0; v < nv; v++) {
@@ -117,7 +117,7 @@ __attribute__((noinline)) static void TILE(row_finish)(const TILE(row_tile) *t, 
   }
 }
 
-PF_INLINE void TILE(row_body)(const TILE(row_tile) *t, const int nv, const int mr) {
+PF_INLINE void TILE(row_body)(const TILE(row_tile) * t, const int nv, const int mr) {
   V acc[ROW_MAX][TILE_NV];
   const T *a[ROW_MAX], *b = t->b;
 #pragma GCC unroll 8
@@ -183,19 +183,26 @@ PF_INLINE void TILE(row_body)(const TILE(row_tile) *t, const int nv, const int m
 #define ROW_NAMES_6(nv) \
   TILE(row_tile_##nv##_1), TILE(row_tile_##nv##_2), TILE(row_tile_##nv##_3), \
   TILE(row_tile_##nv##_4), TILE(row_tile_##nv##_5), TILE(row_tile_##nv##_6)
-ROW_TILES_6(1) ROW_TILE(1, 7) ROW_TILE(1, 8)
-ROW_TILES_6(2) ROW_TILE(2, 7) ROW_TILE(2, 8)
+ROW_TILES_6(1)
+ROW_TILE(1, 7)
+ROW_TILE(1, 8)
+ROW_TILES_6(2)
+ROW_TILE(2, 7)
+ROW_TILE(2, 8)
 #if defined(__AVX512F__) || defined(__aarch64__)
-ROW_TILES_6(3) ROW_TILE(3, 7) ROW_TILE(3, 8)
-ROW_TILES_6(4) ROW_TILE(4, 7)
+ROW_TILES_6(3)
+ROW_TILE(3, 7)
+ROW_TILE(3, 8)
+ROW_TILES_6(4)
+ROW_TILE(4, 7)
 #endif
 typedef void (*TILE(row_fn))(const TILE(row_tile) *);
 static const TILE(row_fn) TILE(row_tiles)[TILE_NV][ROW_MAX] = {
-    {ROW_NAMES_6(1), TILE(row_tile_1_7), TILE(row_tile_1_8)},
-    {ROW_NAMES_6(2), TILE(row_tile_2_7), TILE(row_tile_2_8)},
+  {ROW_NAMES_6(1), TILE(row_tile_1_7), TILE(row_tile_1_8)},
+  {ROW_NAMES_6(2), TILE(row_tile_2_7), TILE(row_tile_2_8)},
 #if defined(__AVX512F__) || defined(__aarch64__)
-    {ROW_NAMES_6(3), TILE(row_tile_3_7), TILE(row_tile_3_8)},
-    {ROW_NAMES_6(4), TILE(row_tile_4_7), 0},
+  {ROW_NAMES_6(3), TILE(row_tile_3_7), TILE(row_tile_3_8)},
+  {ROW_NAMES_6(4), TILE(row_tile_4_7), 0},
 #endif
 };
 #undef ROW_TILE
@@ -203,14 +210,14 @@ static const TILE(row_fn) TILE(row_tiles)[TILE_NV][ROW_MAX] = {
 #undef ROW_NAMES_6
 
 /* Stores of a tile that miss would fill the store buffer, and the sum of the next one wait. */
-PF_INLINE void TILE(fetch_tile)(const TILE(row_tile) *t, int64_t rows) {
+PF_INLINE void TILE(fetch_tile)(const TILE(row_tile) * t, int64_t rows) {
   for (int64_t r = 0; r < rows; r++)
     for (int j = 0; j < t->cols; j += 64 / (int)sizeof(T))
       __builtin_prefetch(t->c + r * t->c_px + j, 1);
 }
 
 /* n pixels of one row, in tiles of nearly equal size. */
-static void TILE(row_run)(TILE(row_tile) *t, int64_t n, int nv) {
+static void TILE(row_run)(TILE(row_tile) * t, int64_t n, int nv) {
   const int64_t tiles = (n + row_max(nv) - 1) / row_max(nv);
   const TILE(row_fn) *fn = TILE(row_tiles)[nv - 1];
   for (int64_t i = 0; i < tiles; i++) {

@@ -12,10 +12,10 @@
 typedef struct {
   const pf_conv *g;
   const T *x, *dy;
-  int flat;                            /* rows follow each other in x without a gap */
-  int64_t last_cols;                   /* flat: pixels of the last row */
-  int64_t images, rows, strips_per_image, strips;   /* of a strip: images, output rows of each */
-  int64_t strip_rows, strip_cols, k, goc, width, *off;   /* off: source offset of each k */
+  int flat;                                       /* rows follow each other in x without a gap */
+  int64_t last_cols;                              /* flat: pixels of the last row */
+  int64_t images, rows, strips_per_image, strips; /* of a strip: images, output rows of each */
+  int64_t strip_rows, strip_cols, k, goc, width, *off; /* off: source offset of each k */
   int copy_x;
   int64_t x_image, slot_size, dy_size; /* of one image of a strip, of a strip, of its dy */
   T *slots;                            /* strips: dy, then x where it is copied */
@@ -34,13 +34,13 @@ typedef struct {
 /* A tile: mr rows of k times one panel, over runs of pixels. */
 typedef struct {
   const T *a[TILE_MAX_ROWS], *b;
-  const int64_t *a_off, *b_off;        /* one per run */
+  const int64_t *a_off, *b_off; /* one per run */
   int64_t runs, len, a_step;
   T *c[TILE_MAX_ROWS];
   int rows, cols, add;
 } TILE(weight_tile);
 
-PF_INLINE void TILE(weight_body)(const TILE(weight_tile) *t, const int nv, const int mr) {
+PF_INLINE void TILE(weight_body)(const TILE(weight_tile) * t, const int nv, const int mr) {
   V acc[TILE_MAX_ROWS][TILE_NV];
   const T *a[TILE_MAX_ROWS];
 #pragma GCC unroll 8
@@ -80,32 +80,35 @@ WEIGHT_TILE(4)
 #endif
 #undef WEIGHT_TILE
 static void (*const TILE(weight_fns)[TILE_NV])(const TILE(weight_tile) *) = {
-    TILE(weight_tile_1), TILE(weight_tile_2),
+  TILE(weight_tile_1),
+  TILE(weight_tile_2),
 #if defined(__AVX512F__) || defined(__aarch64__)
-    TILE(weight_tile_3), TILE(weight_tile_4),
+  TILE(weight_tile_3),
+  TILE(weight_tile_4),
 #endif
 };
 
 /* ---------------------------------------------------------------- strips */
-static TILE(view) TILE(view_of)(const TILE(weights) *s, int64_t strip, const T *slot) {
+static TILE(view) TILE(view_of)(const TILE(weights) * s, int64_t strip, const T *slot) {
   const pf_conv *g = s->g;
   int64_t image = strip / s->strips_per_image * s->images,
           r0 = strip % s->strips_per_image * s->rows;
-  TILE(view) v = {.images = PF_MIN(s->images, g->n - image),
+  TILE(view)
+  v = {.images = PF_MIN(s->images, g->n - image),
        .nrow = PF_MIN(s->rows, g->oh - r0),
        .top = r0 * g->sh - g->pt,
        .dy = slot};
   v.pixels = v.images * v.nrow * g->ow;
   if (s->flat && r0 + v.nrow == g->oh) v.pixels += s->last_cols - g->ow;
-  v.x = s->copy_x ? slot + s->dy_size
-                  : s->x + pf_conv_x_at(g, image) + (v.top * g->w - g->pl) * g->c;
+  v.x =
+      s->copy_x ? slot + s->dy_size : s->x + pf_conv_x_at(g, image) + (v.top * g->w - g->pl) * g->c;
   v.row_step = (s->copy_x ? s->strip_cols : g->w) * g->c * g->sh;
   v.image_step = s->copy_x ? s->x_image : g->x_image;
   return v;
 }
 
 /* dy of a strip -> panels [group][panel][pixel][panel width], zeros beyond a group's channels. */
-static void TILE(pack_dy)(const TILE(weights) *s, const TILE(view) *v, const T *dy, T *to) {
+static void TILE(pack_dy)(const TILE(weights) * s, const TILE(view) * v, const T *dy, T *to) {
   const pf_conv *g = s->g;
   for (int64_t i = 0; i < g->groups; i++)
     for (int64_t j = 0; j < s->goc; j += TILE_NV * VL) {
@@ -115,7 +118,7 @@ static void TILE(pack_dy)(const TILE(weights) *s, const TILE(view) *v, const T *
     }
 }
 
-static void TILE(fill_slot)(const TILE(weights) *s, int64_t strip, T *slot) {
+static void TILE(fill_slot)(const TILE(weights) * s, int64_t strip, T *slot) {
   const pf_conv *g = s->g;
   TILE(view) v = TILE(view_of)(s, strip, slot);
   int64_t image = strip / s->strips_per_image * s->images,
@@ -123,17 +126,16 @@ static void TILE(fill_slot)(const TILE(weights) *s, int64_t strip, T *slot) {
   TILE(pack_dy)(s, &v, s->dy + pf_conv_y_at(g, image) + r0 * g->ow * g->oc, slot);
   for (int64_t i = 0; s->copy_x && i < v.images; i++)
     pf_copy_strip((const char *)(s->x + pf_conv_x_at(g, image + i)), g->h, g->w,
-                  g->c * (int64_t)sizeof(T), v.top,
-                  (v.nrow - 1) * g->sh + (g->kh - 1) * g->dh + 1, -g->pl, s->strip_cols,
-                  (char *)(slot + s->dy_size + i * s->x_image));
+                  g->c * (int64_t)sizeof(T), v.top, (v.nrow - 1) * g->sh + (g->kh - 1) * g->dh + 1,
+                  -g->pl, s->strip_cols, (char *)(slot + s->dy_size + i * s->x_image));
 }
 
 /* ---------------------------------------------------------------- tiles */
 /* The part of the strip that k in [k0, k1) of the filter looks at: output rows r0 .. r1 - 1 and
  * columns c0 .. c1 - 1 of every image. */
 typedef struct { int64_t r0, r1, c0, c1; } TILE(part);
-static TILE(part) TILE(useful_part)(const TILE(weights) *s, const TILE(view) *v, int64_t k0,
-                                    int64_t k1) {
+static TILE(part)
+    TILE(useful_part)(const TILE(weights) * s, const TILE(view) * v, int64_t k0, int64_t k1) {
   const pf_conv *g = s->g;
   int64_t span = g->kw * g->fc, h0 = k0 / span, h1 = (k1 - 1) / span;
   int64_t w0 = h0 == h1 ? k0 % span / g->fc : 0,
@@ -147,7 +149,7 @@ static TILE(part) TILE(useful_part)(const TILE(weights) *s, const TILE(view) *v,
 }
 
 /* The strip's rows as runs, for a panel of w columns. */
-static int64_t TILE(list_runs)(const TILE(weights) *s, const TILE(view) *v, const TILE(part) *p,
+static int64_t TILE(list_runs)(const TILE(weights) * s, const TILE(view) * v, const TILE(part) * p,
                                int64_t w, int64_t *a_off, int64_t *b_off) {
   int64_t n = 0;
   for (int64_t i = 0; i < v->images; i++)
@@ -159,8 +161,8 @@ static int64_t TILE(list_runs)(const TILE(weights) *s, const TILE(view) *v, cons
 }
 
 /* Tile number -> group, panel column, first k. */
-static void TILE(run_weight_tile)(const TILE(weights) *s, const TILE(view) *v, int64_t tile, T *out,
-                                  int add) {
+static void TILE(run_weight_tile)(const TILE(weights) * s, const TILE(view) * v, int64_t tile,
+                                  T *out, int add) {
   const pf_conv *g = s->g;
   int64_t a_off[MAX_STRIP_ROWS], b_off[MAX_STRIP_ROWS];
   int64_t k_tiles = (s->k + TILE_K - 1) / TILE_K,
@@ -168,7 +170,8 @@ static void TILE(run_weight_tile)(const TILE(weights) *s, const TILE(view) *v, i
   int64_t k0 = tile % k_tiles * TILE_K, j = tile / k_tiles % panels * (TILE_NV * VL);
   int64_t group = tile / (k_tiles * panels), k1 = PF_MIN(k0 + TILE_K, s->k);
   int nv = TILE(tile_nv)(s->goc, j), mr = tile_rows(nv);
-  TILE(weight_tile) t = {.a_step = g->sw * g->c,
+  TILE(weight_tile)
+  t = {.a_step = g->sw * g->c,
        .cols = (int)PF_MIN(nv * VL, s->goc - j),
        .add = add,
        .b = v->dy + (group * s->width + j) * v->pixels,
@@ -229,26 +232,25 @@ static void TILE(weights_by_part)(void *arg, int64_t lo, int64_t hi, int32_t wor
 /* ---------------------------------------------------------------- sizes */
 /* Input and gradient rows of a strip together take STRIP_BYTES; several images where one takes
  * less, but MIN_STRIPS strips where the batch allows it. */
-static void TILE(size_strips)(TILE(weights) *s) {
+static void TILE(size_strips)(TILE(weights) * s) {
   const pf_conv *g = s->g;
   int64_t row = (g->sh * s->strip_cols * g->c + g->ow * s->width * g->groups) * (int64_t)sizeof(T);
   int64_t most = PF_MAX(PF_MIN(STRIP_BYTES / PF_MAX(row, 1), MAX_STRIP_ROWS), 1);
   s->images = pf_conv_compact(g) ? PF_MAX(PF_MIN(most / g->oh, g->n), 1) : 1;
   s->rows = PF_MIN(most, g->oh);
   s->strips_per_image = (g->oh + s->rows - 1) / s->rows;
-  s->rows = (g->oh + s->strips_per_image - 1) / s->strips_per_image;   /* even strips */
+  s->rows = (g->oh + s->strips_per_image - 1) / s->strips_per_image; /* even strips */
   s->strips_per_image = (g->oh + s->rows - 1) / s->rows;
   s->strips = s->strips_per_image * ((g->n + s->images - 1) / s->images);
   s->strip_rows = (s->rows - 1) * g->sh + (g->kh - 1) * g->dh + 1;
 }
 
-static pf_status TILE(take_slots)(pf_ctx *c, TILE(weights) *s, int64_t slots) {
+static pf_status TILE(take_slots)(pf_ctx *c, TILE(weights) * s, int64_t slots) {
   s->slots = c->host->scratch(c, (uint64_t)(s->slot_size * slots) * sizeof(T) + 64, 64);
-  return s->slots ? PF_OK
-                  : pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for convolution strips");
+  return s->slots ? PF_OK : pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for convolution strips");
 }
 
-static pf_status TILE(size_slots)(pf_ctx *c, TILE(weights) *s) {
+static pf_status TILE(size_slots)(pf_ctx *c, TILE(weights) * s) {
   const pf_conv *g = s->g;
   int64_t bottom = (g->oh - 1) * g->sh - g->pt + (g->kh - 1) * g->dh;
   s->copy_x = g->pt > 0 || g->pl > 0 || bottom >= g->h || s->strip_cols > g->w;
@@ -263,7 +265,7 @@ static pf_status TILE(size_slots)(pf_ctx *c, TILE(weights) *s) {
   return PF_OK;
 }
 
-static pf_status TILE(run_by_tile)(pf_ctx *c, TILE(weights) *s) {
+static pf_status TILE(run_by_tile)(pf_ctx *c, TILE(weights) * s) {
   int64_t most = SLOT_BYTES / (s->slot_size * (int64_t)sizeof(T)), workers = c->host->workers(c);
   most = PF_MIN(PF_MAX(most, 1), s->strips);
   PF_TRY(TILE(take_slots)(c, s, most));
@@ -276,7 +278,7 @@ static pf_status TILE(run_by_tile)(pf_ctx *c, TILE(weights) *s) {
   return PF_OK;
 }
 
-static pf_status TILE(run_by_part)(pf_ctx *c, TILE(weights) *s, T *out) {
+static pf_status TILE(run_by_part)(pf_ctx *c, TILE(weights) * s, T *out) {
   int64_t size = s->k * s->g->oc;
   s->parts = PF_MIN(MAX_PARTS, s->strips);
   s->out = c->host->scratch(c, (uint64_t)(s->parts * size) * sizeof(T), 64);
@@ -293,7 +295,8 @@ pf_status TILE_NAME(pf_conv_filter)(pf_ctx *c, const pf_conv_call *call) {
   pf_conv flat;
   const pf_conv *g = &flat;
   int64_t last = pf_conv_flatten(call->g, 8, 1, 1, &flat);
-  TILE(weights) s = {.g = g,
+  TILE(weights)
+  s = {.g = g,
        .x = call->x,
        .dy = call->dy,
        .flat = last > 0,
@@ -306,7 +309,6 @@ pf_status TILE_NAME(pf_conv_filter)(pf_ctx *c, const pf_conv_call *call) {
   s.width = TILE(panels_width)(s.goc);
   TILE(size_strips)(&s);
   PF_TRY(TILE(size_slots)(c, &s));
-  s.tiles =
-      (s.k + TILE_K - 1) / TILE_K * ((s.goc + TILE_NV * VL - 1) / (TILE_NV * VL)) * g->groups;
+  s.tiles = (s.k + TILE_K - 1) / TILE_K * ((s.goc + TILE_NV * VL - 1) / (TILE_NV * VL)) * g->groups;
   return s.tiles >= MANY_TILES ? TILE(run_by_tile)(c, &s) : TILE(run_by_part)(c, &s, call->out);
 }

@@ -51,8 +51,8 @@ int PF_ISA_NAME(pf_winograd_pays)(const pf_conv *g) {
   if (in < LEAST_CHANNELS || out < LEAST_CHANNELS) return 0;
   if (in * out > (tiles >= MANY_TILES ? MOST_OF_MANY : MOST_PRODUCTS)) return 0;
   double plain = 9.0 * (double)(g->n * g->oh * g->ow) * (double)in * (double)out;
-  double here = (double)tiles * (40.0 * (double)in * (double)out + 250.0 * (double)in +
-                                 220.0 * (double)out);
+  double here =
+      (double)tiles * (40.0 * (double)in * (double)out + 250.0 * (double)in + 220.0 * (double)out);
   return plain > 1.3 * here;
 }
 
@@ -96,10 +96,10 @@ typedef struct {
   const float *x, *filters;
   float *out;
   const pf_epilogue *after;
-  int64_t th, tw, first, tiles;        /* tiles of an image; tiles at hand */
-  int64_t panels, whole, parts;        /* product_tasks */
-  float *v;                            /* transformed inputs: [block][36][tiles of it][in] */
-  float *sums;                         /* per worker: [36][tiles of a block][panel width] */
+  int64_t th, tw, first, tiles; /* tiles of an image; tiles at hand */
+  int64_t panels, whole, parts; /* product_tasks */
+  float *v;                     /* transformed inputs: [block][36][tiles of it][in] */
+  float *sums;                  /* per worker: [36][tiles of a block][panel width] */
 } work;
 
 /* B' times six values. */
@@ -196,8 +196,7 @@ static void output_tile(const work *w, int64_t tile, int64_t channel, const floa
       if (clamp) z = clamp_f32(z, V_SET(0), high);
       if (left == VL) V_STORE(w->out + to, z);
       else V_STORE_PART(w->out + to, z, left);
-      if (e && e->act > PF_ACT_RELU6)
-        pf_activate_f32(e->act, (float)e->alpha, w->out + to, left);
+      if (e && e->act > PF_ACT_RELU6) pf_activate_f32(e->act, (float)e->alpha, w->out + to, left);
     }
 }
 
@@ -209,10 +208,15 @@ static void product_part(const work *w, int64_t block, int64_t t0, int64_t t1, i
   const int nv = tile_nv_f32(g->oc, j), width = nv * VL;
   static const int64_t zero = 0;
   for (int64_t p = 0; p < SPOTS; p++) {
-    row_tile_f32 t = {.a = w->v + (block * BLOCK * SPOTS + p * all + t0) * g->c, .a_px = g->c,
-                      .off = &zero, .runs = 1, .len = g->c,
+    row_tile_f32 t = {.a = w->v + (block * BLOCK * SPOTS + p * all + t0) * g->c,
+                      .a_px = g->c,
+                      .off = &zero,
+                      .runs = 1,
+                      .len = g->c,
                       .b = w->filters + SPOTS * g->c * j + p * g->c * width,
-                      .c = sums + p * count * width, .c_px = width, .cols = width};
+                      .c = sums + p * count * width,
+                      .c_px = width,
+                      .cols = width};
     row_run_f32(&t, count, nv);
   }
   for (int64_t i = 0; i < count; i++)
@@ -247,17 +251,21 @@ static pf_status run_products(pf_ctx *c, work *w) {
 pf_status PF_ISA_NAME(pf_winograd_forward)(pf_ctx *c, const pf_conv_call *call,
                                            const float *filters) {
   const pf_conv *g = call->g;
-  work w = {.g = g, .x = call->x, .filters = filters, .out = call->out, .after = call->after,
-            .th = tiles_along(g->oh), .tw = tiles_along(g->ow),
+  work w = {.g = g,
+            .x = call->x,
+            .filters = filters,
+            .out = call->out,
+            .after = call->after,
+            .th = tiles_along(g->oh),
+            .tw = tiles_along(g->ow),
             .panels = (g->oc + TILE_NV * VL - 1) / (TILE_NV * VL)};
   const int64_t all = g->n * w.th * w.tw, tile = SPOTS * g->c;
   int64_t most = SHARED_BYTES / (tile * (int64_t)sizeof(float)) / BLOCK * BLOCK;
   most = PF_MIN(PF_MAX(most, BLOCK), all);
   w.v = c->host->scratch(c, (uint64_t)(most * tile) * sizeof(float), 64);
-  w.sums = c->host->scratch(c, (uint64_t)(c->host->workers(c) * SPOTS * BLOCK * TILE_NV * VL) *
-                                   sizeof(float), 64);
-  if (!w.v || !w.sums)
-    return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for transformed images");
+  w.sums = c->host->scratch(
+      c, (uint64_t)(c->host->workers(c) * SPOTS * BLOCK * TILE_NV * VL) * sizeof(float), 64);
+  if (!w.v || !w.sums) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for transformed images");
   for (w.first = 0; w.first < all; w.first += w.tiles) {
     w.tiles = PF_MIN(most, all - w.first);
     PF_TRY(pf_parallel(c, w.tiles, 4, input_tasks, &w));

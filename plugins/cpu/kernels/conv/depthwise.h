@@ -6,8 +6,13 @@
  */
 #define BLOCK (4 * VL)
 
-typedef struct { const pf_conv *g; const S *x; const T *f; S *out; const pf_epilogue *after; }
-    TILE(depth);
+typedef struct {
+  const pf_conv *g;
+  const S *x;
+  const T *f;
+  S *out;
+  const pf_epilogue *after;
+} TILE(depth);
 
 /* acc += x[0 .. left) * f[0 .. left) */
 PF_INLINE void TILE(fma_block)(V acc[4], const T *x, const T *f, int left) {
@@ -32,7 +37,7 @@ PF_INLINE void TILE(store_block)(T *out, const V acc[4], int left) {
 }
 
 /* What follows the sum, on one row of output. */
-static void TILE(depth_after)(const TILE(depth) *d, int64_t row) {
+static void TILE(depth_after)(const TILE(depth) * d, int64_t row) {
   if (!d->after) return;
   const int64_t c = d->g->c, at = row * d->g->ow * c;
   pf_epilogue e = *d->after;
@@ -43,16 +48,16 @@ static void TILE(depth_after)(const TILE(depth) *d, int64_t row) {
 
 /* Neighbouring output pixels whose windows lie inside the image, for one vector of channels. */
 typedef struct {
-  const T *x, *f;                      /* first row and column that count */
+  const T *x, *f; /* first row and column that count */
   T *out;
-  int64_t rows, kw, c;                 /* rows of the filter that count; channels */
-  int64_t x_row, tap, pixel;           /* elements from row to row, tap to tap, pixel to pixel */
-  int left;                            /* channels */
+  int64_t rows, kw, c;       /* rows of the filter that count; channels */
+  int64_t x_row, tap, pixel; /* elements from row to row, tap to tap, pixel to pixel */
+  int left;                  /* channels */
 } TILE(depth_run);
 
 /* P pixels.  `slide`: that many taps and stride 1, every x is loaded once for all pixels it
  * meets; 0: whatever taps there are. */
-PF_INLINE void TILE(depth_pixels)(const TILE(depth_run) *d, int64_t at, const int P,
+PF_INLINE void TILE(depth_pixels)(const TILE(depth_run) * d, int64_t at, const int P,
                                   const int slide, const int full) {
 #define LOAD(p) (full ? V_LOAD(p) : V_LOAD_PART(p, d->left))
   V acc[8];
@@ -105,7 +110,8 @@ DEPTH_RUN(depth_run_part, 0, 0)
 #undef DEPTH_RUN
 
 /* One output pixel whose window may leave the image. */
-static void TILE(depth_pixel)(const TILE(depth) *d, const T *x, int64_t top, int64_t left, T *out) {
+static void TILE(depth_pixel)(const TILE(depth) * d, const T *x, int64_t top, int64_t left,
+                              T *out) {
   const pf_conv *g = d->g;
   for (int64_t c = 0; c < g->c; c += BLOCK) {
     V acc[4] = {{0}};
@@ -142,10 +148,16 @@ static void TILE(depth_forward)(void *arg, int64_t lo, int64_t hi, int32_t worke
       TILE(depth_pixel)(d, x, top, w * g->sw - g->pl, out + w * g->c);
     for (int64_t w = last; w < g->ow; w++)
       TILE(depth_pixel)(d, x, top, w * g->sw - g->pl, out + w * g->c);
-    TILE(depth_run) r = {.rows = k1 - k0, .kw = g->kw, .c = g->c, .x_row = g->dh * g->w * g->c,
-                         .tap = g->dw * g->c, .pixel = g->sw * g->c};
+    TILE(depth_run)
+    r = {.rows = k1 - k0,
+         .kw = g->kw,
+         .c = g->c,
+         .x_row = g->dh * g->w * g->c,
+         .tap = g->dw * g->c,
+         .pixel = g->sw * g->c};
     x += ((top + k0 * g->dh) * g->w + first * g->sw - g->pl) * g->c;
-    /* all channels of some pixels after the other: what they see stays in L1, and is read in a row */
+    /* all channels of some pixels after the other: what they see stays in L1, and is read in a
+     * row */
     const int64_t seen = PF_MAX(r.pixel * r.rows * (int64_t)sizeof(T), 1);
     const int64_t block = PF_MAX(RUN_BYTES / seen / 8 * 8, 8);
     for (int64_t at = first, n; at < last; at += n) {

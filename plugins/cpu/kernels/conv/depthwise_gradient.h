@@ -31,17 +31,17 @@ static pf_status TILE(turned_filter)(pf_ctx *c, const pf_conv_call *call, const 
 /* Rows and columns of dx go in pairs that share dy: rows 2y - pt and 2y - pt + 1 see rows y and
  * y - 1 of dy, and columns likewise. */
 typedef struct {
-  const T *dy, *f;                     /* row y, column 0; taps [3, 3, c] */
-  T *dx;                               /* row 2y - pt, column -pl */
+  const T *dy, *f; /* row y, column 0; taps [3, 3, c] */
+  T *dx;           /* row 2y - pt, column -pl */
   int64_t dy_row, dx_row, c, w, ow, pl;
-  int here, above, even, odd;          /* rows y and y - 1 of dy, and the two of dx, exist */
-  int left;                            /* channels: of a vector, or fewer */
+  int here, above, even, odd; /* rows y and y - 1 of dy, and the two of dx, exist */
+  int left;                   /* channels: of a vector, or fewer */
 } TILE(quads);
 
-PF_INLINE void TILE(quad_rows)(const TILE(quads) *d, const int full) {
+PF_INLINE void TILE(quad_rows)(const TILE(quads) * d, const int full) {
   const int64_t c = d->c, w = d->w, pl = d->pl, dy_row = d->dy_row, dx_row = d->dx_row;
   const int left = d->left, even = d->even, odd = d->odd;
-  V f[3][3], a0 = {0}, b0 = {0};       /* the column of dy before, rows y and y - 1 */
+  V f[3][3], a0 = {0}, b0 = {0}; /* the column of dy before, rows y and y - 1 */
 #pragma GCC unroll 3
   for (int r = 0; r < 3; r++)
 #pragma GCC unroll 3
@@ -73,10 +73,10 @@ PF_INLINE void TILE(quad_rows)(const TILE(quads) *d, const int full) {
     a0 = a, b0 = b, here0 = here, above0 = above;
   }
 }
-__attribute__((noinline)) static void TILE(quads_full)(const TILE(quads) *d) {
+__attribute__((noinline)) static void TILE(quads_full)(const TILE(quads) * d) {
   TILE(quad_rows)(d, 1);
 }
-__attribute__((noinline)) static void TILE(quads_part)(const TILE(quads) *d) {
+__attribute__((noinline)) static void TILE(quads_part)(const TILE(quads) * d) {
   TILE(quad_rows)(d, 0);
 }
 
@@ -95,9 +95,17 @@ static void TILE(input_quads)(void *arg, int64_t lo, int64_t hi, int32_t worker)
   (void)worker;
   for (int64_t i = lo; i < hi; i++) {
     const int64_t image = i / pairs, y = i % pairs + g->pt / 2, p = 2 * y - g->pt;
-    TILE(quads) q = {.dy_row = g->ow * g->c, .dx_row = g->w * g->c, .c = g->c, .w = g->w,
-                     .ow = g->ow, .pl = g->pl, .here = y < g->oh,
-                     .above = y >= 1 && y - 1 < g->oh, .even = p >= 0, .odd = p + 1 < g->h};
+    TILE(quads)
+    q = {.dy_row = g->ow * g->c,
+         .dx_row = g->w * g->c,
+         .c = g->c,
+         .w = g->w,
+         .ow = g->ow,
+         .pl = g->pl,
+         .here = y < g->oh,
+         .above = y >= 1 && y - 1 < g->oh,
+         .even = p >= 0,
+         .odd = p + 1 < g->h};
     for (int64_t c = 0; c < g->c; c += VL) {
       q.dy = d->x + (image * g->oh + y) * q.dy_row + c, q.f = d->f + c;
       q.dx = d->out + ((image * g->h + p) * g->w - g->pl) * g->c + c;
@@ -151,7 +159,7 @@ pf_status TILE_NAME(pf_depth_input)(pf_ctx *c, const pf_conv_call *call) {
 
 /* ---------------------------------------------------------------- gradient of 3x3 filters */
 /* Sums of `chunks` chunks of rows of dy, for groups of channels: [chunks, 3, 3, c]. */
-enum { TILE(GROUP) = 256, TILE(NEAR) = PF_L2_BYTES / 8 };      /* channels; bytes of x of some rows */
+enum { TILE(GROUP) = 256, TILE(NEAR) = PF_L2_BYTES / 8 }; /* channels; bytes of x of some rows */
 typedef struct {
   const pf_conv *g;
   const T *x, *dy;
@@ -159,9 +167,10 @@ typedef struct {
   int64_t chunks, groups;
 } TILE(filter_sums);
 
-typedef struct {                       /* rows [y0, y1) of one image, one vector of channels */
+/* rows [y0, y1) of one image, one vector of channels */
+typedef struct {
   const pf_conv *g;
-  const T *x, *dy;                     /* the image's, at the channel */
+  const T *x, *dy; /* the image's, at the channel */
   T *sums;
   int64_t y0, y1;
   int left;
@@ -188,7 +197,7 @@ PF_INLINE void TILE(filter_column)(V s[3][3], const T *x, int64_t row, const V a
 
 /* Two rows of dy at once: what both windows cover is loaded once, and dy rolls through registers
  * along the columns that it meets. */
-PF_INLINE void TILE(filter_pair)(const TILE(filter_rows) *d, int64_t y, V s[3][3], const int step,
+PF_INLINE void TILE(filter_pair)(const TILE(filter_rows) * d, int64_t y, V s[3][3], const int step,
                                  const int pair, const int full) {
   const pf_conv *g = d->g;
   const int left = d->left;
@@ -198,7 +207,7 @@ PF_INLINE void TILE(filter_pair)(const TILE(filter_rows) *d, int64_t y, V s[3][3
   const T *x = d->x + top * row, *dy = d->dy + y * ow * c;
   V a[3] = {{0}, {0}, {0}}, b[3] = {{0}, {0}, {0}};
   if (step == 1)
-    for (int64_t z = -PF_MIN(pl, 2), o = z + pl; z < w; z++, o++) {  /* o: tap 0 sees z */
+    for (int64_t z = -PF_MIN(pl, 2), o = z + pl; z < w; z++, o++) { /* o: tap 0 sees z */
       a[2] = a[1], b[2] = b[1], a[1] = a[0], b[1] = b[0];
       if (o < ow) {
         a[0] = LOAD(dy + o * c);
@@ -209,7 +218,10 @@ PF_INLINE void TILE(filter_pair)(const TILE(filter_rows) *d, int64_t y, V s[3][3
       if (z < 0) continue;
       __builtin_prefetch(x + 4 * row + z * c, 0, 2);
       __builtin_prefetch(x + 5 * row + z * c, 0, 2);
-      TILE(filter_column)(s, x + z * c, row, a, b, from, to, o < ow ? 0 : o - 1 < ow ? 1 : 2,
+      TILE(filter_column)(s, x + z * c, row, a, b, from, to,
+                          o < ow       ? 0
+                          : o - 1 < ow ? 1
+                                       : 2,
                           (int)PF_MIN(o + 1, 3), 1, 1, pair, full, left);
     }
   else
@@ -220,8 +232,7 @@ PF_INLINE void TILE(filter_pair)(const TILE(filter_rows) *d, int64_t y, V s[3][3
         if (pair) b[1] = b[0] = LOAD(dy + (ow + o) * c);
       }
 #pragma GCC unroll 8
-      for (int i = 0; i < 8; i++)
-        __builtin_prefetch(x + (5 + i / 2) * row + (z + i % 2) * c, 0, 2);
+      for (int i = 0; i < 8; i++) __builtin_prefetch(x + (5 + i / 2) * row + (z + i % 2) * c, 0, 2);
       if (z >= 0 && z < w)
         TILE(filter_column)(s, x + z * c, row, a, b, from, to, o < ow ? 0 : 2, o > 0 ? 3 : 1, 2, 2,
                             pair, full, left);
@@ -229,7 +240,7 @@ PF_INLINE void TILE(filter_pair)(const TILE(filter_rows) *d, int64_t y, V s[3][3
         TILE(filter_column)(s, x + (z + 1) * c, row, a, b, from, to, 1, 2, 1, 2, pair, full, left);
     }
 }
-PF_INLINE void TILE(filter_of_rows)(const TILE(filter_rows) *d, const int step, const int full) {
+PF_INLINE void TILE(filter_of_rows)(const TILE(filter_rows) * d, const int step, const int full) {
   const int64_t c = d->g->c;
   const int left = d->left;
   V s[3][3];
@@ -265,8 +276,7 @@ static void TILE(filter_chunks)(void *arg, int64_t lo, int64_t hi, int32_t worke
     const int64_t chunk = i / d->groups, from = i % d->groups * TILE(GROUP),
                   end = PF_MIN(from + TILE(GROUP), g->c);
     T *sums = d->sums + chunk * 9 * g->c;
-    for (int k = 0; k < 9; k++)
-      memset(sums + k * g->c + from, 0, (size_t)(end - from) * sizeof(T));
+    for (int k = 0; k < 9; k++) memset(sums + k * g->c + from, 0, (size_t)(end - from) * sizeof(T));
     for (int64_t y = rows * chunk / d->chunks; y < rows * (chunk + 1) / d->chunks;) {
       const int64_t image = y / g->oh;
       r.y0 = y % g->oh;

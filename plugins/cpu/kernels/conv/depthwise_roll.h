@@ -10,17 +10,17 @@
  * Fast path: depthwise_3x3 (docs/paths.md).
  */
 typedef struct {
-  const S *x;                          /* top row of the upper windows, column 0 */
-  const T *f;                          /* taps [3, 3, c] */
+  const S *x; /* top row of the upper windows, column 0 */
+  const T *f; /* taps [3, 3, c] */
   S *out;
-  int64_t x_row, out_row, c;           /* elements from row to row, and from pixel to pixel */
+  int64_t x_row, out_row, c; /* elements from row to row, and from pixel to pixel */
   int64_t w, ow, pl;
-  int from, to;                        /* rows under the windows that exist */
-  int left;                            /* channels: of a vector, or fewer */
-  int pair;                            /* the lower row of output exists too */
+  int from, to; /* rows under the windows that exist */
+  int left;     /* channels: of a vector, or fewer */
+  int pair;     /* the lower row of output exists too */
 } TILE(roll);
 
-PF_INLINE void TILE(roll_pair)(const TILE(roll) *d, const int full, const int stream) {
+PF_INLINE void TILE(roll_pair)(const TILE(roll) * d, const int full, const int stream) {
 #define LOAD(p) (full ? S_LOAD(p) : S_LOAD_PART(p, d->left))
 #define TAP(p) (full ? V_LOAD(p) : V_LOAD_PART(p, d->left))
 #define STORE(p, v) do { \
@@ -36,7 +36,7 @@ PF_INLINE void TILE(roll_pair)(const TILE(roll) *d, const int full, const int st
 #pragma GCC unroll 3
     for (int k = 0; k < 3; k++) f[r][k] = TAP(d->f + (r * 3 + k) * c);
   const S *x = d->x;
-  S *out = d->out + (d->pl - 2) * c;   /* of the column whose sums end here */
+  S *out = d->out + (d->pl - 2) * c; /* of the column whose sums end here */
   for (int64_t z = 0, o = d->pl - 2; o < ow; z++, o++, x += c, out += c) {
     V c0 = {0}, c1 = {0};
     if (z < w) {
@@ -67,7 +67,7 @@ PF_INLINE void TILE(roll_pair)(const TILE(roll) *d, const int full, const int st
 }
 /* The same for stride 2: of five rows the third is under both windows, and every second column is
  * the last of one window and the first of the next. */
-PF_INLINE void TILE(roll_pair_2)(const TILE(roll) *d, const int full, const int stream) {
+PF_INLINE void TILE(roll_pair_2)(const TILE(roll) * d, const int full, const int stream) {
   const int64_t c = d->c, x_row = d->x_row, out_row = d->out_row, w = d->w, ow = d->ow;
   const int from = d->from, to = d->to, pair = d->pair;
   V f[3][3], a0 = {0}, a1 = {0};
@@ -134,14 +134,21 @@ static void TILE(roll_pairs)(void *arg, int64_t lo, int64_t hi, int32_t worker) 
   const int64_t bytes = g->n * g->oh * g->ow * g->c * (int64_t)sizeof(T);
   const int stream = sizeof(V) == 64 && sizeof(S) == sizeof(T) && !d->after && g->c % VL == 0 &&
                      (uintptr_t)d->out % 64 == 0 && bytes >= PF_STREAM_BYTES;
-  void (*const full)(const TILE(roll) *) =
-      g->sw == 2 ? TILE(roll_full_2) : stream ? TILE(roll_stream) : TILE(roll_full);
+  void (*const full)(const TILE(roll) *) = g->sw == 2 ? TILE(roll_full_2)
+                                           : stream   ? TILE(roll_stream)
+                                                      : TILE(roll_full);
   void (*const part)(const TILE(roll) *) = g->sw == 2 ? TILE(roll_part_2) : TILE(roll_part);
   (void)worker;
   for (int64_t i = lo; i < hi; i++) {
     const int64_t y = i % pairs * 2, top = y * g->sh - g->pt, row = i / pairs * g->oh + y;
-    TILE(roll) r = {.x_row = g->w * g->c, .out_row = g->ow * g->c, .c = g->c, .w = g->w,
-                    .ow = g->ow, .pl = g->pl, .pair = y + 1 < g->oh};
+    TILE(roll)
+    r = {.x_row = g->w * g->c,
+         .out_row = g->ow * g->c,
+         .c = g->c,
+         .w = g->w,
+         .ow = g->ow,
+         .pl = g->pl,
+         .pair = y + 1 < g->oh};
     r.from = (int)PF_MIN(PF_MAX(-top, 0), 5);
     r.to = (int)PF_MAX(PF_MIN(g->h - top, r.pair ? 3 + g->sh : 3), r.from);
     const S *x = d->x + (i / pairs * g->h + top) * r.x_row;
@@ -156,7 +163,7 @@ static void TILE(roll_pairs)(void *arg, int64_t lo, int64_t hi, int32_t worker) 
   if (stream) V_FENCE();
 }
 
-static pf_status TILE(roll_forward)(pf_ctx *c, const TILE(depth) *d) {
+static pf_status TILE(roll_forward)(pf_ctx *c, const TILE(depth) * d) {
   return pf_parallel(c, d->g->n * ((d->g->oh + 1) / 2), pf_grain(d->g->ow * d->g->c * 2 * 9),
                      TILE(roll_pairs), (void *)d);
 }

@@ -13,11 +13,12 @@
 
 enum { PF_PAD_SAME, PF_PAD_VALID, PF_PAD_EXPLICIT };
 
-typedef struct {                       /* attributes first: the host fills them */
+/* attributes first: the host fills them */
+typedef struct {
   int32_t T, nchw;
   pf_list strides, dilations, explicit_paddings, ksize;
   pf_str padding, data_format;
-  int64_t sh, sw, sc, dh, dw, kh, kw, kc;      /* init fills the rest; c: pooling's, over depth */
+  int64_t sh, sw, sc, dh, dw, kh, kw, kc; /* init fills the rest; c: pooling's, over depth */
   int64_t pt, pb, pl, pr;
   int32_t pad;
 } pf_window;
@@ -109,8 +110,9 @@ PF_LOCAL pf_status pf_window_size(pf_ctx *c, const pf_window *s, int is_w, int64
   }
   int64_t room = in + total - span + stride;
   if (room < 0)
-    return PF_INVALID(c, "Computed output size would be negative: %" PRId64 " [input_size: %" PRId64
-                         ", effective_filter_size: %" PRId64 ", stride: %" PRId64 "]",
+    return PF_INVALID(c,
+                      "Computed output size would be negative: %" PRId64 " [input_size: %" PRId64
+                      ", effective_filter_size: %" PRId64 ", stride: %" PRId64 "]",
                       -((-room + stride - 1) / stride), in, span, stride);
   *out = room / stride;
   return PF_OK;

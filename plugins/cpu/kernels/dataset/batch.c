@@ -10,7 +10,12 @@
 
 typedef struct { pf_list output_types; } batch_state;
 /* pad: without shapes in a plain batch */
-typedef struct { dataset d; int64_t size; int32_t drop; ds_padding pad; } batch;
+typedef struct {
+  dataset d;
+  int64_t size;
+  int32_t drop;
+  ds_padding pad;
+} batch;
 typedef struct {
   ds_task t;
   ds_stage *in;
@@ -75,17 +80,18 @@ static pf_status stacked(batch_stage *s, ds_row *out) {
     for (int64_t i = 0; i < s->n; i++) {
       const DLTensor *t = &s->rows[i].v[k]->dl_tensor;
       if (!pf_same_shape(first, t))
-        return ds_fail(out, PF_INVALID_ARGUMENT, "Cannot batch tensors with different shapes in "
+        return ds_fail(out, PF_INVALID_ARGUMENT,
+                       "Cannot batch tensors with different shapes in "
                        "component %d. First element had shape %s and element %" PRId64
-                       " had shape %s.", k, PF_SHAPE(first).s, i, PF_SHAPE(t).s);
+                       " had shape %s.",
+                       k, PF_SHAPE(first).s, i, PF_SHAPE(t).s);
       if (ds_copy_rows(h, s->t.s.of->types[k], t, 0, &out->v[k]->dl_tensor, i * row, row))
         goto none;
     }
   }
   return DS_OK;
 none:
-  return ds_fail(out, PF_RESOURCE_EXHAUSTED, "no memory for a batch of %" PRId64 " elements",
-                 s->n);
+  return ds_fail(out, PF_RESOURCE_EXHAUSTED, "no memory for a batch of %" PRId64 " elements", s->n);
 }
 static void forget(batch_stage *s) {
   for (int64_t i = 0; i < s->n; i++) ds_row_clear(&s->rows[i]);
@@ -102,7 +108,7 @@ static pf_status batch_run(ds_task *t) {
     if (s->slot.st == DS_END) {
       s->over = 1;
     } else if (s->slot.st) {
-      if (!ds_stopped(s->slot.st, &s->slot.row)) forget(s);     /* they fail with it */
+      if (!ds_stopped(s->slot.st, &s->slot.row)) forget(s); /* they fail with it */
       *t->out = s->slot.row;
       return s->slot.st;
     } else {
@@ -125,7 +131,7 @@ static void batch_close(ds_stage *t) {
   ds_close(s->in);
   free(s);
 }
-static void batch_save(ds_stage *t, ds_writer *w) {     /* elements are here if it was stopped */
+static void batch_save(ds_stage *t, ds_writer *w) { /* elements are here if it was stopped */
   batch_stage *s = (batch_stage *)t;
   ds_put_int(w, s->over);
   ds_put_int(w, s->n);
@@ -140,10 +146,10 @@ static pf_status batch_load(ds_stage *t, ds_reader *r) {
   for (; s->n < n; s->n++) PF_TRY(ds_get_row(r, t->of->in[0], &s->rows[s->n]));
   return ds_get_stage(r, s->in);
 }
-static const ds_stage_kind BATCH_STAGE = {.next = ds_task_next, .close = batch_close,
-                                          .save = batch_save, .load = batch_load};
-static const ds_stage_kind BATCH_OF_INDICES = {.next = batch_of_indices, .close = batch_close,
-                                               .save = batch_save, .load = batch_load};
+static const ds_stage_kind BATCH_STAGE = {
+  .next = ds_task_next, .close = batch_close, .save = batch_save, .load = batch_load};
+static const ds_stage_kind BATCH_OF_INDICES = {
+  .next = batch_of_indices, .close = batch_close, .save = batch_save, .load = batch_load};
 static pf_status batch_open(const dataset *d, ds_place at, ds_row *error, ds_stage **out) {
   batch_stage *s = ds_stage_new(sizeof *s, &BATCH_STAGE, d, at, error);
   if (!s) return PF_RESOURCE_EXHAUSTED;
@@ -153,8 +159,7 @@ static pf_status batch_open(const dataset *d, ds_place at, ds_row *error, ds_sta
     size_t n = (size_t)of(s)->size;
     if (s->in->kind->next_index && !of(s)->pad.shapes.v)
       s->t.s.kind = &BATCH_OF_INDICES, s->indices = malloc(n * sizeof *s->indices);
-    else
-      s->rows = calloc(n, sizeof *s->rows);
+    else s->rows = calloc(n, sizeof *s->rows);
     if (!s->indices && !s->rows)
       st = ds_fail(error, PF_RESOURCE_EXHAUSTED, "no memory for a batch of %zu elements", n);
   }
@@ -216,7 +221,7 @@ static pf_status padded_v2_compute(pf_ctx *c, const void *s) { return padded(c, 
                                   (int32_t)offsetof(batch_state, output_types))))
 extern const pf_kernel *const batch_kernels[];
 const pf_kernel *const batch_kernels[] = {
-    BATCHES("BatchDataset", batch_compute, "output_types"),
-    BATCHES("BatchDatasetV2", batch_compute, "output_types"),
-    BATCHES("PaddedBatchDataset", padded_compute, "Toutput_types"),
-    BATCHES("PaddedBatchDatasetV2", padded_v2_compute, "Toutput_types"), NULL};
+  BATCHES("BatchDataset", batch_compute, "output_types"),
+  BATCHES("BatchDatasetV2", batch_compute, "output_types"),
+  BATCHES("PaddedBatchDataset", padded_compute, "Toutput_types"),
+  BATCHES("PaddedBatchDatasetV2", padded_v2_compute, "Toutput_types"), NULL};

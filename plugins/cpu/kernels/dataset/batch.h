@@ -2,8 +2,9 @@
 #ifndef PF_CPU_DATASET_BATCH_H
 #define PF_CPU_DATASET_BATCH_H
 #include "dataset/dataset.h"
-typedef struct {                        /* what elements of different shapes are brought to */
-  ds_row shapes, values;                /* per component: sizes, -1: the largest; a scalar */
+/* what elements of different shapes are brought to */
+typedef struct {
+  ds_row shapes, values; /* per component: sizes, -1: the largest; a scalar */
 } ds_padding;
 /* A new tensor of `n` rows of that shape; NULL: no memory, or too many dimensions */
 ds_tensor *ds_rows_tensor(const pf_host *h, int32_t type, int64_t n, const int64_t *dims,
@@ -15,6 +16,6 @@ pf_status ds_stack_padded(const dataset *of, const ds_padding *p, const ds_row *
 dataset *ds_batched(dataset *in, int64_t size, int32_t drop_remainder);
 /* size >= 1 of elements that can be side by side */
 pf_status ds_can_batch(pf_ctx *c, int64_t size, const dataset *d);
-dataset *ds_batched(dataset *in, int64_t size, int32_t drop);   /* takes `in`; NULL: no memory */
+dataset *ds_batched(dataset *in, int64_t size, int32_t drop); /* takes `in`; NULL: no memory */
 pf_status ds_padding_in(pf_ctx *c, const dataset *of, int32_t first, ds_padding *out);
 #endif

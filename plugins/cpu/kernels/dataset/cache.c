@@ -23,16 +23,16 @@ typedef struct { pf_list output_types; } cache_state;
 typedef struct {
   dataset d;
   pthread_mutex_t lock;
-  dataset *kept;                        /* rows.h; NULL: none yet */
-  char *path;                           /* "": memory alone */
+  dataset *kept; /* rows.h; NULL: none yet */
+  char *path;    /* "": memory alone */
 } cache;
 typedef struct {
   ds_task t;
   ds_stage *in;
   ds_pull_slot slot;
-  ds_row *rows;                         /* while collecting */
+  ds_row *rows; /* while collecting */
   int64_t n, held, at, asked;
-  dataset *kept;                        /* while reading */
+  dataset *kept; /* while reading */
 } cache_stage;
 static cache *of(const cache_stage *s) { return (cache *)s->t.s.of; }
 
@@ -51,16 +51,17 @@ static pf_status write_file(const cache *c, const ds_row *rows, int64_t n, ds_ro
   for (int64_t i = 0; i < n; i++) ds_put_row(&w, &rows[i]);
   uint32_t sum = w.failed ? 0 : pf_crc32c(0, w.bytes, w.n);
   FILE *f = w.failed ? NULL : fopen(beside, "wb");
-  int ok = f && fwrite(w.bytes, 1, w.n, f) == w.n && fwrite(&sum, 1, 4, f) == 4 &&
-           !fflush(f) && !fsync(fileno(f));
+  int ok = f && fwrite(w.bytes, 1, w.n, f) == w.n && fwrite(&sum, 1, 4, f) == 4 && !fflush(f) &&
+           !fsync(fileno(f));
   if (f) ok = !fclose(f) && ok;
   if (ok) ok = !rename(beside, c->path);
   if (f && !ok) unlink(beside);
   free(beside);
   free(w.bytes);
-  return ok ? PF_OK : failed(error, w.failed == 2 ? PF_UNIMPLEMENTED : PF_UNAVAILABLE, c,
-                             w.failed == 2 ? "cannot hold elements that are resources"
-                                           : "cannot be written");
+  return ok ? PF_OK
+            : failed(error, w.failed == 2 ? PF_UNIMPLEMENTED : PF_UNAVAILABLE, c,
+                     w.failed == 2 ? "cannot hold elements that are resources"
+                                   : "cannot be written");
 }
 static char *whole_file(const char *path, size_t *n) {
   FILE *f = fopen(path, "rb");
@@ -150,7 +151,8 @@ static pf_status cache_run(ds_task *t) {
     const ds_row *rows = ds_rows_of(s->kept, &n);
     if (s->at >= n) return DS_END;
     return ds_row_share(t->s.of->host, &rows[s->at++], t->out)
-               ? DS_OK : ds_fail(t->out, PF_RESOURCE_EXHAUSTED, "no memory for an element");
+               ? DS_OK
+               : ds_fail(t->out, PF_RESOURCE_EXHAUSTED, "no memory for an element");
   }
   if (!s->asked) {
     s->asked = 1;
@@ -208,8 +210,8 @@ static pf_status cache_load(ds_stage *t, ds_reader *r) {
   pf_status st = s->in ? PF_OK : ds_open(t->of->in[0], ds_place_of(t), &error, &s->in);
   return st ? ds_load_failed(r, st, &error) : ds_get_stage(r, s->in);
 }
-static const ds_stage_kind CACHE_STAGE = {.next = ds_task_next, .close = cache_close,
-                                          .save = cache_save, .load = cache_load};
+static const ds_stage_kind CACHE_STAGE = {
+  .next = ds_task_next, .close = cache_close, .save = cache_save, .load = cache_load};
 static pf_status cache_open(const dataset *d, ds_place at, ds_row *error, ds_stage **out) {
   cache_stage *s = ds_stage_new(sizeof *s, &CACHE_STAGE, d, at, error);
   pf_status st;
@@ -242,6 +244,6 @@ static pf_status cache_compute(pf_ctx *c, const void *state) {
 }
 extern const pf_kernel *const cache_kernels[];
 const pf_kernel *const cache_kernels[] = {
-    PF_CPU("CacheDataset", NULL, .compute = cache_compute, .state_size = sizeof(cache_state),
-           .attrs = PF_ATTRS(PF_ATTR(cache_state, PF_ATTR_TYPE | PF_ATTR_LIST, output_types))),
-    NULL};
+  PF_CPU("CacheDataset", NULL, .compute = cache_compute, .state_size = sizeof(cache_state),
+         .attrs = PF_ATTRS(PF_ATTR(cache_state, PF_ATTR_TYPE | PF_ATTR_LIST, output_types))),
+  NULL};

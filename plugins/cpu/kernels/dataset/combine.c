@@ -6,12 +6,15 @@
  */
 #include "dataset/dataset.h"
 
-typedef struct { pf_list output_types; int64_t N; } combine_state;
+typedef struct {
+  pf_list output_types;
+  int64_t N;
+} combine_state;
 typedef struct {
   ds_task t;
   ds_stage **in;
   ds_pull_slot slot;
-  ds_row got;                           /* zip: components so far */
+  ds_row got; /* zip: components so far */
   int32_t n_in, asked;
   int64_t at, over;
 } combine_stage;
@@ -36,8 +39,8 @@ static pf_status combine_load(ds_stage *t, ds_reader *r) {
   for (int32_t i = 0; i < s->n_in; i++) PF_TRY(ds_get_stage(r, s->in[i]));
   return PF_OK;
 }
-static const ds_stage_kind COMBINE_STAGE = {.next = ds_task_next, .close = combine_close,
-                                            .save = combine_save, .load = combine_load};
+static const ds_stage_kind COMBINE_STAGE = {
+  .next = ds_task_next, .close = combine_close, .save = combine_save, .load = combine_load};
 static pf_status combine_open(const dataset *d, ds_place at, ds_row *error, ds_stage **out,
                               pf_status (*run)(ds_task *)) {
   combine_stage *s = ds_stage_new(sizeof *s, &COMBINE_STAGE, d, at, error);
@@ -73,7 +76,7 @@ static pf_status zip_run(ds_task *t) {
     if (st == PF_PENDING) return st;
     int32_t first = 0;
     for (int64_t i = 0; i < s->at; i++) first += t->s.of->in[i]->n_types;
-    if (st) {                           /* what the others gave is lost with it, as in TF */
+    if (st) { /* what the others gave is lost with it, as in TF */
       s->over = st == DS_END;
       s->at = 0;
       ds_row_clear(&s->got);
@@ -111,9 +114,14 @@ static pf_status zip_compute(pf_ctx *c, const void *state) {
   for (int32_t i = 0; i < d->n_in; n += d->in[i++]->n_types)
     same = same && n + d->in[i]->n_types <= d->n_types &&
            ds_types_equal(d->in[i], d->types + n, d->in[i]->n_types);
-  return ds_out(c, d, same && n == d->n_types ? PF_OK
-                : PF_INVALID(c, "output_types of the node are not those of the %d datasets side by "
-                             "side", d->n_in));
+  return ds_out(
+      c, d,
+      same && n == d->n_types
+          ? PF_OK
+          : PF_INVALID(c,
+                       "output_types of the node are not those of the %d datasets side by "
+                       "side",
+                       d->n_in));
 }
 
 /* ---------------------------------------------------------------- one behind the other */
@@ -141,8 +149,8 @@ static int64_t concatenate_size(const dataset *d) {
 }
 static const ds_kind CONCATENATE = {"Concatenate", concatenate_open, NULL, concatenate_size};
 static pf_status concatenate_compute(pf_ctx *c, const void *state) {
-  dataset *d = ds_new(c, sizeof *d, &CONCATENATE, NULL, 2,
-                      &((const combine_state *)state)->output_types);
+  dataset *d =
+      ds_new(c, sizeof *d, &CONCATENATE, NULL, 2, &((const combine_state *)state)->output_types);
   if (!d) return PF_INVALID_ARGUMENT;
   pf_status st = ds_same_types(c, d);
   if (!st && !ds_types_equal(d->in[1], d->types, d->n_types))
@@ -154,4 +162,4 @@ static pf_status concatenate_compute(pf_ctx *c, const void *state) {
          .attrs = PF_ATTRS(PF_ATTR(combine_state, PF_ATTR_TYPE | PF_ATTR_LIST, output_types)))
 extern const pf_kernel *const combine_kernels[];
 const pf_kernel *const combine_kernels[] = {
-    COMBINES("ZipDataset", zip_compute), COMBINES("ConcatenateDataset", concatenate_compute), NULL};
+  COMBINES("ZipDataset", zip_compute), COMBINES("ConcatenateDataset", concatenate_compute), NULL};

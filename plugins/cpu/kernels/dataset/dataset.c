@@ -26,7 +26,7 @@ pf_status ds_fail(ds_row *r, pf_status st, const char *format, ...) {
   char text[1024];
   va_list args;
   va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);   /* perhaps of r's own error */
+  vsnprintf(text, sizeof text, format, args); /* perhaps of r's own error */
   va_end(args);
   ds_row_clear(r);
   r->error = strdup(text);
@@ -79,7 +79,7 @@ void *ds_new(pf_ctx *c, size_t size, const ds_kind *kind, const int32_t *in, int
   if (!d) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a dataset"), NULL;
   pf_str label = c->host->node_name(c);
   atomic_store(&d->refs, 1);
-  d->kind = &BARE;                      /* until the caller's fields are set, ds_out says which */
+  d->kind = &BARE; /* until the caller's fields are set, ds_out says which */
   d->host = c->host;
   d->label = strndup(label.data, (size_t)PF_MIN(label.len, 400));
   d->in = calloc((size_t)PF_MAX(n_in, 1), sizeof *d->in);
@@ -112,7 +112,7 @@ void *ds_over(size_t size, const ds_kind *kind, dataset *in) {
   dataset *d = ds_bare(size, kind, in, NULL, 0);
   if (d) d->in = malloc(sizeof *d->in);
   if (d && d->in) return d->in[d->n_in++] = in, d;
-  if (d) d->kind = &BARE;               /* its own fields are not set */
+  if (d) d->kind = &BARE; /* its own fields are not set */
   ds_unref(d);
   ds_unref(in);
   return NULL;
@@ -121,9 +121,10 @@ int ds_types_equal(const dataset *d, const int32_t *types, int32_t n) {
   return d->n_types == n && !memcmp(d->types, types, sizeof *types * (size_t)n);
 }
 pf_status ds_same_types(pf_ctx *c, const dataset *d) {
-  return ds_types_equal(d->in[0], d->types, d->n_types) ? PF_OK
-         : PF_INVALID(c, "output_types of the node are not those of the dataset '%s'",
-                      d->in[0]->label);
+  return ds_types_equal(d->in[0], d->types, d->n_types)
+             ? PF_OK
+             : PF_INVALID(c, "output_types of the node are not those of the dataset '%s'",
+                          d->in[0]->label);
 }
 pf_status ds_out(pf_ctx *c, void *d, pf_status st) {
   if (!st) return c->host->resource_handle(c, 0, PF_SCOPE_CONTAINER, &PF_DATASET, d);
@@ -151,7 +152,9 @@ pf_status ds_open(const dataset *d, ds_place at, ds_row *error, ds_stage **out) 
   *out = NULL;
   return d->kind->open(d, at, error, out);
 }
-void ds_close(ds_stage *s) { if (s) s->kind->close(s); }
+void ds_close(ds_stage *s) {
+  if (s) s->kind->close(s);
+}
 void *ds_stage_new(size_t size, const ds_stage_kind *kind, const dataset *of, ds_place at,
                    ds_row *error) {
   ds_stage *s = calloc(1, size);
@@ -174,7 +177,7 @@ static void pulled(ds_waiter *w, pf_status st) {
 pf_status ds_pull(ds_pull_slot *slot, ds_task *task, ds_stage *from) {
   slot->w.fn = pulled;
   slot->task = task;
-  slot->row = (ds_row){0};              /* who answers without an element leaves it so */
+  slot->row = (ds_row){0}; /* who answers without an element leaves it so */
   atomic_store_explicit(&slot->met, 0, memory_order_relaxed);
   pf_status st = from->kind->next(from, &slot->row, &slot->w);
   if (st != PF_PENDING) return slot->st = st;
@@ -242,7 +245,10 @@ static pf_status landed_row(ds_row *row, const ds_function *f, pf_status st, pf_
   memcpy(row->v, take, sizeof *take * (size_t)n);
   return PF_OK;
 }
-typedef struct { ds_flight *flight; const ds_function *f; } flying;
+typedef struct {
+  ds_flight *flight;
+  const ds_function *f;
+} flying;
 static void flight_landed(void *arg, pf_status st, pf_str message, ds_tensor *const *take) {
   flying *y = arg;
   ds_flight *flight = y->flight;
@@ -276,7 +282,7 @@ void ds_fly(ds_flight *flight, const pf_host *h, const ds_function *f, ds_row *a
     flight->st = ds_fail(&flight->row, PF_RESOURCE_EXHAUSTED, "no memory to call a function");
     goto at_once;
   }
-  args->n = 0;                          /* they are the call's now */
+  args->n = 0; /* they are the call's now */
   *y = (flying){flight, f};
   pf_status st = api->call(f->fn, NULL, &how, steal, flight_landed, y, NULL);
   if (!st) {
@@ -292,7 +298,10 @@ at_once:
   flight->done(flight);
 }
 
-typedef struct { ds_flight flight; ds_pull_slot *slot; } slot_flight;
+typedef struct {
+  ds_flight flight;
+  ds_pull_slot *slot;
+} slot_flight;
 static void slot_landed(ds_flight *flight) {
   ds_pull_slot *slot = ((slot_flight *)flight)->slot;
   pf_status st = flight->st;
@@ -315,7 +324,12 @@ pf_status ds_call(ds_pull_slot *slot, ds_task *task, const ds_function *f, ds_ro
   return atomic_fetch_add(&slot->met, 1) ? slot->st : PF_PENDING;
 }
 
-typedef struct { ds_flight f; pthread_mutex_t lock; pthread_cond_t over; int landed; } awaited;
+typedef struct {
+  ds_flight f;
+  pthread_mutex_t lock;
+  pthread_cond_t over;
+  int landed;
+} awaited;
 static void awaited_landed(ds_flight *f) {
   awaited *w = (awaited *)f;
   pthread_mutex_lock(&w->lock);

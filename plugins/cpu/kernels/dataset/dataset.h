@@ -36,15 +36,21 @@ typedef DLManagedTensorVersioned ds_tensor;
 enum { DS_OK = PF_OK, DS_END = -100, DS_MAX_DEPTH = 200 };
 
 /* ---------------------------------------------------------------- elements */
-typedef struct { ds_tensor **v; int32_t n; char *error; } ds_row;
-int ds_row_room(ds_row *r, int32_t n);          /* n empty components; 0: no memory */
+typedef struct {
+  ds_tensor **v;
+  int32_t n;
+  char *error;
+} ds_row;
+int ds_row_room(ds_row *r, int32_t n); /* n empty components; 0: no memory */
 void ds_row_clear(ds_row *r);
-int ds_row_share(const pf_host *h, const ds_row *from, ds_row *to);   /* 0: no memory */
+int ds_row_share(const pf_host *h, const ds_row *from, ds_row *to); /* 0: no memory */
 pf_status ds_fail(ds_row *r, pf_status st, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-static inline void ds_drop(ds_tensor *t) { if (t) t->deleter(t); }
-/* A function's failure as its stage's: OUT_OF_RANGE, StopIteration of a py_func, is `instead`, or who
- * reads would take it for the end.  Returns the status */
+static inline void ds_drop(ds_tensor *t) {
+  if (t) t->deleter(t);
+}
+/* A function's failure as its stage's: OUT_OF_RANGE, StopIteration of a py_func, is `instead`,
+ * or who reads would take it for the end.  Returns the status */
 pf_status ds_not_the_end(ds_row *r, pf_status st, pf_status instead);
 ds_tensor *ds_scalar_int64(const pf_host *h, int64_t value);
 
@@ -54,17 +60,21 @@ typedef struct ds_stage ds_stage;
 typedef struct ds_root ds_root;
 /* Where a stage stands: its iterator, and a number that follows from the way there (which round of
  * a repeat, which element of a flat_map): what is random draws from streams of its own by it. */
-typedef struct { ds_root *root; uint64_t path; } ds_place;
+typedef struct {
+  ds_root *root;
+  uint64_t path;
+} ds_place;
 typedef struct ds_waiter { void (*fn)(struct ds_waiter *, pf_status); } ds_waiter;
 
 typedef struct {
-  const char *name;                     /* "Batch": for messages and in saved states */
+  const char *name; /* "Batch": for messages and in saved states */
   pf_status (*open)(const dataset *, ds_place, ds_row *error, ds_stage **out);
-  void (*free)(dataset *);              /* what it holds beside the common part; may be NULL */
-  int64_t (*size)(const dataset *);     /* of elements; -1: unknown, -2: infinite; may be NULL */
+  void (*free)(dataset *);          /* what it holds beside the common part; may be NULL */
+  int64_t (*size)(const dataset *); /* of elements; -1: unknown, -2: infinite; may be NULL */
 } ds_kind;
 
-typedef struct {                        /* a function of the graph and what it captured */
+/* a function of the graph and what it captured */
+typedef struct {
   struct pf_fn *fn;
   int32_t n_captured;
   ds_tensor **captured;
@@ -74,7 +84,7 @@ struct dataset {
   atomic_int refs;
   const ds_kind *kind;
   const pf_host *host;
-  char *label;                          /* its node's name */
+  char *label; /* its node's name */
   dataset **in;
   int32_t n_in, n_types;
   int32_t *types;
@@ -91,11 +101,11 @@ void *ds_bare(size_t size, const ds_kind *kind, const dataset *like, const int32
               int32_t n_types);
 /* The same over `in`, whose reference it takes; its types and label. */
 void *ds_over(size_t size, const ds_kind *kind, dataset *in);
-pf_status ds_out(pf_ctx *c, void *dataset, pf_status st);   /* output 0, or frees it if st */
+pf_status ds_out(pf_ctx *c, void *dataset, pf_status st); /* output 0, or frees it if st */
 pf_status ds_input(pf_ctx *c, int32_t i, dataset **lent);
-dataset *ds_repeated(dataset *in, int64_t count);       /* takes `in`; NULL: no memory */
+dataset *ds_repeated(dataset *in, int64_t count); /* takes `in`; NULL: no memory */
 int ds_types_equal(const dataset *d, const int32_t *types, int32_t n);
-pf_status ds_same_types(pf_ctx *c, const dataset *d);   /* as its first input's */
+pf_status ds_same_types(pf_ctx *c, const dataset *d); /* as its first input's */
 void ds_ref(dataset *d);
 void ds_unref(void *d);
 int64_t ds_size(const dataset *d);
@@ -110,7 +120,7 @@ typedef struct ds_reader ds_reader;
 typedef struct {
   pf_status (*next)(ds_stage *, ds_row *, ds_waiter *);
   pf_status (*next_index)(ds_stage *, int64_t *); /* NULL: no rows of one source */
-  void (*close)(ds_stage *);            /* frees the stage and those before it */
+  void (*close)(ds_stage *);                      /* frees the stage and those before it */
   void (*save)(ds_stage *, ds_writer *);
   pf_status (*load)(ds_stage *, ds_reader *);
 } ds_stage_kind;
@@ -121,44 +131,46 @@ struct ds_stage {
   uint64_t path;
 };
 pf_status ds_open(const dataset *d, ds_place at, ds_row *error, ds_stage **out);
-void ds_close(ds_stage *s);             /* NULL is allowed */
+void ds_close(ds_stage *s); /* NULL is allowed */
 /* `size` bytes that begin with a ds_stage; NULL: no memory, told in *error */
 void *ds_stage_new(size_t size, const ds_stage_kind *kind, const dataset *of, ds_place at,
                    ds_row *error);
 
-struct ds_root {                        /* what all stages of one iterator share */
+/* what all stages of one iterator share */
+struct ds_root {
   const pf_host *host;
-  atomic_int interrupted;               /* stop soon: nobody waits, or the iterator ends */
-  atomic_int paused;                    /* background stages begin nothing new: a save is on */
-  atomic_int busy;                      /* what background stages have under way */
+  atomic_int interrupted; /* stop soon: nobody waits, or the iterator ends */
+  atomic_int paused;      /* background stages begin nothing new: a save is on */
+  atomic_int busy;        /* what background stages have under way */
   pthread_mutex_t lock;
-  pthread_cond_t idle;                  /* busy has become 0 */
+  pthread_cond_t idle; /* busy has become 0 */
 };
-uint64_t ds_mix(uint64_t a, uint64_t b);         /* of two numbers one, never 0 */
+uint64_t ds_mix(uint64_t a, uint64_t b); /* of two numbers one, never 0 */
 static inline ds_place ds_place_of(const ds_stage *s) { return (ds_place){s->root, s->path}; }
 /* An interrupted stage's answer, between elements: none, and not the dataset's failure. */
 static inline int ds_stopped(pf_status st, const ds_row *row) {
   return st == PF_CANCELLED && !row->error;
 }
-int ds_asker_gone(const ds_root *r);    /* the call on whose stack this runs is cancelled */
+int ds_asker_gone(const ds_root *r); /* the call on whose stack this runs is cancelled */
 static inline int ds_interrupted(const ds_root *r) {
   return atomic_load_explicit(&r->interrupted, memory_order_relaxed) || ds_asker_gone(r);
 }
 
 /* ---------------------------------------------------------------- asking */
 typedef struct ds_task ds_task;
-struct ds_task {                        /* the head of a stage that runs as a loop */
+/* the head of a stage that runs as a loop */
+struct ds_task {
   ds_stage s;
   ds_row *out;
   ds_waiter *waiter;
   pf_status (*run)(ds_task *);
 };
-pf_status ds_task_next(ds_stage *s, ds_row *out, ds_waiter *w);     /* its `next` */
+pf_status ds_task_next(ds_stage *s, ds_row *out, ds_waiter *w); /* its `next` */
 
 typedef struct {
   ds_waiter w;
   atomic_int met;
-  pf_status st;                         /* the answer */
+  pf_status st; /* the answer */
   ds_row row;
   ds_task *task;
 } ds_pull_slot;

@@ -5,16 +5,22 @@
 #include "dataset/dataset.h"
 #include "dataset/slices.h"
 
-typedef struct { pf_list output_types; int32_t stop_on_empty_dataset; } each_state;
-typedef struct { dataset d; int32_t stop; } directed;   /* stop: at the first input that ends */
+typedef struct {
+  pf_list output_types;
+  int32_t stop_on_empty_dataset;
+} each_state;
+typedef struct {
+  dataset d;
+  int32_t stop;
+} directed; /* stop: at the first input that ends */
 typedef struct {
   ds_task t;
   ds_stage **in;
   ds_pull_slot slot;
-  ds_row whole;                         /* unbatch: whose rows are given */
-  int64_t asked, at, chosen;            /* at: unbatch's row; directed: 1: an input is asked */
+  ds_row whole;              /* unbatch: whose rows are given */
+  int64_t asked, at, chosen; /* at: unbatch's row; directed: 1: an input is asked */
   int32_t n_in;
-  char *over;                           /* per input */
+  char *over; /* per input */
 } each_stage;
 
 static void each_close(ds_stage *t) {
@@ -50,8 +56,8 @@ static pf_status each_load(ds_stage *t, ds_reader *r) {
   }
   return PF_OK;
 }
-static const ds_stage_kind EACH_STAGE = {.next = ds_task_next, .close = each_close,
-                                         .save = each_save, .load = each_load};
+static const ds_stage_kind EACH_STAGE = {
+  .next = ds_task_next, .close = each_close, .save = each_save, .load = each_load};
 static pf_status each_open(const dataset *d, ds_place at, ds_row *error, ds_stage **out,
                            pf_status (*run)(ds_task *)) {
   each_stage *s = ds_stage_new(sizeof *s, &EACH_STAGE, d, at, error);
@@ -59,8 +65,8 @@ static pf_status each_open(const dataset *d, ds_place at, ds_row *error, ds_stag
   s->t.run = run;
   s->in = calloc((size_t)d->n_in, sizeof *s->in);
   s->over = calloc((size_t)d->n_in, 1);
-  pf_status st = s->in && s->over ? PF_OK
-                                  : ds_fail(error, PF_RESOURCE_EXHAUSTED, "no memory for a stage");
+  pf_status st =
+      s->in && s->over ? PF_OK : ds_fail(error, PF_RESOURCE_EXHAUSTED, "no memory for a stage");
   for (; !st && s->n_in < d->n_in; s->n_in++) {
     ds_place own = {at.root, s->n_in ? ds_mix(at.path, (uint64_t)s->n_in) : at.path};
     if ((st = ds_open(d->in[s->n_in], own, error, &s->in[s->n_in]))) break;
@@ -113,10 +119,9 @@ static pf_status row_of(each_stage *s, ds_row *out) {
   for (int32_t k = 0; k < s->whole.n; k++) {
     const DLTensor *t = &s->whole.v[k]->dl_tensor;
     int64_t n = pf_product(t->shape, 1, t->ndim);
-    out->v[k] = d->host->tensor_new(d->host, NULL, PF_MEM_HOST, d->types[k], t->shape + 1,
-                                    t->ndim - 1);
-    if (!out->v[k] ||
-        ds_copy_rows(d->host, d->types[k], t, s->at * n, &out->v[k]->dl_tensor, 0, n))
+    out->v[k] =
+        d->host->tensor_new(d->host, NULL, PF_MEM_HOST, d->types[k], t->shape + 1, t->ndim - 1);
+    if (!out->v[k] || ds_copy_rows(d->host, d->types[k], t, s->at * n, &out->v[k]->dl_tensor, 0, n))
       goto none;
   }
   s->at++;
@@ -136,9 +141,12 @@ static pf_status unbatch_run(ds_task *t) {
     for (int32_t k = 0; k < s->whole.n; k++) {
       const DLTensor *x = &s->whole.v[k]->dl_tensor;
       if (x->ndim && x->shape[0] == height(&s->whole)) continue;
-      ds_fail(t->out, PF_INVALID_ARGUMENT, x->ndim
+      ds_fail(
+          t->out, PF_INVALID_ARGUMENT,
+          x->ndim
               ? "Input shape mismatch: components of different sizes in dimension 0 (component %d)"
-              : "Cannot unstack a scalar: component %d of the batch has no dimension 0", k);
+              : "Cannot unstack a scalar: component %d of the batch has no dimension 0",
+          k);
       return ds_row_clear(&s->whole), PF_INVALID_ARGUMENT;
     }
   }
@@ -167,7 +175,8 @@ static pf_status directed_run(ds_task *t) {
       s->at = 0;
       if (st != DS_END) return *t->out = s->slot.row, st;
       s->over[s->chosen + 1] = 1;
-      if (((const directed *)t->s.of)->stop || !memchr(s->over + 1, 0, (size_t)s->n_in - 1)) return DS_END;
+      if (((const directed *)t->s.of)->stop || !memchr(s->over + 1, 0, (size_t)s->n_in - 1))
+        return DS_END;
       continue;
     }
     if (st) return *t->out = s->slot.row, st;
@@ -175,8 +184,8 @@ static pf_status directed_run(ds_task *t) {
     int64_t which = pf_numel(word) == 1 ? PF_DATA(const int64_t, word)[0] : -1;
     ds_row_clear(&s->slot.row);
     if (which < 0 || which >= s->n_in - 1)
-      return ds_fail(t->out, PF_INVALID_ARGUMENT, "Selector index out of range: %" PRId64
-                     " >= %d", which, s->n_in - 1);
+      return ds_fail(t->out, PF_INVALID_ARGUMENT, "Selector index out of range: %" PRId64 " >= %d",
+                     which, s->n_in - 1);
     s->chosen = which;
     if (s->over[which + 1] && ((const directed *)t->s.of)->stop) return DS_END;
     s->at = !s->over[which + 1];
@@ -194,7 +203,8 @@ static pf_status directed_compute(pf_ctx *c, const void *state) {
   whole->stop = k->stop_on_empty_dataset;
   dataset *d = &whole->d;
   pf_status st = ds_types_equal(d->in[0], &index, 1)
-                     ? PF_OK : PF_INVALID(c, "the selecting dataset must give scalars of int64");
+                     ? PF_OK
+                     : PF_INVALID(c, "the selecting dataset must give scalars of int64");
   for (int32_t i = 1; !st && i < d->n_in; i++)
     if (!ds_types_equal(d->in[i], d->types, d->n_types))
       st = PF_INVALID(c, "dataset %d has other element types than output_types", i - 1);
@@ -209,8 +219,10 @@ static pf_status directed_compute(pf_ctx *c, const void *state) {
                            ##__VA_ARGS__))
 extern const pf_kernel *const each_kernels[];
 const pf_kernel *const each_kernels[] = {
-    EACH("IgnoreErrorsDataset", ignore_compute), EACH("UnbatchDataset", unbatch_compute),
-    EACH("ExperimentalIgnoreErrorsDataset", ignore_compute),
-    EACH("ExperimentalUnbatchDataset", unbatch_compute),
-    DIRECTED("DirectedInterleaveDataset", PF_ATTR(each_state, PF_ATTR_BOOL, stop_on_empty_dataset)),
-    DIRECTED("ExperimentalDirectedInterleaveDataset"), NULL};
+  EACH("IgnoreErrorsDataset", ignore_compute),
+  EACH("UnbatchDataset", unbatch_compute),
+  EACH("ExperimentalIgnoreErrorsDataset", ignore_compute),
+  EACH("ExperimentalUnbatchDataset", unbatch_compute),
+  DIRECTED("DirectedInterleaveDataset", PF_ATTR(each_state, PF_ATTR_BOOL, stop_on_empty_dataset)),
+  DIRECTED("ExperimentalDirectedInterleaveDataset"),
+  NULL};

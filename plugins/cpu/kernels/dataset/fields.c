@@ -12,7 +12,10 @@ void ds_put_bytes(ds_writer *w, const void *bytes, size_t n) {
   if (w->room - w->n < n) {
     size_t room = PF_MAX(w->room * 2, w->n + n + 256);
     char *more = realloc(w->bytes, room);
-    if (!more) { w->failed = 1; return; }
+    if (!more) {
+      w->failed = 1;
+      return;
+    }
     w->bytes = more;
     w->room = room;
   }
@@ -66,8 +69,11 @@ pf_status ds_get_number(ds_reader *r, int64_t *v) {
 pf_status ds_get_tag(ds_reader *r, char tag) {
   char c;
   PF_TRY(ds_get_bytes(r, &c, 1));
-  return c == tag ? PF_OK : ds_bad(r, "the saved state is of another pipeline: it has '%c' where this "
-                                "one has '%c'", c >= ' ' && c <= '~' ? c : '?', tag);
+  return c == tag ? PF_OK
+                  : ds_bad(r,
+                           "the saved state is of another pipeline: it has '%c' where this "
+                           "one has '%c'",
+                           c >= ' ' && c <= '~' ? c : '?', tag);
 }
 pf_status ds_read_begin(ds_reader *r, const pf_host *h, pf_str bytes) {
   char magic[sizeof MAGIC];
@@ -86,8 +92,9 @@ pf_status ds_get_range(ds_reader *r, int64_t least, int64_t most, int64_t *v) {
   int64_t got;
   PF_TRY(ds_get_int(r, &got));
   if (got < least || got > most)
-    return ds_bad(r, "%" PRId64 " where the saved state of this pipeline has %" PRId64 " to %" PRId64,
-               got, least, most);
+    return ds_bad(r,
+                  "%" PRId64 " where the saved state of this pipeline has %" PRId64 " to %" PRId64,
+                  got, least, most);
   *v = got;
   return PF_OK;
 }

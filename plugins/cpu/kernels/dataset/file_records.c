@@ -14,13 +14,13 @@ enum { LINES, RECORDS, FIXED };
 typedef struct {
   dataset d;
   ds_tensor *names;
-  int what, wbits;                      /* wbits: zlib's; 0: not compressed */
+  int what, wbits; /* wbits: zlib's; 0: not compressed */
   int64_t header, record, footer;
 } file_dataset;
 typedef struct {
   ds_stage s;
   pf_source source;
-  int64_t file, size, skip;             /* size: of a file of fixed records; skip: first */
+  int64_t file, size, skip; /* size: of a file of fixed records; skip: first */
 } file_stage;
 static const file_dataset *of(const file_stage *s) { return (const file_dataset *)s->s.of; }
 static pf_str name_of(const file_stage *s) {
@@ -40,7 +40,8 @@ static pf_status measure(file_stage *s) {
   PF_TRY(pf_source_measure(&s->source, s->s.of->host, &s->size));
   int64_t body = s->size - of(s)->header - of(s)->footer;
   if (body < 0 || body % of(s)->record)
-    return pf_source_fail(&s->source, PF_INVALID_ARGUMENT, "the file has another size than "
+    return pf_source_fail(&s->source, PF_INVALID_ARGUMENT,
+                          "the file has another size than "
                           "header_bytes, a multiple of record_bytes, and footer_bytes make");
   return pf_source_take(&s->source, of(s)->header, 1, &got);
 }
@@ -50,7 +51,7 @@ static pf_status next_fixed(file_stage *s) {
   if (s->source.behind + of(s)->footer + of(s)->record > s->size) return PF_SOURCE_END;
   PF_TRY(pf_source_take(&s->source, of(s)->record, 0, &got));
   return got == of(s)->record ? PF_OK
-         : pf_source_fail(&s->source, PF_DATA_LOSS, "the file became shorter");
+                              : pf_source_fail(&s->source, PF_DATA_LOSS, "the file became shorter");
 }
 
 /* ---------------------------------------------------------------- the stage */
@@ -63,7 +64,7 @@ static pf_status begin_file(file_stage *s) {
   if (skip <= source->behind) return PF_OK;
   PF_TRY(pf_source_take(source, skip - source->behind, 1, &got));
   return source->behind == skip ? PF_OK
-         : pf_source_fail(source, PF_DATA_LOSS, "is shorter than it was");
+                                : pf_source_fail(source, PF_DATA_LOSS, "is shorter than it was");
 }
 static pf_status files_next(ds_stage *t, ds_row *out, ds_waiter *w) {
   file_stage *s = (file_stage *)t;
@@ -71,8 +72,10 @@ static pf_status files_next(ds_stage *t, ds_row *out, ds_waiter *w) {
   for (;;) {
     if (s->file >= pf_numel(&of(s)->names->dl_tensor)) return DS_END;
     pf_status st = s->source.f ? PF_OK : begin_file(s);
-    if (!st) st = of(s)->what == LINES ? pf_source_line(&s->source) : of(s)->what == RECORDS
-                  ? pf_source_record(&s->source) : next_fixed(s);
+    if (!st)
+      st = of(s)->what == LINES     ? pf_source_line(&s->source)
+           : of(s)->what == RECORDS ? pf_source_record(&s->source)
+                                    : next_fixed(s);
     st = said(s, st, out);
     if (st) {
       pf_source_shut(&s->source);
@@ -80,10 +83,10 @@ static pf_status files_next(ds_stage *t, ds_row *out, ds_waiter *w) {
       if (st == DS_END) continue;
       return st;
     }
-    if (ds_row_room(out, 1) && (out->v[0] = t->of->host->tensor_new(t->of->host, NULL, PF_MEM_HOST,
-                                                                    PF_STRING, NULL, 0)) &&
-        !t->of->host->str_set(&out->v[0]->dl_tensor, 0, (pf_str){s->source.record,
-                                                       (int64_t)s->source.n_record}))
+    if (ds_row_room(out, 1) &&
+        (out->v[0] = t->of->host->tensor_new(t->of->host, NULL, PF_MEM_HOST, PF_STRING, NULL, 0)) &&
+        !t->of->host->str_set(&out->v[0]->dl_tensor, 0,
+                              (pf_str){s->source.record, (int64_t)s->source.n_record}))
       return DS_OK;
     return ds_fail(out, PF_RESOURCE_EXHAUSTED, "no memory for a record");
   }
@@ -102,8 +105,8 @@ static pf_status files_load(ds_stage *t, ds_reader *r) {
   PF_TRY(ds_get_range(r, 0, pf_numel(&of(s)->names->dl_tensor), &s->file));
   return ds_get_range(r, 0, INT64_MAX, &s->skip);
 }
-static const ds_stage_kind FILE_STAGE = {.next = files_next, .close = files_close,
-                                         .save = files_save, .load = files_load};
+static const ds_stage_kind FILE_STAGE = {
+  .next = files_next, .close = files_close, .save = files_save, .load = files_load};
 static pf_status files_open(const dataset *d, ds_place at, ds_row *error, ds_stage **out) {
   file_stage *s = ds_stage_new(sizeof *s, &FILE_STAGE, d, at, error);
   if (!s) return PF_RESOURCE_EXHAUSTED;
@@ -155,7 +158,7 @@ static pf_status fixed(pf_ctx *c, const void *state) {
 }
 extern const pf_kernel *const file_records_kernels[];
 const pf_kernel *const file_records_kernels[] = {
-    PF_CPU("TextLineDataset", NULL, .compute = lines),
-    PF_CPU("TFRecordDataset", NULL, .compute = records),
-    PF_CPU("FixedLengthRecordDataset", NULL, .compute = fixed),
-    PF_CPU("FixedLengthRecordDatasetV2", NULL, .compute = fixed), NULL};
+  PF_CPU("TextLineDataset", NULL, .compute = lines),
+  PF_CPU("TFRecordDataset", NULL, .compute = records),
+  PF_CPU("FixedLengthRecordDataset", NULL, .compute = fixed),
+  PF_CPU("FixedLengthRecordDatasetV2", NULL, .compute = fixed), NULL};

@@ -7,15 +7,22 @@
  */
 #include "dataset/dataset.h"
 
-typedef struct { pf_list output_types; pf_str predicate; } filter_state;
-typedef struct { dataset d; ds_function f; int ends; } filter;
+typedef struct {
+  pf_list output_types;
+  pf_str predicate;
+} filter_state;
+typedef struct {
+  dataset d;
+  ds_function f;
+  int ends;
+} filter;
 enum { ASK, ASKED, JUDGED };
 typedef struct {
   ds_task t;
   ds_stage *in;
   ds_pull_slot slot, verdict;
   int at;
-  int64_t seen, over;                   /* elements: each has random numbers of its own */
+  int64_t seen, over; /* elements: each has random numbers of its own */
 } filter_stage;
 
 static const filter *of(const filter_stage *s) { return (const filter *)s->t.s.of; }
@@ -71,8 +78,8 @@ static pf_status filter_load(ds_stage *t, ds_reader *r) {
   PF_TRY(ds_get_range(r, 0, 1, &((filter_stage *)t)->over));
   return ds_get_stage(r, ((filter_stage *)t)->in);
 }
-static const ds_stage_kind FILTER_STAGE = {.next = ds_task_next, .close = filter_close,
-                                           .save = filter_save, .load = filter_load};
+static const ds_stage_kind FILTER_STAGE = {
+  .next = ds_task_next, .close = filter_close, .save = filter_save, .load = filter_load};
 static pf_status filter_open(const dataset *d, ds_place at, ds_row *error, ds_stage **out) {
   filter_stage *s = ds_stage_new(sizeof *s, &FILTER_STAGE, d, at, error);
   if (!s) return PF_RESOURCE_EXHAUSTED;
@@ -102,5 +109,5 @@ static pf_status take_while_compute(pf_ctx *c, const void *state) { return made(
                            PF_ATTR(filter_state, PF_ATTR_FUNC, predicate)))
 extern const pf_kernel *const filter_kernels[];
 const pf_kernel *const filter_kernels[] = {
-    FILTERS("FilterDataset", filter_compute), FILTERS("TakeWhileDataset", take_while_compute),
-    FILTERS("ExperimentalTakeWhileDataset", take_while_compute), NULL};
+  FILTERS("FilterDataset", filter_compute), FILTERS("TakeWhileDataset", take_while_compute),
+  FILTERS("ExperimentalTakeWhileDataset", take_while_compute), NULL};

@@ -12,14 +12,17 @@ typedef struct {
   pf_list output_types, Tinit_func_args, Tnext_func_args, Tfinalize_func_args;
   pf_str init_func, next_func, finalize_func;
 } generator_state;
-typedef struct { dataset d; ds_function init, next, finalize; } generator;
+typedef struct {
+  dataset d;
+  ds_function init, next, finalize;
+} generator;
 enum { NEW, MAKING, READY, ASKED };
 typedef struct {
   ds_task t;
   ds_pull_slot slot;
   ds_row state;
   int at, over;
-  int64_t given, behind, calls;         /* behind: elements to read over first */
+  int64_t given, behind, calls; /* behind: elements to read over first */
 } generator_stage;
 static const generator *of(const generator_stage *s) { return (const generator *)s->t.s.of; }
 
@@ -69,7 +72,10 @@ static pf_status generator_run(ds_task *t) {
     if (took(s, &st)) return st;
   }
 }
-typedef struct { ds_flight f; dataset *d; } last_call;
+typedef struct {
+  ds_flight f;
+  dataset *d;
+} last_call;
 static void finalized(ds_flight *f) {
   last_call *last = (last_call *)f;
   ds_row_clear(&f->row);
@@ -98,8 +104,8 @@ static pf_status generator_load(ds_stage *t, ds_reader *r) {
   ((generator_stage *)t)->over = (int)over;
   return PF_OK;
 }
-static const ds_stage_kind GENERATOR_STAGE = {.next = ds_task_next, .close = generator_close,
-                                              .save = generator_save, .load = generator_load};
+static const ds_stage_kind GENERATOR_STAGE = {
+  .next = ds_task_next, .close = generator_close, .save = generator_save, .load = generator_load};
 static pf_status generator_open(const dataset *d, ds_place at, ds_row *error, ds_stage **out) {
   generator_stage *s = ds_stage_new(sizeof *s, &GENERATOR_STAGE, d, at, error);
   if (!s) return PF_RESOURCE_EXHAUSTED;
@@ -129,9 +135,9 @@ static pf_status generator_compute(pf_ctx *c, const void *state) {
 #define FUNC(field_) PF_ATTR(generator_state, PF_ATTR_FUNC, field_)
 extern const pf_kernel *const generator_kernels[];
 const pf_kernel *const generator_kernels[] = {
-    PF_CPU("GeneratorDataset", NULL, .compute = generator_compute,
-           .state_size = sizeof(generator_state),
-           .attrs = PF_ATTRS(TYPES(output_types), TYPES(Tinit_func_args), TYPES(Tnext_func_args),
-                             TYPES(Tfinalize_func_args), FUNC(init_func), FUNC(next_func),
-                             FUNC(finalize_func))),
-    NULL};
+  PF_CPU("GeneratorDataset", NULL, .compute = generator_compute,
+         .state_size = sizeof(generator_state),
+         .attrs = PF_ATTRS(TYPES(output_types), TYPES(Tinit_func_args), TYPES(Tnext_func_args),
+                           TYPES(Tfinalize_func_args), FUNC(init_func), FUNC(next_func),
+                           FUNC(finalize_func))),
+  NULL};

@@ -17,15 +17,21 @@ typedef struct {
       Twindow_size_func_other_arguments;
   pf_str key_func, reduce_func, window_size_func;
 } group_state;
-typedef struct { dataset d; ds_function key, reduce, size; } grouping;
-typedef struct { int64_t key, size, n, held; ds_row *rows; } group;
+typedef struct {
+  dataset d;
+  ds_function key, reduce, size;
+} grouping;
+typedef struct {
+  int64_t key, size, n, held;
+  ds_row *rows;
+} group;
 enum { ASK, ASKED, KEYED, SIZED, REDUCED, READ };
 typedef struct {
   ds_task t;
   ds_stage *in, *open;
   dataset *opened;
   ds_pull_slot slot, answer;
-  group *groups, now;                   /* now: what is reduced or read */
+  group *groups, now; /* now: what is reduced or read */
   int64_t n_groups, key, over, seen, reduced;
   int at;
 } group_stage;
@@ -85,8 +91,7 @@ static uint64_t stream_of(const group_stage *s, uint64_t which, int64_t n) {
 /* A function's scalar int64 */
 static pf_status number_of(group_stage *s, const char *what, int64_t *out) {
   ds_row *row = &s->answer.row;
-  if (s->answer.st)
-    return *s->t.out = *row, ds_not_the_end(s->t.out, s->answer.st, PF_INTERNAL);
+  if (s->answer.st) return *s->t.out = *row, ds_not_the_end(s->t.out, s->answer.st, PF_INTERNAL);
   const DLTensor *t = &row->v[0]->dl_tensor;
   int ok = row->n == 1 && pf_numel(t) == 1 && s->t.s.of->host->type_of(row->v[0]) == PF_INT64;
   if (ok) *out = PF_DATA(const int64_t, t)[0];
@@ -130,7 +135,8 @@ static pf_status read_made(group_stage *s, ds_row *made, ds_row *error) {
   pf_status st = ds_made(d->host, made, error, &s->opened);
   ds_row_clear(made);
   if (!st && !ds_types_equal(s->opened, d->types, d->n_types))
-    st = ds_fail(error, PF_INVALID_ARGUMENT, "reduce_func made a dataset of other element types "
+    st = ds_fail(error, PF_INVALID_ARGUMENT,
+                 "reduce_func made a dataset of other element types "
                  "than output_types");
   return st ? st : ds_open(s->opened, at, error, &s->open);
 }
@@ -203,13 +209,15 @@ static pf_status group_run(ds_task *t) {
         int64_t size = 0;
         if ((st = number_of(s, "window_size_func", &size))) return failed(s, st);
         if (size < 1)
-          return failed(s, ds_fail(t->out, PF_INVALID_ARGUMENT, "Window size must be greater than "
-                                   "zero, but got %" PRId64 ".", size));
+          return failed(s, ds_fail(t->out, PF_INVALID_ARGUMENT,
+                                   "Window size must be greater than "
+                                   "zero, but got %" PRId64 ".",
+                                   size));
         if (!joined(s, insert(s, s->key, size))) return failed(s, no_memory(t->out));
         if (s->at == REDUCED && ask_reduced(s) == PF_PENDING) return PF_PENDING;
         continue;
       }
-      default:                          /* REDUCED */
+      default: /* REDUCED */
         s->at = ASK;
         if (s->answer.st) {
           *t->out = s->answer.row;
@@ -268,9 +276,9 @@ static pf_status load_open(group_stage *s, ds_reader *r) {
   ds_row args, made, error = {0};
   PF_TRY(get_group(r, d->in[0], &s->now));
   if (!reduce_args(s, &args)) return PF_RESOURCE_EXHAUSTED;
-  s->reduced--;                         /* as it was when it was made */
-  pf_status st = ds_call_and_wait(d->host, &of(s)->reduce, &args, stream_of(s, 3, s->reduced),
-                                  &made);
+  s->reduced--; /* as it was when it was made */
+  pf_status st =
+      ds_call_and_wait(d->host, &of(s)->reduce, &args, stream_of(s, 3, s->reduced), &made);
   if (!st) st = read_made(s, &made, &error);
   else error = made;
   s->reduced++;
@@ -294,8 +302,8 @@ static pf_status group_load(ds_stage *t, ds_reader *r) {
   if (open) PF_TRY(load_open(s, r));
   return ds_get_stage(r, s->in);
 }
-static const ds_stage_kind GROUP_STAGE = {.next = ds_task_next, .close = group_close,
-                                          .save = group_save, .load = group_load};
+static const ds_stage_kind GROUP_STAGE = {
+  .next = ds_task_next, .close = group_close, .save = group_save, .load = group_load};
 static pf_status group_open(const dataset *d, ds_place at, ds_row *error, ds_stage **out) {
   group_stage *s = ds_stage_new(sizeof *s, &GROUP_STAGE, d, at, error);
   if (!s) return PF_RESOURCE_EXHAUSTED;
@@ -328,10 +336,9 @@ static pf_status group_compute(pf_ctx *c, const void *state) {
 #define FUNC(field_) PF_ATTR(group_state, PF_ATTR_FUNC, field_)
 extern const pf_kernel *const group_kernels[];
 const pf_kernel *const group_kernels[] = {
-    PF_CPU("GroupByWindowDataset", NULL, .compute = group_compute,
-           .state_size = sizeof(group_state),
-           .attrs = PF_ATTRS(TYPES(output_types), TYPES(Tkey_func_other_arguments),
-                             TYPES(Treduce_func_other_arguments),
-                             TYPES(Twindow_size_func_other_arguments), FUNC(key_func),
-                             FUNC(reduce_func), FUNC(window_size_func))),
-    NULL};
+  PF_CPU("GroupByWindowDataset", NULL, .compute = group_compute, .state_size = sizeof(group_state),
+         .attrs =
+             PF_ATTRS(TYPES(output_types), TYPES(Tkey_func_other_arguments),
+                      TYPES(Treduce_func_other_arguments), TYPES(Twindow_size_func_other_arguments),
+                      FUNC(key_func), FUNC(reduce_func), FUNC(window_size_func))),
+  NULL};

@@ -18,9 +18,22 @@
 #include "dataset/dataset.h"
 #include "dataset/prefetch.h"
 
-typedef struct { pf_list output_types; pf_str f; } interleave_state;
-typedef struct { dataset d; ds_function f; int64_t cycle, block; int32_t ahead; } interleave;
-typedef struct { ds_stage *stage; dataset *of; ds_row args; int64_t call; } open_one;
+typedef struct {
+  pf_list output_types;
+  pf_str f;
+} interleave_state;
+typedef struct {
+  dataset d;
+  ds_function f;
+  int64_t cycle, block;
+  int32_t ahead;
+} interleave;
+typedef struct {
+  ds_stage *stage;
+  dataset *of;
+  ds_row args;
+  int64_t call;
+} open_one;
 enum { TAKE, TAKEN, NEXT, MADE };
 typedef struct {
   ds_task t;
@@ -52,7 +65,8 @@ static pf_status begin(interleave_stage *s, open_one *o, ds_row *made, ds_row *a
   pf_status st = ds_made(s->t.s.of->host, made, error, &d);
   ds_row_clear(made);
   if (!st && !ds_types_equal(d, s->t.s.of->types, s->t.s.of->n_types))
-    st = ds_fail(error, PF_INVALID_ARGUMENT, "the function made a dataset of other element types "
+    st = ds_fail(error, PF_INVALID_ARGUMENT,
+                 "the function made a dataset of other element types "
                  "than output_types");
   if (!st && of(s)->ahead) d = ds_prefetched(d, PF_MIN(of(s)->block, 16));
   if (!st && !d) st = ds_fail(error, PF_RESOURCE_EXHAUSTED, "no memory to read a dataset");
@@ -148,8 +162,8 @@ static pf_status load_open(interleave_stage *s, ds_reader *r, open_one *o, int64
   ds_row args = {0}, copy, made, error = {0};
   PF_TRY(ds_get_row(r, d->in[0], &args));
   if (!ds_row_share(d->host, &args, &copy)) return ds_row_clear(&args), PF_RESOURCE_EXHAUSTED;
-  pf_status st = ds_call_and_wait(d->host, &of(s)->f, &copy,
-                                  ds_mix(s->t.s.path, (uint64_t)call), &made);
+  pf_status st =
+      ds_call_and_wait(d->host, &of(s)->f, &copy, ds_mix(s->t.s.path, (uint64_t)call), &made);
   if (!st) st = begin(s, o, &made, &args, call, &error);
   else error = made;
   ds_row_clear(&args);
@@ -170,8 +184,10 @@ static pf_status interleave_load(ds_stage *t, ds_reader *r) {
   }
   return ds_get_stage(r, s->in);
 }
-static const ds_stage_kind INTERLEAVE_STAGE = {.next = ds_task_next, .close = interleave_close,
-                                               .save = interleave_save, .load = interleave_load};
+static const ds_stage_kind INTERLEAVE_STAGE = {.next = ds_task_next,
+                                               .close = interleave_close,
+                                               .save = interleave_save,
+                                               .load = interleave_load};
 static pf_status interleave_open(const dataset *d, ds_place at, ds_row *error, ds_stage **out) {
   interleave_stage *s = ds_stage_new(sizeof *s, &INTERLEAVE_STAGE, d, at, error);
   if (!s) return PF_RESOURCE_EXHAUSTED;
@@ -215,11 +231,12 @@ static pf_status five_compute(pf_ctx *c, const void *s) { return made(c, s, 5); 
                            PF_ATTR(interleave_state, PF_ATTR_FUNC, f)))
 extern const pf_kernel *const interleave_kernels[];
 const pf_kernel *const interleave_kernels[] = {
-    INTERLEAVES("FlatMapDataset", flat_map_compute),
-    INTERLEAVES("InterleaveDataset", interleave_compute),
-    INTERLEAVES("ParallelInterleaveDatasetV2", parallel_compute),
-    INTERLEAVES("ParallelInterleaveDatasetV3", parallel_compute),
-    INTERLEAVES("ParallelInterleaveDatasetV4", five_compute),
-    INTERLEAVES("LegacyParallelInterleaveDatasetV2", buffered_compute),
-    INTERLEAVES("ParallelInterleaveDataset", five_compute),
-    INTERLEAVES("ExperimentalParallelInterleaveDataset", five_compute), NULL};
+  INTERLEAVES("FlatMapDataset", flat_map_compute),
+  INTERLEAVES("InterleaveDataset", interleave_compute),
+  INTERLEAVES("ParallelInterleaveDatasetV2", parallel_compute),
+  INTERLEAVES("ParallelInterleaveDatasetV3", parallel_compute),
+  INTERLEAVES("ParallelInterleaveDatasetV4", five_compute),
+  INTERLEAVES("LegacyParallelInterleaveDatasetV2", buffered_compute),
+  INTERLEAVES("ParallelInterleaveDataset", five_compute),
+  INTERLEAVES("ExperimentalParallelInterleaveDataset", five_compute),
+  NULL};

@@ -1,4 +1,5 @@
-/* iterator.c - IteratorGetNext, elements as optionals: who waits for an element, and gets it (iterator.h).
+/* iterator.c - IteratorGetNext, elements as optionals: who waits for an element, and gets it
+ * (iterator.h).
  *
  * Threads: as told there.
  */
@@ -26,9 +27,11 @@ static void iterator_tell(void *obj, pf_wait_state *to) {
   to->flags = PF_WAIT_WORKS;
   snprintf(to->takes, sizeof to->takes, "next element of iterator");
 }
-const pf_type ds_iterator_type = {.size = sizeof(pf_type), .id = "pyflow.Iterator",
-                                 .unref = ds_iterator_free, .abort = iterator_abort,
-                                 .tell = iterator_tell};
+const pf_type ds_iterator_type = {.size = sizeof(pf_type),
+                                  .id = "pyflow.Iterator",
+                                  .unref = ds_iterator_free,
+                                  .abort = iterator_abort,
+                                  .tell = iterator_tell};
 
 static void waiting_unref(waiting *w, int n) {
   if (atomic_fetch_sub(&w->refs, n) == n) {
@@ -63,15 +66,16 @@ static pf_status give(pf_ctx *c, pf_status st, ds_row *row, int optional) {
     return st;
   }
   if (row->n != c->n_out)
-    st = pf_failf(c, PF_INVALID_ARGUMENT, "the dataset's elements have %d components, the node has "
-                  "%d outputs", row->n, c->n_out);
+    st = pf_failf(c, PF_INVALID_ARGUMENT,
+                  "the dataset's elements have %d components, the node has "
+                  "%d outputs",
+                  row->n, c->n_out);
   for (int32_t i = 0; !st && i < c->n_out; i++) {
     ds_tensor *t = row->v[i];
     if (c->host->type_of(t) != c->out_type[i])
       st = PF_INVALID(c, "component %d of the element is %s, expected %s", i,
                       pf_type_name(c->host->type_of(t)), pf_type_name(c->out_type[i]));
-    else
-      row->v[i] = NULL, st = c->host->set_output(c, i, t);
+    else row->v[i] = NULL, st = c->host->set_output(c, i, t);
   }
   ds_row_clear(row);
   return st;
@@ -104,15 +108,16 @@ static pf_status ask(iterator *it) {
   it->row = none;
   if (it->asked) return it->asked->stage->kind->next(it->asked->stage, &it->row, &it->landed);
   if (!it->factory.fn)
-    return ds_fail(&it->row, PF_FAILED_PRECONDITION, "GetNext() failed because the iterator has "
+    return ds_fail(&it->row, PF_FAILED_PRECONDITION,
+                   "GetNext() failed because the iterator has "
                    "not been initialized. Ensure that you have run the initializer operation for "
                    "this iterator before getting the next element.");
   it->flight.done = factory_landed;
-  atomic_fetch_add(&it->refs, 1);       /* the flight's */
+  atomic_fetch_add(&it->refs, 1); /* the flight's */
   ds_fly(&it->flight, it->host, &it->factory, &none, 0);
   return PF_PENDING;
 }
-static waiting *first_of(iterator *it) {        /* with the lock, out of the list */
+static waiting *first_of(iterator *it) { /* with the lock, out of the list */
   waiting *w = it->first;
   if (!w) return NULL;
   it->first = w->next;
@@ -158,12 +163,16 @@ void ds_request_landed(ds_waiter *w, pf_status st) { settle((iterator *)w, st); 
 
 pf_status ds_iterator_fits(const iterator *it, const dataset *d, ds_row *error) {
   if (it->n_types != d->n_types)
-    return ds_fail(error, PF_INVALID_ARGUMENT, "Number of components does not match: expected %d "
-                   "types but got %d.", it->n_types, d->n_types);
+    return ds_fail(error, PF_INVALID_ARGUMENT,
+                   "Number of components does not match: expected %d "
+                   "types but got %d.",
+                   it->n_types, d->n_types);
   for (int32_t i = 0; i < it->n_types; i++)
     if (it->types[i] != d->types[i])
-      return ds_fail(error, PF_INVALID_ARGUMENT, "Data type mismatch at component %d: expected %s "
-                     "but got %s.", i, pf_type_name(it->types[i]), pf_type_name(d->types[i]));
+      return ds_fail(error, PF_INVALID_ARGUMENT,
+                     "Data type mismatch at component %d: expected %s "
+                     "but got %s.",
+                     i, pf_type_name(it->types[i]), pf_type_name(d->types[i]));
   return PF_OK;
 }
 /* A reading of the dataset that a factory made. */
@@ -195,7 +204,7 @@ static void factory_landed(ds_flight *f) {
     st = ask(it);
   }
   if (st != PF_PENDING) settle(it, st);
-  ds_iterator_free(it);                    /* the flight's */
+  ds_iterator_free(it); /* the flight's */
 }
 
 /* ---------------------------------------------------------------- waiting calls */
@@ -285,7 +294,7 @@ static pf_status next_of(pf_ctx *c, int optional) {
   if (it->kept && !it->first) return take_kept(c, it, optional);
   if (it->busy) return join(c, it, optional);
   begin(it);
-  atomic_fetch_add(&it->refs, 1);       /* the request's */
+  atomic_fetch_add(&it->refs, 1); /* the request's */
   pthread_mutex_unlock(&it->lock);
   pf_ctx *outer = ds_asks(c);
   pf_status st = ask(it);
@@ -294,7 +303,7 @@ static pf_status next_of(pf_ctx *c, int optional) {
     pthread_mutex_lock(&it->lock);
     return it->kept && !it->first ? take_kept(c, it, optional) : join(c, it, optional);
   }
-  ds_row row = it->row;                 /* this call's, before those who came meanwhile */
+  ds_row row = it->row; /* this call's, before those who came meanwhile */
   pthread_mutex_lock(&it->lock);
   ds_reading *over = it->asked;
   int more = ds_go_on(it);
@@ -320,6 +329,5 @@ static pf_status get_next_as_optional(pf_ctx *c, const void *state) {
                .compute = compute_)
 extern const pf_kernel *const iterator_kernels[];
 const pf_kernel *const iterator_kernels[] = {
-    NEXT("IteratorGetNext", get_next),
-    NEXT("IteratorGetNextSync", get_next),
-    NEXT("IteratorGetNextAsOptional", get_next_as_optional), NULL};
+  NEXT("IteratorGetNext", get_next), NEXT("IteratorGetNextSync", get_next),
+  NEXT("IteratorGetNextAsOptional", get_next_as_optional), NULL};

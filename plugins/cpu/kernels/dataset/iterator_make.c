@@ -40,9 +40,10 @@ static pf_status shapes_fit(const iterator *it, const pf_list *declared, ds_row 
   char a[300], b[300];
   for (int32_t i = 0; i < it->n_shapes && i < declared->n; i++)
     if (!may_be(wanted[i], it->shapes[i]))
-      return ds_fail(error, PF_INVALID_ARGUMENT, "Incompatible shapes at component %d: expected %s "
-                     "but got %s.", i, shape_text(wanted[i], a, sizeof a),
-                     shape_text(it->shapes[i], b, sizeof b));
+      return ds_fail(error, PF_INVALID_ARGUMENT,
+                     "Incompatible shapes at component %d: expected %s "
+                     "but got %s.",
+                     i, shape_text(wanted[i], a, sizeof a), shape_text(it->shapes[i], b, sizeof b));
   return PF_OK;
 }
 /* ---------------------------------------------------------------- making them */
@@ -54,8 +55,8 @@ static pf_status iterator_make(pf_ctx *c, void *arg, void **obj) {
   pf_str name = st->shared_name.len ? st->shared_name : c->host->node_name(c);
   if (!it || !(it->types = malloc(bytes)))
     return free(it), pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for an iterator");
-  it->container = strndup(st->container.len ? st->container.data : "",
-                          (size_t)PF_MIN(st->container.len, 400));
+  it->container =
+      strndup(st->container.len ? st->container.data : "", (size_t)PF_MIN(st->container.len, 400));
   it->name = strndup(name.data, (size_t)PF_MIN(name.len, 600));
   it->n_types = (int32_t)st->output_types.n;
   memcpy(it->types, st->output_types.items, sizeof *it->types * (size_t)it->n_types);
@@ -77,8 +78,8 @@ static pf_status iterator_make(pf_ctx *c, void *arg, void **obj) {
 }
 static pf_status iterator_compute(pf_ctx *c, const void *state) {
   const iterator_state *st = state;
-  return c->host->resource_output(c, 0, st->container, st->shared_name, &ds_iterator_type, iterator_make,
-                                  (void *)st);
+  return c->host->resource_output(c, 0, st->container, st->shared_name, &ds_iterator_type,
+                                  iterator_make, (void *)st);
 }
 static pf_status make_iterator(pf_ctx *c, const void *state) {
   void *obj;
@@ -131,7 +132,8 @@ static pf_status to_string_handle(pf_ctx *c, const void *state) {
 static pf_status nobody(pf_ctx *c, void *arg, void **obj) {
   (void)arg;
   (void)obj;
-  return pf_fail(c, PF_NOT_FOUND, "no iterator has this string handle: it was never made, or its "
+  return pf_fail(c, PF_NOT_FOUND,
+                 "no iterator has this string handle: it was never made, or its "
                  "container was reset");
 }
 /* 1: the parts of a string handle */
@@ -155,7 +157,8 @@ static pf_status from_string_handle(pf_ctx *c, const void *state) {
   if (!parse_handle(text, &container, &name))
     return PF_INVALID(c, "this is no string handle of an iterator: '%.*s'",
                       (int)PF_MIN(text.len, 100), text.data);
-  PF_TRY(c->host->resource(c, PF_SCOPE_CONTAINER, container, name, &ds_iterator_type, nobody, NULL, &obj));
+  PF_TRY(c->host->resource(c, PF_SCOPE_CONTAINER, container, name, &ds_iterator_type, nobody, NULL,
+                           &obj));
   iterator *it = obj;
   const dataset declared = {.n_types = (int32_t)st->output_types.n,
                             .types = (int32_t *)st->output_types.items};
@@ -179,9 +182,11 @@ static pf_status from_string_handle(pf_ctx *c, const void *state) {
          .attrs = PF_ATTRS(ITERATOR_ATTRS, NAMED, ##__VA_ARGS__))
 extern const pf_kernel *const iterator_make_kernels[];
 const pf_kernel *const iterator_make_kernels[] = {
-    MAKES("Iterator"), MAKES("IteratorV2"),
-    MAKES("OneShotIterator", PF_ATTR(iterator_state, PF_ATTR_FUNC, dataset_factory)),
-    PF_CPU_FLAGS("MakeIterator", NULL, PF_KERNEL_BLOCKING, .compute = make_iterator),
-    PF_CPU("IteratorToStringHandle", NULL, .compute = to_string_handle),
-    PF_CPU("IteratorFromStringHandleV2", NULL, .compute = from_string_handle,
-           .state_size = sizeof(iterator_state), .attrs = PF_ATTRS(ITERATOR_ATTRS)), NULL};
+  MAKES("Iterator"),
+  MAKES("IteratorV2"),
+  MAKES("OneShotIterator", PF_ATTR(iterator_state, PF_ATTR_FUNC, dataset_factory)),
+  PF_CPU_FLAGS("MakeIterator", NULL, PF_KERNEL_BLOCKING, .compute = make_iterator),
+  PF_CPU("IteratorToStringHandle", NULL, .compute = to_string_handle),
+  PF_CPU("IteratorFromStringHandleV2", NULL, .compute = from_string_handle,
+         .state_size = sizeof(iterator_state), .attrs = PF_ATTRS(ITERATOR_ATTRS)),
+  NULL};

@@ -41,7 +41,7 @@ static pf_status pause(pf_ctx *c, ds_root *root) {
   return go ? PF_OK : PF_CANCELLED;
 }
 static void put_reading(ds_writer *w, iterator *it, ds_reading *r, ds_row *shared) {
-  pthread_mutex_lock(&it->lock);        /* the kept answer: an initializer may take it away */
+  pthread_mutex_lock(&it->lock); /* the kept answer: an initializer may take it away */
   int kept = it->reading == r && it->kept && (it->answer == DS_OK || it->answer == DS_END);
   int end = it->answer == DS_END;
   if (kept && !end && !ds_row_share(it->host, &it->answer_row, shared)) w->failed = 1;
@@ -61,17 +61,18 @@ static pf_status save_state(pf_ctx *c, const void *state) {
   pthread_mutex_lock(&it->lock);
   ds_reading *r = it->reading;
   ds_row none = {0};
-  if (r) ds_reading_ref(r);             /* an initializer may replace it meanwhile */
+  if (r) ds_reading_ref(r); /* an initializer may replace it meanwhile */
   pthread_mutex_unlock(&it->lock);
   if (!r && !it->pending.data && !it->factory.fn) {
     end_quietly(it);
-    return pf_fail(c, PF_FAILED_PRECONDITION, "Save() failed because the iterator has not been "
+    return pf_fail(c, PF_FAILED_PRECONDITION,
+                   "Save() failed because the iterator has not been "
                    "initialized. Ensure that you have run the initializer operation for this "
                    "iterator before saving it.");
   }
   pf_status st = r ? pause(c, &r->root) : PF_OK;
   ds_write_begin(&w, it->host);
-  if (!r && it->pending.data) ds_put_again(&w, it->pending);    /* as it was restored */
+  if (!r && it->pending.data) ds_put_again(&w, it->pending); /* as it was restored */
   else ds_put_int(&w, r != NULL);
   if (r) {
     if (!st) put_reading(&w, it, r, &none);
@@ -82,7 +83,8 @@ static pf_status save_state(pf_ctx *c, const void *state) {
   if (st) return free(w.bytes), st;
   DLTensor *y = w.failed ? NULL : c->host->output(c, 0, NULL, 0);
   if (w.failed == 2)
-    st = pf_fail(c, PF_UNIMPLEMENTED, "the state of this iterator cannot be saved: an element that "
+    st = pf_fail(c, PF_UNIMPLEMENTED,
+                 "the state of this iterator cannot be saved: an element that "
                  "it holds has a resource or variant, or a stage holds what cannot be written");
   else if (!y || c->host->str_set(y, 0, (pf_str){w.bytes, (int64_t)w.n}))
     st = pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for an iterator's state");
@@ -109,7 +111,7 @@ static pf_status open_one_shot(iterator *it, ds_row *error, ds_reading **out) {
 /* A fresh reading of the iterator's dataset. */
 static pf_status open_again(iterator *it, ds_row *error, ds_reading **out) {
   pthread_mutex_lock(&it->lock);
-  ds_reading *now = it->reading;        /* an initializer may replace it meanwhile */
+  ds_reading *now = it->reading; /* an initializer may replace it meanwhile */
   if (now) ds_reading_ref(now);
   pthread_mutex_unlock(&it->lock);
   if (now) {
@@ -130,9 +132,10 @@ static pf_status keep_pending(iterator *it, pf_str bytes) {
   free(old);
   return PF_OK;
 }
-/* The state that waited, if any, into a fresh reading; ds_told once, whether it ds_iterator_fits or not. */
+/* The state that waited, if any, into a fresh reading; ds_told once, whether it ds_iterator_fits
+ * or not. */
 pf_status ds_load_pending(iterator *it, ds_reading *r, ds_row *error, ds_row *answer,
-                              pf_status *status, int64_t *kept) {
+                          pf_status *status, int64_t *kept) {
   ds_reader in;
   int64_t there;
   pthread_mutex_lock(&it->lock);
@@ -198,5 +201,5 @@ static pf_status restore_state(pf_ctx *c, const void *state) {
 #define WAITS (PF_KERNEL_BLOCKING | PF_KERNEL_TAKES)     /* for the request that is on */
 extern const pf_kernel *const iterator_state_kernels[];
 const pf_kernel *const iterator_state_kernels[] = {
-    PF_CPU_FLAGS("_SaveIterator", NULL, WAITS, .compute = save_state),
-    PF_CPU_FLAGS("_RestoreIterator", NULL, WAITS, .compute = restore_state), NULL};
+  PF_CPU_FLAGS("_SaveIterator", NULL, WAITS, .compute = save_state),
+  PF_CPU_FLAGS("_RestoreIterator", NULL, WAITS, .compute = restore_state), NULL};

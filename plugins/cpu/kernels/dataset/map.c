@@ -24,25 +24,35 @@ typedef struct {
   pf_str f;
   int32_t preserve_cardinality;
 } map_state;
-typedef struct { dataset d; ds_function f; int64_t parallel; int32_t keeps; } map_dataset;
+typedef struct {
+  dataset d;
+  ds_function f;
+  int64_t parallel;
+  int32_t keeps;
+} map_dataset;
 typedef struct map_stage map_stage;
 enum { FREE, CALLED, DONE };
-typedef struct { ds_flight flight; map_stage *of; ds_row args; int state; } place;
+typedef struct {
+  ds_flight flight;
+  map_stage *of;
+  ds_row args;
+  int state;
+} place;
 struct map_stage {
   ds_stage s;
   ds_stage *in;
-  atomic_int refs;                      /* its own, and of what is under way */
+  atomic_int refs; /* its own, and of what is under way */
   pthread_mutex_t lock;
   place *ring;
-  int64_t size, head, tail;             /* the next to leave, the next to come; of all ever */
-  int filling, finished, closed;        /* the input is asked; a function ended the iteration */
-  pf_status ended;                      /* what the input said last; DS_OK: an element */
-  ds_row error;                         /* with it */
+  int64_t size, head, tail;      /* the next to leave, the next to come; of all ever */
+  int filling, finished, closed; /* the input is asked; a function ended the iteration */
+  pf_status ended;               /* what the input said last; DS_OK: an element */
+  ds_row error;                  /* with it */
   ds_waiter fill_waiter;
   ds_row fill_row;
   pf_status fill_st;
   atomic_int met;
-  ds_waiter *waiter;                    /* who waits for the head */
+  ds_waiter *waiter; /* who waits for the head */
   ds_row *out;
 };
 static const map_dataset *of(const map_stage *m) { return (const map_dataset *)m->s.of; }
@@ -81,20 +91,18 @@ static pf_status give_head(map_stage *m, ds_row *out) {
   p->state = FREE;
   m->head++;
   if (st != PF_OUT_OF_RANGE) return st;
-  if (of(m)->keeps)
-    return ds_not_the_end(out, st, PF_INVALID_ARGUMENT);
+  if (of(m)->keeps) return ds_not_the_end(out, st, PF_INVALID_ARGUMENT);
   ds_row_clear(out);
   m->finished = 1;
   return DS_END;
 }
 static pf_status try_give(map_stage *m, ds_row *out) {
   if (m->finished) return DS_END;
-  if (m->head < m->tail)
-    return at(m, m->head)->state == DONE ? give_head(m, out) : PF_PENDING;
+  if (m->head < m->tail) return at(m, m->head)->state == DONE ? give_head(m, out) : PF_PENDING;
   if (m->filling || m->ended == DS_OK) return PF_PENDING;
   pf_status st = m->ended;
   if (st == DS_END) return st;
-  *out = m->error;                      /* told once; then the input is asked again */
+  *out = m->error; /* told once; then the input is asked again */
   m->error = (ds_row){0};
   m->ended = DS_OK;
   return st;
@@ -142,7 +150,7 @@ static void filled(map_stage *m, pf_status st) {
   pthread_mutex_lock(&m->lock);
   int64_t n = m->tail;
   m->filling = 0;
-  if (ds_stopped(st, &row)) {           /* nothing came, who waits hears of it */
+  if (ds_stopped(st, &row)) { /* nothing came, who waits hears of it */
     w = m->waiter;
     m->waiter = NULL;
   } else if (st == DS_OK) {
@@ -165,7 +173,7 @@ static void fill(map_stage *m) {
     pthread_mutex_lock(&m->lock);
     int go = !m->filling && m->ended == DS_OK && !m->finished && !m->closed &&
              m->tail - m->head < m->size && !ds_interrupted(root) &&
-             (m->head == m->tail || !atomic_load(&root->paused));     /* one for who asks */
+             (m->head == m->tail || !atomic_load(&root->paused)); /* one for who asks */
     if (go) m->filling = 1;
     pthread_mutex_unlock(&m->lock);
     if (!go) break;
@@ -195,7 +203,7 @@ static pf_status map_next(ds_stage *s, ds_row *out, ds_waiter *w) {
   map_stage *m = (map_stage *)s;
   pf_status st;
   int idle;
-  do {                                  /* again after an error that was told */
+  do { /* again after an error that was told */
     fill(m);
     pthread_mutex_lock(&m->lock);
     st = try_give(m, out);
@@ -251,14 +259,14 @@ static pf_status map_load(ds_stage *s, ds_reader *r) {
   for (int64_t k = m->head; k < m->tail; k++) call(m, k);
   return PF_OK;
 }
-static const ds_stage_kind MAP_STAGE = {.next = map_next, .close = map_close, .save = map_save,
-                                        .load = map_load};
+static const ds_stage_kind MAP_STAGE = {
+  .next = map_next, .close = map_close, .save = map_save, .load = map_load};
 static pf_status map_open(const dataset *d, ds_place where, ds_row *error, ds_stage **out) {
   map_stage *m = ds_stage_new(sizeof *m, &MAP_STAGE, d, where, error);
   if (!m) return PF_RESOURCE_EXHAUSTED;
   pthread_mutex_init(&m->lock, NULL);
   atomic_store(&m->refs, 1);
-  ds_ref((dataset *)d);                 /* who opened it may let go of it during calls */
+  ds_ref((dataset *)d); /* who opened it may let go of it during calls */
   m->fill_waiter.fn = fill_landed;
   m->size = of(m)->parallel;
   m->ring = calloc((size_t)m->size, sizeof *m->ring);
@@ -318,9 +326,10 @@ static pf_status map_and_batch_compute(pf_ctx *c, const void *state) {
                            PF_ATTR(map_state, PF_ATTR_FUNC, f), \
                            PF_ATTR(map_state, PF_ATTR_BOOL, preserve_cardinality)))
 extern const pf_kernel *const map_kernels[];
-const pf_kernel *const map_kernels[] = {MAPS("MapDataset", map_compute),
-                                        MAPS("ParallelMapDataset", parallel_map_compute),
-                                        MAPS("ParallelMapDatasetV2", parallel_map_compute),
-                                        MAPS("MapAndBatchDataset", map_and_batch_compute),
-                                        MAPS("ExperimentalMapAndBatchDataset",
-                                             map_and_batch_compute), NULL};
+const pf_kernel *const map_kernels[] = {
+  MAPS("MapDataset", map_compute),
+  MAPS("ParallelMapDataset", parallel_map_compute),
+  MAPS("ParallelMapDatasetV2", parallel_map_compute),
+  MAPS("MapAndBatchDataset", map_and_batch_compute),
+  MAPS("ExperimentalMapAndBatchDataset", map_and_batch_compute),
+  NULL};

@@ -24,14 +24,17 @@ static pf_status sizes(const ds_padding *p, const ds_row *rows, int64_t n, int32
   for (int64_t i = 0; i < n; i++) {
     const DLTensor *t = &rows[i].v[k]->dl_tensor;
     if (t->ndim != rank)
-      return ds_fail(error, PF_INVALID_ARGUMENT, "All elements in a batch must have the same rank "
+      return ds_fail(error, PF_INVALID_ARGUMENT,
+                     "All elements in a batch must have the same rank "
                      "as the padded shape for component%d: expected rank %d but got element "
-                     "with rank %d", k, rank, t->ndim);
+                     "with rank %d",
+                     k, rank, t->ndim);
     for (int32_t d = 0; d < rank; d++) {
       if (given[d] >= 0 && t->shape[d] > dims[d])
-        return ds_fail(error, PF_DATA_LOSS, "Attempted to pad to a smaller size than the input "
-                       "element: component %d, dimension %d: %" PRId64 " to %" PRId64, k, d,
-                       t->shape[d], given[d]);
+        return ds_fail(error, PF_DATA_LOSS,
+                       "Attempted to pad to a smaller size than the input "
+                       "element: component %d, dimension %d: %" PRId64 " to %" PRId64,
+                       k, d, t->shape[d], given[d]);
       if (given[d] < 0) dims[d] = PF_MAX(dims[d], t->shape[d]);
     }
   }

@@ -7,13 +7,16 @@
 #include "dataset/slices.h"
 
 typedef struct { pf_list output_types; } passing_state;
-typedef struct { dataset d; int64_t count, index; } passing;  /* count -1: all, or for ever */
+typedef struct {
+  dataset d;
+  int64_t count, index;
+} passing; /* count -1: all, or for ever */
 typedef struct {
   ds_task t;
   ds_stage *in;
   ds_pull_slot slot;
-  ds_stage_kind kind;                   /* the dataset's, with next_index where the input has it */
-  int64_t seen, asked;                  /* elements, or rounds; asked: the slot holds an answer */
+  ds_stage_kind kind;  /* the dataset's, with next_index where the input has it */
+  int64_t seen, asked; /* elements, or rounds; asked: the slot holds an answer */
 } passing_stage;
 
 static const passing *of(const passing_stage *s) { return (const passing *)s->t.s.of; }
@@ -36,8 +39,8 @@ static pf_status passing_open(const dataset *d, ds_place at, ds_row *error, ds_s
   if (!s) return PF_RESOURCE_EXHAUSTED;
   pf_status st = ds_open(d->in[0], at, error, &s->in);
   if (st) return free(s), st;
-  s->kind = (ds_stage_kind){.next = ds_task_next, .close = passing_close, .save = passing_save,
-                            .load = passing_load};
+  s->kind = (ds_stage_kind){
+    .next = ds_task_next, .close = passing_close, .save = passing_save, .load = passing_load};
   if (s->in->kind->next_index) s->kind.next_index = next_index, s->kind.next = ds_next_of_index;
   s->t.s.kind = &s->kind;
   s->t.run = run;
@@ -143,7 +146,10 @@ static const ds_kind SHARD = {"Shard", shard_open, NULL, shard_size};
 /* ---------------------------------------------------------------- repeat
  * seen: rounds that are over; `fresh`: the round has given nothing yet, so an input that ends then
  * is empty, and so are all rounds. */
-typedef struct { passing_stage p; int64_t fresh; } repeat_stage;
+typedef struct {
+  passing_stage p;
+  int64_t fresh;
+} repeat_stage;
 /* The input of round `seen`; of the last one where that is over. */
 static pf_status open_round(repeat_stage *s, ds_row *error) {
   passing_stage *p = &s->p;
@@ -244,8 +250,10 @@ static pf_status shard_compute(pf_ctx *c, const void *state) {
   if (!st) st = ds_scalar_in(c, 1, "num_shards", &d->count);
   if (!st) st = ds_scalar_in(c, 2, "index", &d->index);
   if (!st && d->count < 1)
-    st = PF_INVALID(c, "Number of shards must be greater than zero (currently num_shards = "
-                    "%" PRId64 ").", d->count);
+    st = PF_INVALID(c,
+                    "Number of shards must be greater than zero (currently num_shards = "
+                    "%" PRId64 ").",
+                    d->count);
   if (!st && (d->index < 0 || d->index >= d->count))
     st = PF_INVALID(c, "Index must be between 0 and %" PRId64 " (currently index = %" PRId64 ").",
                     d->count - 1, d->index);
@@ -256,5 +264,5 @@ static pf_status shard_compute(pf_ctx *c, const void *state) {
          .attrs = PF_ATTRS(PF_ATTR(passing_state, PF_ATTR_TYPE | PF_ATTR_LIST, output_types)))
 extern const pf_kernel *const passing_kernels[];
 const pf_kernel *const passing_kernels[] = {
-    PASSING("TakeDataset", take_compute), PASSING("SkipDataset", skip_compute),
-    PASSING("RepeatDataset", repeat_compute), PASSING("ShardDataset", shard_compute), NULL};
+  PASSING("TakeDataset", take_compute), PASSING("SkipDataset", skip_compute),
+  PASSING("RepeatDataset", repeat_compute), PASSING("ShardDataset", shard_compute), NULL};

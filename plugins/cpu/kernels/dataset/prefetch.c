@@ -19,15 +19,21 @@
 
 enum { AUTO = 4 };
 typedef struct { pf_list output_types; } prefetch_state;
-typedef struct { dataset d; int64_t room; } prefetch;
-typedef struct { ds_row row; pf_status st; } item;
+typedef struct {
+  dataset d;
+  int64_t room;
+} prefetch;
+typedef struct {
+  ds_row row;
+  pf_status st;
+} item;
 typedef struct {
   ds_stage s;
   ds_stage *in;
-  atomic_int refs;                      /* its own, and the filling thread's */
+  atomic_int refs; /* its own, and the filling thread's */
   pthread_mutex_t lock;
   item *ring;
-  int64_t head, n;                      /* the first; how many */
+  int64_t head, n; /* the first; how many */
   int filling, ended, closed;
   ds_waiter landed;
   ds_row row;
@@ -48,7 +54,7 @@ static void prefetch_free(prefetch_stage *p) {
   pthread_mutex_destroy(&p->lock);
   free(p);
 }
-static pf_status take(prefetch_stage *p, ds_row *out) {     /* with the lock */
+static pf_status take(prefetch_stage *p, ds_row *out) { /* with the lock */
   if (!p->n) return p->ended ? DS_END : PF_PENDING;
   item *first = &p->ring[p->head];
   pf_status st = first->st;
@@ -76,15 +82,15 @@ static void arrived(prefetch_stage *p, pf_status st) {
   pthread_mutex_unlock(&p->lock);
   if (w) w->fn(w, st);
 }
-static void fill(void *arg) {           /* FILLING, and it holds the stage and the root */
+static void fill(void *arg) { /* FILLING, and it holds the stage and the root */
   prefetch_stage *p = arg;
   ds_root *root = p->s.root;
   for (;;) {
     pthread_mutex_lock(&p->lock);
-    int wanted = p->waiter && !p->n;    /* by a request that a pause waits for */
-    int go = !p->ended && !p->closed && p->n < room(p) &&
-             (wanted || !atomic_load(&root->paused)) && !atomic_load(&root->interrupted);
-    ds_waiter *w = go || p->n || p->ended ? NULL : p->waiter;    /* it is interrupted */
+    int wanted = p->waiter && !p->n; /* by a request that a pause waits for */
+    int go = !p->ended && !p->closed && p->n < room(p) && (wanted || !atomic_load(&root->paused)) &&
+             !atomic_load(&root->interrupted);
+    ds_waiter *w = go || p->n || p->ended ? NULL : p->waiter; /* it is interrupted */
     if (w) p->waiter = NULL;
     if (!go) p->filling = 0;
     pthread_mutex_unlock(&p->lock);
@@ -119,7 +125,7 @@ static pf_status prefetch_next(ds_stage *s, ds_row *out, ds_waiter *w) {
   }
   int go = !p->filling && !p->ended && p->n < room(p) &&
            (st == PF_PENDING || !atomic_load(&s->root->paused));
-  if (go) {                             /* IDLE -> FILLING */
+  if (go) { /* IDLE -> FILLING */
     p->filling = 1;
     atomic_fetch_add(&p->refs, 1);
     ds_hold(s->root);
@@ -135,7 +141,7 @@ static void prefetch_close(ds_stage *s) {
   pthread_mutex_unlock(&p->lock);
   prefetch_free(p);
 }
-static void prefetch_save(ds_stage *s, ds_writer *w) {  /* failures in the ring are not kept */
+static void prefetch_save(ds_stage *s, ds_writer *w) { /* failures in the ring are not kept */
   prefetch_stage *p = (prefetch_stage *)s;
   int64_t n = 0;
   for (int64_t i = 0; i < p->n; i++) n += p->ring[(p->head + i) % room(p)].st == DS_OK;
@@ -159,14 +165,14 @@ static pf_status prefetch_load(ds_stage *s, ds_reader *r) {
   }
   return ds_get_stage(r, p->in);
 }
-static const ds_stage_kind PREFETCH_STAGE = {.next = prefetch_next, .close = prefetch_close,
-                                             .save = prefetch_save, .load = prefetch_load};
+static const ds_stage_kind PREFETCH_STAGE = {
+  .next = prefetch_next, .close = prefetch_close, .save = prefetch_save, .load = prefetch_load};
 static pf_status prefetch_open(const dataset *d, ds_place at, ds_row *error, ds_stage **out) {
   prefetch_stage *p = ds_stage_new(sizeof *p, &PREFETCH_STAGE, d, at, error);
   if (!p) return PF_RESOURCE_EXHAUSTED;
   pthread_mutex_init(&p->lock, NULL);
   atomic_store(&p->refs, 1);
-  ds_ref((dataset *)d);                 /* who opened it may let go of it while it fills */
+  ds_ref((dataset *)d); /* who opened it may let go of it while it fills */
   p->landed.fn = fill_landed;
   p->ring = calloc((size_t)room(p), sizeof *p->ring);
   pf_status st = p->ring ? ds_open(d->in[0], at, error, &p->in)
@@ -183,20 +189,19 @@ dataset *ds_prefetched(dataset *of, int64_t room) {
   return p ? &p->d : NULL;
 }
 static pf_status prefetch_compute(pf_ctx *c, const void *state) {
-  prefetch *d = ds_new(c, sizeof *d, &PREFETCH, NULL, 1,
-                       &((const prefetch_state *)state)->output_types);
+  prefetch *d =
+      ds_new(c, sizeof *d, &PREFETCH, NULL, 1, &((const prefetch_state *)state)->output_types);
   if (!d) return PF_INVALID_ARGUMENT;
   pf_status st = ds_same_types(c, &d->d);
   if (!st) st = ds_scalar_in(c, 1, "buffer_size", &d->room);
   if (!st && (d->room < -1 || d->room > 1 << 24))
     st = PF_INVALID(c, "buffer_size must be >= 0, or -1 for a size of the host's choice");
   if (d->room == -1) d->room = AUTO;
-  if (d->room == 0) d->room = 1;        /* TF's "no prefetching" is one ahead here */
+  if (d->room == 0) d->room = 1; /* TF's "no prefetching" is one ahead here */
   return ds_out(c, d, st);
 }
 extern const pf_kernel *const prefetch_kernels[];
 const pf_kernel *const prefetch_kernels[] = {
-    PF_CPU("PrefetchDataset", NULL, .compute = prefetch_compute,
-           .state_size = sizeof(prefetch_state),
-           .attrs = PF_ATTRS(PF_ATTR(prefetch_state, PF_ATTR_TYPE | PF_ATTR_LIST, output_types))),
-    NULL};
+  PF_CPU("PrefetchDataset", NULL, .compute = prefetch_compute, .state_size = sizeof(prefetch_state),
+         .attrs = PF_ATTRS(PF_ATTR(prefetch_state, PF_ATTR_TYPE | PF_ATTR_LIST, output_types))),
+  NULL};

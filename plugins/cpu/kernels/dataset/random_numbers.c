@@ -7,8 +7,14 @@
 #include "random/philox.h"
 
 typedef struct { pf_list output_types; } numbers_state;
-typedef struct { dataset d; pf_philox base; } numbers;
-typedef struct { ds_stage s; int64_t given; } numbers_stage;
+typedef struct {
+  dataset d;
+  pf_philox base;
+} numbers;
+typedef struct {
+  ds_stage s;
+  int64_t given;
+} numbers_stage;
 
 static pf_status numbers_next(ds_stage *s, ds_row *out, ds_waiter *w) {
   numbers_stage *t = (numbers_stage *)s;
@@ -27,22 +33,26 @@ static void numbers_save(ds_stage *s, ds_writer *w) { ds_put_int(w, ((numbers_st
 static pf_status numbers_load(ds_stage *s, ds_reader *r) {
   return ds_get_range(r, 0, INT64_MAX, &((numbers_stage *)s)->given);
 }
-static const ds_stage_kind NUMBERS_STAGE = {.next = numbers_next, .close = numbers_close,
-                                            .save = numbers_save, .load = numbers_load};
+static const ds_stage_kind NUMBERS_STAGE = {
+  .next = numbers_next, .close = numbers_close, .save = numbers_save, .load = numbers_load};
 static pf_status numbers_open(const dataset *d, ds_place at, ds_row *error, ds_stage **out) {
   *out = ds_stage_new(sizeof(numbers_stage), &NUMBERS_STAGE, d, at, error);
   return *out ? PF_OK : PF_RESOURCE_EXHAUSTED;
 }
-static int64_t numbers_size(const dataset *d) { (void)d; return -2; }
+static int64_t numbers_size(const dataset *d) {
+  (void)d;
+  return -2;
+}
 static const ds_kind NUMBERS = {"Random", numbers_open, NULL, numbers_size};
 
 static pf_status numbers_compute(pf_ctx *c, const void *state) {
   int64_t seed, seed2;
-  numbers *d = ds_new(c, sizeof *d, &NUMBERS, NULL, 0,
-                      &((const numbers_state *)state)->output_types);
+  numbers *d =
+      ds_new(c, sizeof *d, &NUMBERS, NULL, 0, &((const numbers_state *)state)->output_types);
   if (!d) return PF_RESOURCE_EXHAUSTED;
-  pf_status st = d->d.n_types == 1 && d->d.types[0] == PF_INT64 ? PF_OK
-                 : PF_INVALID(c, "output_types must be one int64");
+  pf_status st = d->d.n_types == 1 && d->d.types[0] == PF_INT64
+                     ? PF_OK
+                     : PF_INVALID(c, "output_types must be one int64");
   if (!st) st = ds_scalar_in(c, 0, "seed", &seed);
   if (!st) st = ds_scalar_in(c, 1, "seed2", &seed2);
   if (!st && !seed && !seed2) {
@@ -58,5 +68,5 @@ static pf_status numbers_compute(pf_ctx *c, const void *state) {
   PF_CPU(op_, NULL, .compute = numbers_compute, .state_size = sizeof(numbers_state), \
          .attrs = PF_ATTRS(PF_ATTR(numbers_state, PF_ATTR_TYPE | PF_ATTR_LIST, output_types)))
 extern const pf_kernel *const random_numbers_kernels[];
-const pf_kernel *const random_numbers_kernels[] = {
-    NUMBERS_OF("RandomDataset"), NUMBERS_OF("ExperimentalRandomDataset"), NULL};
+const pf_kernel *const random_numbers_kernels[] = {NUMBERS_OF("RandomDataset"),
+                                                   NUMBERS_OF("ExperimentalRandomDataset"), NULL};

@@ -38,7 +38,7 @@ pf_status ds_reading_open(dataset *of, ds_row *error, ds_reading **out) {
   return st;
 }
 
-static _Thread_local pf_ctx *asking;    /* the call on whose stack a request runs */
+static _Thread_local pf_ctx *asking; /* the call on whose stack a request runs */
 pf_ctx *ds_asks(pf_ctx *c) {
   pf_ctx *was = asking;
   asking = c;

@@ -5,11 +5,14 @@
  */
 #include "dataset/reading.h"
 
-typedef struct { pf_list Tstate, output_types; pf_str f; } reduction_state;
 typedef struct {
-  ds_task t;                            /* its `s` has kind and dataset only for those who ask it */
+  pf_list Tstate, output_types;
+  pf_str f;
+} reduction_state;
+typedef struct {
+  ds_task t; /* its `s` has kind and dataset only for those who ask it */
   ds_waiter end;
-  atomic_int refs;                      /* the task's, and on_cancel's */
+  atomic_int refs; /* the task's, and on_cancel's */
   ds_reading *reading;
   ds_pull_slot slot, answer;
   ds_function f;
@@ -40,8 +43,10 @@ static void over(ds_waiter *w, pf_status st) {
   pf_ctx *c = r->c;
   int never = h->off_cancel(r->ticket);
   if (st) {
-    pf_failf(c, st, "%s", r->out.error ? r->out.error : st == PF_CANCELLED ? "cancelled"
-                                                                           : "no memory");
+    pf_failf(c, st, "%s",
+             r->out.error         ? r->out.error
+             : st == PF_CANCELLED ? "cancelled"
+                                  : "no memory");
   } else {
     for (int32_t i = 0; !st && i < c->n_out; i++) {
       ds_tensor *t = r->state.v[i];
@@ -76,8 +81,8 @@ static pf_status single(reduction *r) {
   }
   if (r->slot.st == DS_END && r->seen) return DS_OK;
   ds_row_clear(&r->slot.row);
-  return ds_fail(&r->out, PF_INVALID_ARGUMENT, r->seen ? "Dataset had more than one element."
-                                                       : "Dataset was empty.");
+  return ds_fail(&r->out, PF_INVALID_ARGUMENT,
+                 r->seen ? "Dataset had more than one element." : "Dataset was empty.");
 }
 static pf_status reduction_run(ds_task *t) {
   reduction *r = (reduction *)t;
@@ -162,8 +167,8 @@ static pf_status single_element(pf_ctx *c, const void *state) {
 }
 extern const pf_kernel *const reduction_kernels[];
 const pf_kernel *const reduction_kernels[] = {
-    PF_CPU_FLAGS("ReduceDataset", NULL, PF_KERNEL_ASYNC, .compute = reduce,
-                 .state_size = sizeof(reduction_state),
-                 .attrs = PF_ATTRS(PF_ATTR(reduction_state, PF_ATTR_TYPE | PF_ATTR_LIST, Tstate),
-                                   PF_ATTR(reduction_state, PF_ATTR_FUNC, f))),
-    PF_CPU_FLAGS("DatasetToSingleElement", NULL, PF_KERNEL_ASYNC, .compute = single_element), NULL};
+  PF_CPU_FLAGS("ReduceDataset", NULL, PF_KERNEL_ASYNC, .compute = reduce,
+               .state_size = sizeof(reduction_state),
+               .attrs = PF_ATTRS(PF_ATTR(reduction_state, PF_ATTR_TYPE | PF_ATTR_LIST, Tstate),
+                                 PF_ATTR(reduction_state, PF_ATTR_FUNC, f))),
+  PF_CPU_FLAGS("DatasetToSingleElement", NULL, PF_KERNEL_ASYNC, .compute = single_element), NULL};

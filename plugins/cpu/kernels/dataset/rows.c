@@ -4,8 +4,15 @@
  */
 #include "dataset/rows.h"
 
-typedef struct { dataset d; int64_t n; ds_row *rows; } rows;
-typedef struct { ds_stage s; int64_t at; } rows_stage;
+typedef struct {
+  dataset d;
+  int64_t n;
+  ds_row *rows;
+} rows;
+typedef struct {
+  ds_stage s;
+  int64_t at;
+} rows_stage;
 
 static pf_status rows_next(ds_stage *s, ds_row *out, ds_waiter *w) {
   rows_stage *t = (rows_stage *)s;
@@ -22,8 +29,8 @@ static void rows_save(ds_stage *s, ds_writer *w) { ds_put_int(w, ((rows_stage *)
 static pf_status rows_load(ds_stage *s, ds_reader *r) {
   return ds_get_range(r, 0, ((const rows *)s->of)->n, &((rows_stage *)s)->at);
 }
-static const ds_stage_kind ROWS_STAGE = {.next = rows_next, .close = rows_close, .save = rows_save,
-                                         .load = rows_load};
+static const ds_stage_kind ROWS_STAGE = {
+  .next = rows_next, .close = rows_close, .save = rows_save, .load = rows_load};
 static pf_status rows_open(const dataset *d, ds_place at, ds_row *error, ds_stage **out) {
   *out = ds_stage_new(sizeof(rows_stage), &ROWS_STAGE, d, at, error);
   return *out ? PF_OK : PF_RESOURCE_EXHAUSTED;

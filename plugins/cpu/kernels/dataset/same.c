@@ -14,7 +14,12 @@ static pf_status same_compute(pf_ctx *c, const void *state) {
 }
 #define SAME(op_) PF_CPU(op_, NULL, .compute = same_compute)
 extern const pf_kernel *const same_kernels[];
-const pf_kernel *const same_kernels[] = {
-    SAME("ModelDataset"), SAME("OptimizeDataset"), SAME("OptimizeDatasetV2"),
-    SAME("OptionsDataset"), SAME("RewriteDataset"), SAME("FinalizeDataset"),
-    SAME("MaxIntraOpParallelismDataset"), SAME("PrivateThreadPoolDataset"), NULL};
+const pf_kernel *const same_kernels[] = {SAME("ModelDataset"),
+                                         SAME("OptimizeDataset"),
+                                         SAME("OptimizeDatasetV2"),
+                                         SAME("OptionsDataset"),
+                                         SAME("RewriteDataset"),
+                                         SAME("FinalizeDataset"),
+                                         SAME("MaxIntraOpParallelismDataset"),
+                                         SAME("PrivateThreadPoolDataset"),
+                                         NULL};

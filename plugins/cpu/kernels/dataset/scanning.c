@@ -10,7 +10,12 @@ typedef struct {
   pf_str f;
   int32_t preserve_cardinality;
 } scan_state;
-typedef struct { dataset d, state; ds_function f; ds_row initial; int32_t keeps; } scan;
+typedef struct {
+  dataset d, state;
+  ds_function f;
+  ds_row initial;
+  int32_t keeps;
+} scan;
 enum { ASK, ASKED, CALLED };
 typedef struct {
   ds_task t;
@@ -96,8 +101,8 @@ static pf_status scan_load(ds_stage *t, ds_reader *r) {
   PF_TRY(ds_get_row(r, &of(s)->state, &s->state));
   return ds_get_stage(r, s->in);
 }
-static const ds_stage_kind SCAN_STAGE = {.next = ds_task_next, .close = scan_close,
-                                         .save = scan_save, .load = scan_load};
+static const ds_stage_kind SCAN_STAGE = {
+  .next = ds_task_next, .close = scan_close, .save = scan_save, .load = scan_load};
 static pf_status scan_open(const dataset *d, ds_place at, ds_row *error, ds_stage **out) {
   scan_stage *s = ds_stage_new(sizeof *s, &SCAN_STAGE, d, at, error);
   if (!s) return PF_RESOURCE_EXHAUSTED;
@@ -146,5 +151,5 @@ static pf_status scan_compute(pf_ctx *c, const void *state) {
                            PF_ATTR(scan_state, PF_ATTR_FUNC, f), \
                            PF_ATTR(scan_state, PF_ATTR_BOOL, preserve_cardinality)))
 extern const pf_kernel *const scanning_kernels[];
-const pf_kernel *const scanning_kernels[] = {
-    SCANS("ScanDataset"), SCANS("ExperimentalScanDataset"), NULL};
+const pf_kernel *const scanning_kernels[] = {SCANS("ScanDataset"), SCANS("ExperimentalScanDataset"),
+                                             NULL};

@@ -15,18 +15,26 @@
 #include "dataset/dataset.h"
 #include "dataset/slices.h"
 
-typedef struct { pf_list output_types; int32_t reshuffle_each_iteration; } shuffle_state;
-typedef struct { dataset d; int64_t room; uint64_t seed; int32_t again; } shuffle;
+typedef struct {
+  pf_list output_types;
+  int32_t reshuffle_each_iteration;
+} shuffle_state;
+typedef struct {
+  dataset d;
+  int64_t room;
+  uint64_t seed;
+  int32_t again;
+} shuffle;
 typedef struct {
   ds_task t;
   ds_stage *in;
   ds_pull_slot slot;
   ds_stage_kind kind;
   uint64_t key;
-  int64_t drawn, n, held;               /* draws; in the buffer; it has room for */
-  ds_row *rows;                         /* one of both */
+  int64_t drawn, n, held; /* draws; in the buffer; it has room for */
+  ds_row *rows;           /* one of both */
   int64_t *indices;
-  int64_t over, asked;                  /* the input has ended; the slot holds an answer */
+  int64_t over, asked; /* the input has ended; the slot holds an answer */
 } shuffle_stage;
 
 static const shuffle *of(const shuffle_stage *s) { return (const shuffle *)s->t.s.of; }
@@ -131,10 +139,9 @@ static pf_status shuffle_open(const dataset *d, ds_place at, ds_row *error, ds_s
   if (!s) return PF_RESOURCE_EXHAUSTED;
   pf_status st = ds_open(d->in[0], at, error, &s->in);
   if (st) return free(s), st;
-  s->kind = (ds_stage_kind){.next = ds_task_next, .close = shuffle_close, .save = shuffle_save,
-                            .load = shuffle_load};
-  if (s->in->kind->next_index)
-    s->kind.next_index = shuffle_index, s->kind.next = ds_next_of_index;
+  s->kind = (ds_stage_kind){
+    .next = ds_task_next, .close = shuffle_close, .save = shuffle_save, .load = shuffle_load};
+  if (s->in->kind->next_index) s->kind.next_index = shuffle_index, s->kind.next = ds_next_of_index;
   s->t.s.kind = &s->kind;
   s->t.run = shuffle_run;
   s->key = ds_mix(of(s)->seed, of(s)->again ? at.path : 0);
@@ -155,7 +162,7 @@ static pf_status shuffle_new(pf_ctx *c, const shuffle_state *st, dataset **out) 
   if (!r) r = ds_scalar_in(c, 2, "seed", &seed);
   if (!r) r = ds_scalar_in(c, 3, "seed2", &seed2);
   if (!r && d->room < 1) r = PF_INVALID(c, "buffer_size must be greater than zero.");
-  if (!r && !seed && !seed2) {          /* no seeds: the session's */
+  if (!r && !seed && !seed2) { /* no seeds: the session's */
     uint64_t key[2], counter[2];
     r = c->host->rng(c, 1, key, counter);
     if (!r) d->seed = ds_mix(key[0] ^ key[1], counter[0]);
@@ -185,5 +192,5 @@ static pf_status shuffle_and_repeat_compute(pf_ctx *c, const void *state) {
                            PF_ATTR(shuffle_state, PF_ATTR_BOOL, reshuffle_each_iteration)))
 extern const pf_kernel *const shuffle_kernels[];
 const pf_kernel *const shuffle_kernels[] = {
-    SHUFFLES("ShuffleDataset", shuffle_compute),
-    SHUFFLES("ShuffleAndRepeatDataset", shuffle_and_repeat_compute), NULL};
+  SHUFFLES("ShuffleDataset", shuffle_compute),
+  SHUFFLES("ShuffleAndRepeatDataset", shuffle_and_repeat_compute), NULL};

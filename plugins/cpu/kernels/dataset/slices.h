@@ -7,7 +7,11 @@
 #define PF_CPU_DATASET_SLICES_H
 #include "dataset/dataset.h"
 
-typedef struct { dataset d; ds_row whole; int64_t n; } ds_slices;
+typedef struct {
+  dataset d;
+  ds_row whole;
+  int64_t n;
+} ds_slices;
 const ds_slices *ds_slices_of(const ds_stage *s);
 pf_status ds_slice_row(const ds_slices *d, int64_t index, ds_row *out);
 /* n elements of `from` at `row` become those of `to` at `at`; PF_RESOURCE_EXHAUSTED: no memory for

@@ -8,11 +8,17 @@
 #include "dataset/slices.h"
 
 typedef struct { pf_list Toutput_types, output_types; } source_state;
-typedef struct { dataset d; ds_row whole; } tensor_dataset;
+typedef struct {
+  dataset d;
+  ds_row whole;
+} tensor_dataset;
 static void tensor_free(dataset *d) { ds_row_clear(&((tensor_dataset *)d)->whole); }
 
 /* ---------------------------------------------------------------- one element */
-typedef struct { ds_stage s; int64_t given; } tensor_stage;
+typedef struct {
+  ds_stage s;
+  int64_t given;
+} tensor_stage;
 static pf_status tensor_next(ds_stage *s, ds_row *out, ds_waiter *w) {
   tensor_stage *t = (tensor_stage *)s;
   (void)w;
@@ -27,24 +33,30 @@ static void tensor_save(ds_stage *s, ds_writer *w) { ds_put_int(w, ((tensor_stag
 static pf_status tensor_load(ds_stage *s, ds_reader *r) {
   return ds_get_range(r, 0, 1, &((tensor_stage *)s)->given);
 }
-static const ds_stage_kind TENSOR_STAGE = {.next = tensor_next, .close = plain_close,
-                                           .save = tensor_save, .load = tensor_load};
+static const ds_stage_kind TENSOR_STAGE = {
+  .next = tensor_next, .close = plain_close, .save = tensor_save, .load = tensor_load};
 static pf_status tensor_open(const dataset *d, ds_place at, ds_row *error, ds_stage **out) {
   *out = ds_stage_new(sizeof(tensor_stage), &TENSOR_STAGE, d, at, error);
   return *out ? PF_OK : PF_RESOURCE_EXHAUSTED;
 }
-static int64_t tensor_size(const dataset *d) { (void)d; return 1; }
+static int64_t tensor_size(const dataset *d) {
+  (void)d;
+  return 1;
+}
 static const ds_kind TENSOR = {"Tensor", tensor_open, tensor_free, tensor_size};
 
 static pf_status tensor_compute(pf_ctx *c, const void *state) {
-  tensor_dataset *d = ds_new(c, sizeof *d, &TENSOR, NULL, 0,
-                             &((const source_state *)state)->Toutput_types);
+  tensor_dataset *d =
+      ds_new(c, sizeof *d, &TENSOR, NULL, 0, &((const source_state *)state)->Toutput_types);
   if (!d) return PF_RESOURCE_EXHAUSTED;
   return ds_out(c, d, ds_keep_inputs(c, 0, c->n_in, &d->whole));
 }
 
 /* ---------------------------------------------------------------- rows of tensors */
-typedef struct { ds_stage s; int64_t at; } slice_stage;
+typedef struct {
+  ds_stage s;
+  int64_t at;
+} slice_stage;
 static pf_status slice_index(ds_stage *s, int64_t *index) {
   slice_stage *t = (slice_stage *)s;
   if (t->at >= ((const ds_slices *)s->of)->n) return DS_END;
@@ -61,8 +73,10 @@ static void slice_save(ds_stage *s, ds_writer *w) { ds_put_int(w, ((slice_stage 
 static pf_status slice_load(ds_stage *s, ds_reader *r) {
   return ds_get_range(r, 0, ((const ds_slices *)s->of)->n, &((slice_stage *)s)->at);
 }
-static const ds_stage_kind SLICE_STAGE = {.next = ds_next_of_index, .next_index = slice_index,
-                                          .close = plain_close, .save = slice_save,
+static const ds_stage_kind SLICE_STAGE = {.next = ds_next_of_index,
+                                          .next_index = slice_index,
+                                          .close = plain_close,
+                                          .save = slice_save,
                                           .load = slice_load};
 static pf_status slice_open(const dataset *d, ds_place at, ds_row *error, ds_stage **out) {
   *out = ds_stage_new(sizeof(slice_stage), &SLICE_STAGE, d, at, error);
@@ -107,31 +121,35 @@ none:
 }
 
 static pf_status slice_compute(pf_ctx *c, const void *state) {
-  ds_slices *d = ds_new(c, sizeof *d, &SLICES, NULL, 0,
-                        &((const source_state *)state)->Toutput_types);
+  ds_slices *d =
+      ds_new(c, sizeof *d, &SLICES, NULL, 0, &((const source_state *)state)->Toutput_types);
   if (!d) return PF_RESOURCE_EXHAUSTED;
   pf_status st = ds_keep_inputs(c, 0, c->n_in, &d->whole);
   for (int32_t i = 0; !st && i < c->n_in; i++) {
     const DLTensor *t = c->in[i];
-    if (t->ndim < 1)
-      st = PF_INVALID(c, "component %d is a scalar: it has no slices", i);
+    if (t->ndim < 1) st = PF_INVALID(c, "component %d is a scalar: it has no slices", i);
     else if (i && t->shape[0] != d->n)
       st = PF_INVALID(c, "component %d has %" PRId64 " slices, component 0 has %" PRId64, i,
                       t->shape[0], d->n);
-    else
-      d->n = t->shape[0];
+    else d->n = t->shape[0];
   }
   return ds_out(c, d, st);
 }
 
 /* ---------------------------------------------------------------- numbers */
-typedef struct { dataset d; int64_t start, stop, step; } range_dataset;
-typedef struct { ds_stage s; int64_t given; } range_stage;
+typedef struct {
+  dataset d;
+  int64_t start, stop, step;
+} range_dataset;
+typedef struct {
+  ds_stage s;
+  int64_t given;
+} range_stage;
 static int64_t range_size(const dataset *d) {
   const range_dataset *r = (const range_dataset *)d;
   if (r->step > 0 ? r->start >= r->stop : r->start <= r->stop) return 0;
-  uint64_t span = r->step > 0 ? (uint64_t)r->stop - (uint64_t)r->start
-                              : (uint64_t)r->start - (uint64_t)r->stop;
+  uint64_t span =
+      r->step > 0 ? (uint64_t)r->stop - (uint64_t)r->start : (uint64_t)r->start - (uint64_t)r->stop;
   uint64_t step = r->step > 0 ? (uint64_t)r->step : 0 - (uint64_t)r->step;
   uint64_t n = (span - 1) / step + 1;
   return n > INT64_MAX ? INT64_MAX : (int64_t)n;
@@ -151,16 +169,16 @@ static void range_save(ds_stage *s, ds_writer *w) { ds_put_int(w, ((range_stage 
 static pf_status range_load(ds_stage *s, ds_reader *r) {
   return ds_get_range(r, 0, range_size(s->of), &((range_stage *)s)->given);
 }
-static const ds_stage_kind RANGE_STAGE = {.next = range_next, .close = plain_close,
-                                          .save = range_save, .load = range_load};
+static const ds_stage_kind RANGE_STAGE = {
+  .next = range_next, .close = plain_close, .save = range_save, .load = range_load};
 static pf_status range_open(const dataset *d, ds_place at, ds_row *error, ds_stage **out) {
   *out = ds_stage_new(sizeof(range_stage), &RANGE_STAGE, d, at, error);
   return *out ? PF_OK : PF_RESOURCE_EXHAUSTED;
 }
 static const ds_kind RANGE = {"Range", range_open, NULL, range_size};
 static pf_status range_compute(pf_ctx *c, const void *state) {
-  range_dataset *d = ds_new(c, sizeof *d, &RANGE, NULL, 0,
-                            &((const source_state *)state)->output_types);
+  range_dataset *d =
+      ds_new(c, sizeof *d, &RANGE, NULL, 0, &((const source_state *)state)->output_types);
   if (!d) return PF_RESOURCE_EXHAUSTED;
   pf_status st = ds_scalar_in(c, 0, "start", &d->start);
   if (!st) st = ds_scalar_in(c, 1, "stop", &d->stop);
@@ -174,6 +192,6 @@ static pf_status range_compute(pf_ctx *c, const void *state) {
          .attrs = PF_ATTRS(PF_ATTR(source_state, PF_ATTR_TYPE | PF_ATTR_LIST, attr_)))
 extern const pf_kernel *const sources_kernels[];
 const pf_kernel *const sources_kernels[] = {
-    SOURCE("TensorDataset", tensor_compute, Toutput_types),
-    SOURCE("TensorSliceDataset", slice_compute, Toutput_types),
-    SOURCE("RangeDataset", range_compute, output_types), NULL};
+  SOURCE("TensorDataset", tensor_compute, Toutput_types),
+  SOURCE("TensorSliceDataset", slice_compute, Toutput_types),
+  SOURCE("RangeDataset", range_compute, output_types), NULL};

@@ -5,7 +5,7 @@
 #include "dataset/rows.h"
 #include "dataset/state.h"
 
-enum { DEPTH = 16, MOST_TYPES = 256 };           /* of windows in windows; components */
+enum { DEPTH = 16, MOST_TYPES = 256 }; /* of windows in windows; components */
 
 /* ---------------------------------------------------------------- writing */
 /* A window: other datasets have no elements that could be written. */
@@ -13,7 +13,10 @@ static void put_window(ds_writer *w, const ds_tensor *m) {
   void *obj;
   int64_t n;
   const ds_row *rows = w->host->handle_get(m, &PF_DATASET, &obj) ? NULL : ds_rows_of(obj, &n);
-  if (!rows) { w->failed = 2; return; }
+  if (!rows) {
+    w->failed = 2;
+    return;
+  }
   const dataset *d = obj;
   ds_put_number(w, PF_VARIANT);
   ds_put_number(w, d->n_types);
@@ -25,8 +28,14 @@ static void put_tensor(ds_writer *w, const ds_tensor *m) {
   const DLTensor *t = &m->dl_tensor;
   int32_t type = w->host->type_of(m);
   int64_t n = pf_numel(t), size = pf_type_size(type);
-  if (type == PF_VARIANT) { put_window(w, m); return; }
-  if (!size && type != PF_STRING) { w->failed = 2; return; }
+  if (type == PF_VARIANT) {
+    put_window(w, m);
+    return;
+  }
+  if (!size && type != PF_STRING) {
+    w->failed = 2;
+    return;
+  }
   ds_put_number(w, type);
   ds_put_number(w, t->ndim);
   for (int32_t i = 0; i < t->ndim; i++) ds_put_number(w, t->shape[i]);
@@ -124,7 +133,8 @@ static pf_status get_tensor(ds_reader *r, const dataset *like, int32_t type, ds_
   *out = r->host->tensor_new(r->host, NULL, PF_MEM_HOST, type, shape, (int32_t)ndim);
   if (!*out) return PF_RESOURCE_EXHAUSTED;
   DLTensor *t = &(*out)->dl_tensor;
-  return type == PF_STRING ? get_strings(r, t, n) : ds_get_bytes(r, PF_DATA(char, t), (size_t)bytes);
+  return type == PF_STRING ? get_strings(r, t, n)
+                           : ds_get_bytes(r, PF_DATA(char, t), (size_t)bytes);
 }
 pf_status ds_get_row(ds_reader *r, const dataset *of, ds_row *row) {
   return get_typed(r, of, of->types, of->n_types, row);

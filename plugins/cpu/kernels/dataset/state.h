@@ -13,13 +13,23 @@
 #define PF_CPU_DATASET_STATE_H
 #include "dataset/dataset.h"
 
-struct ds_writer { char *bytes; size_t n, room; int failed; const pf_host *host; };
-struct ds_reader { const char *at, *end; const pf_host *host; int depth; char why[400]; };
+struct ds_writer {
+  char *bytes;
+  size_t n, room;
+  int failed;
+  const pf_host *host;
+};
+struct ds_reader {
+  const char *at, *end;
+  const pf_host *host;
+  int depth;
+  char why[400];
+};
 /* fields.c */
 void ds_put_bytes(ds_writer *w, const void *bytes, size_t n);
 void ds_put_number(ds_writer *w, int64_t v);
 void ds_put_text(ds_writer *w, const char *text, int64_t n);
-pf_status ds_bad(ds_reader *r, const char *format, ...)         /* keeps why, once; PF_DATA_LOSS */
+pf_status ds_bad(ds_reader *r, const char *format, ...) /* keeps why, once; PF_DATA_LOSS */
     __attribute__((format(printf, 2, 3)));
 pf_status ds_get_bytes(ds_reader *r, void *out, size_t n);
 pf_status ds_get_number(ds_reader *r, int64_t *v);

@@ -8,14 +8,21 @@
 #include "dataset/rows.h"
 
 typedef struct { pf_list output_types; } window_state;
-typedef struct { dataset d; int64_t size, shift, stride; int32_t drop; } window;
-typedef struct { ds_row row; pf_status st; } held_row;  /* st: DS_OK, or the row has the error */
+typedef struct {
+  dataset d;
+  int64_t size, shift, stride;
+  int32_t drop;
+} window;
+typedef struct {
+  ds_row row;
+  pf_status st;
+} held_row; /* st: DS_OK, or the row has the error */
 typedef struct {
   ds_task t;
   ds_stage *in;
   ds_pull_slot slot;
   held_row *rows;
-  int64_t n, held, over, asked, behind;         /* behind: elements to read over first */
+  int64_t n, held, over, asked, behind; /* behind: elements to read over first */
 } window_stage;
 static const window *of(const window_stage *s) { return (const window *)s->t.s.of; }
 static int64_t span(const window_stage *s) { return (of(s)->size - 1) * of(s)->stride + 1; }
@@ -102,7 +109,7 @@ static void window_save(ds_stage *t, ds_writer *w) {
   ds_put_int(w, s->behind);
   int64_t errors = 0;
   for (int64_t i = 0; i < s->n; i++) errors += s->rows[i].st != DS_OK;
-  ds_put_int(w, errors ? -1 - s->n : s->n);     /* below 0: each with its status before it */
+  ds_put_int(w, errors ? -1 - s->n : s->n); /* below 0: each with its status before it */
   for (int64_t i = 0; i < s->n; i++) {
     if (errors) ds_put_int(w, s->rows[i].st);
     if (!s->rows[i].st) ds_put_row(w, &s->rows[i].row);
@@ -122,14 +129,13 @@ static pf_status window_load(ds_stage *t, ds_reader *r) {
     if (errors) PF_TRY(ds_get_range(r, PF_OK, PF_UNAUTHENTICATED, &st));
     if (st)
       ds_fail(&s->slot.row, (pf_status)st, "an element that failed before the state was saved");
-    else
-      PF_TRY(ds_get_row(r, t->of->in[0], &s->slot.row));
+    else PF_TRY(ds_get_row(r, t->of->in[0], &s->slot.row));
     if (!keep(s, (pf_status)st)) return ds_row_clear(&s->slot.row), PF_RESOURCE_EXHAUSTED;
   }
   return ds_get_stage(r, s->in);
 }
-static const ds_stage_kind WINDOW_STAGE = {.next = ds_task_next, .close = window_close,
-                                           .save = window_save, .load = window_load};
+static const ds_stage_kind WINDOW_STAGE = {
+  .next = ds_task_next, .close = window_close, .save = window_save, .load = window_load};
 static pf_status window_open(const dataset *d, ds_place at, ds_row *error, ds_stage **out) {
   window_stage *s = ds_stage_new(sizeof *s, &WINDOW_STAGE, d, at, error);
   if (!s) return PF_RESOURCE_EXHAUSTED;
@@ -162,6 +168,6 @@ static pf_status window_compute(pf_ctx *c, const void *state) {
 }
 extern const pf_kernel *const window_kernels[];
 const pf_kernel *const window_kernels[] = {
-    PF_CPU("WindowDataset", NULL, .compute = window_compute, .state_size = sizeof(window_state),
-           .attrs = PF_ATTRS(PF_ATTR(window_state, PF_ATTR_TYPE | PF_ATTR_LIST, output_types))),
-    NULL};
+  PF_CPU("WindowDataset", NULL, .compute = window_compute, .state_size = sizeof(window_state),
+         .attrs = PF_ATTRS(PF_ATTR(window_state, PF_ATTR_TYPE | PF_ATTR_LIST, output_types))),
+  NULL};

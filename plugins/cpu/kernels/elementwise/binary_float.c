@@ -25,7 +25,7 @@ PF_INLINE float mod_by_double(float a, float b) {
 PF_INLINE float floor_mod_by_double(float a, float b) {
   float r = mod_by_double(a, b);
   uint32_t other = (pf_float_bits(r) ^ pf_float_bits(b)) >> 31, add = -(other & (r != 0));
-  return r + pf_bits_float((pf_float_bits(b) & add) | (0x80000000u & ~add));  /* r + -0 is r */
+  return r + pf_bits_float((pf_float_bits(b) & add) | (0x80000000u & ~add)); /* r + -0 is r */
 }
 
 /* Blocks of two operands, as unary_float.c's; what comes out as NaN takes OTHER */
@@ -125,7 +125,8 @@ INIT(Sub)
 INIT(Mul)
 INIT(Div)
 EACH_BROADCAST(INIT)
-EACH_GRAD(STRICT) EACH_ACTIVATION_GRAD(STRICT)
+EACH_GRAD(STRICT)
+EACH_ACTIVATION_GRAD(STRICT)
 STRICT(LeakyReluGrad)
 STRICT(ApproximateEqual)
 #define EQUALITY(NAME, UNEQUAL) INIT(NAME) EQUALITY_INIT(NAME, UNEQUAL)
@@ -212,12 +213,11 @@ const pf_kernel *const PF_ISA_NAME(binary_float_kernels)[] = {
   BINARY_KERNEL("Mul", MulPast, "T=" PF_FLOATS),
   BINARY_KERNEL("Div", DivPast, "T=" PF_FLOATS),
   EACH_BROADCAST(ENTRY)
-  BINARY_KERNEL("Equal", EqualLoose, "T=" PF_FLOATS, .attrs = PF_EQUALITY_ATTRS),
+      BINARY_KERNEL("Equal", EqualLoose, "T=" PF_FLOATS, .attrs = PF_EQUALITY_ATTRS),
   BINARY_KERNEL("NotEqual", NotEqualLoose, "T=" PF_FLOATS, .attrs = PF_EQUALITY_ATTRS),
   BINARY_KERNEL("ApproximateEqual", ApproximateEqualStrict, "T=" PF_FLOATS,
                 .attrs = P_ATTR("tolerance")),
   BINARY_KERNEL_TO("backprops", "LeakyReluGrad", LeakyReluGradStrict, "T=" PF_FLOATS,
                    .attrs = P_ATTR("alpha")),
   BINARY_KERNEL("InvGrad", ReciprocalGradStrict, "T=" PF_FLOATS),
-  EACH_GRAD(STRICT_ENTRY) EACH_ACTIVATION_GRAD(ACTIVATION_GRAD)
-  NULL};
+  EACH_GRAD(STRICT_ENTRY) EACH_ACTIVATION_GRAD(ACTIVATION_GRAD) NULL};

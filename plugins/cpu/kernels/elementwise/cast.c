@@ -13,10 +13,10 @@
 
 enum { CAST_BLOCK = 512, STREAM_BLOCK = 1024, FETCHED = 4096, MAX_CHAIN = 3 };
 typedef struct {
-  int32_t from, to;                    /* attributes SrcT, DstT */
+  int32_t from, to; /* attributes SrcT, DstT */
   int32_t length;
   pf_unary_loop loop[MAX_CHAIN];
-  int32_t size[MAX_CHAIN + 1];         /* element sizes before, between and after the loops */
+  int32_t size[MAX_CHAIN + 1]; /* element sizes before, between and after the loops */
 } cast_state;
 
 PF_INLINE int32_t float_i32(float x) {
@@ -94,14 +94,16 @@ COMPLEX_LOOP(c64_c128, c64, c128, x.re, x.im)
 COMPLEX_LOOP(c128_c64, c128, c64, (float)x.re, (float)x.im)
 
 static const pf_unary_loop loops[PF_TYPE_COUNT][PF_TYPE_COUNT] = {
-  PF_EACH_REAL(ROW)
-  ROW(PF_BOOL, uint8_t, u8)
-  [PF_FLOAT16] = {[PF_FLOAT32] = half_f32}, [PF_BFLOAT16] = {[PF_FLOAT32] = bf16_f32},
+  PF_EACH_REAL(ROW) ROW(PF_BOOL, uint8_t, u8)[PF_FLOAT16] = {[PF_FLOAT32] = half_f32},
+  [PF_BFLOAT16] = {[PF_FLOAT32] = bf16_f32},
   [PF_COMPLEX64] = {[PF_FLOAT32] = c64_f32, [PF_COMPLEX128] = c64_c128},
   [PF_COMPLEX128] = {[PF_FLOAT64] = c128_f64, [PF_COMPLEX64] = c128_c64}};
 static pf_unary_loop from_hub(int32_t to) {
-  return to == PF_FLOAT16 ? f32_half : to == PF_BFLOAT16 ? f32_bf16 : to == PF_COMPLEX64 ? f32_c64
-       : to == PF_COMPLEX128 ? f64_c128 : NULL;
+  return to == PF_FLOAT16      ? f32_half
+         : to == PF_BFLOAT16   ? f32_bf16
+         : to == PF_COMPLEX64  ? f32_c64
+         : to == PF_COMPLEX128 ? f64_c128
+                               : NULL;
 }
 static int32_t hub(int32_t type) {
   return pf_is_half(type) || type == PF_COMPLEX64 ? PF_FLOAT32
@@ -118,7 +120,10 @@ static pf_status cast_init(pf_ctx *c, void *state) {
   int32_t from = s->from, to = s->to, mid = hub(to);
   s->size[0] = (int32_t)pf_type_size(from);
   if (from == to) return PF_OK;
-  if (loops[from][to]) { append(s, loops[from][to], to); return PF_OK; }
+  if (loops[from][to]) {
+    append(s, loops[from][to], to);
+    return PF_OK;
+  }
   if (hub(from) != from) append(s, loops[from][hub(from)], hub(from)), from = hub(from);
   if (from != mid && loops[from][mid]) append(s, loops[from][mid], mid), from = mid;
   if (mid != to && from == mid) append(s, from_hub(to), to), from = to;
@@ -127,7 +132,11 @@ static pf_status cast_init(pf_ctx *c, void *state) {
                   pf_type_name(to));
 }
 
-typedef struct { const cast_state *s; const char *x; char *y; } cast_task;
+typedef struct {
+  const cast_state *s;
+  const char *x;
+  char *y;
+} cast_task;
 static void run_loops(const cast_state *s, const void *x, void *result, int64_t n) {
   _Alignas(64) char block[2][CAST_BLOCK * 16];
   for (int32_t k = 0; k < s->length; k++) {
@@ -146,9 +155,9 @@ static void cast_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 }
 #if defined(__AVX512F__)
 /* floats to halves past the caches, LINES whole lines of y at a time: as fast as memory, which
- * blocks stored near and copied are not.  16, or one where buffers for lines are few (16 have 0.9 of
- * one's speed there; elsewhere one is slower).  What is read 4 kB later is fetched to the second cache (6 % where the third one
- * is far).  Returns how many are done */
+ * blocks stored near and copied are not.  16, or one where buffers for lines are few (16 have
+ * 0.9 of one's speed there; elsewhere one is slower).  What is read 4 kB later is fetched to the
+ * second cache (6 % where the third one is far).  Returns how many are done */
 #define FLOATS_PAST(NAME, TYPE, LINES) \
   static int64_t NAME(const float *x, uint16_t *y, int64_t n) { \
     int64_t i = 0; \

@@ -54,13 +54,13 @@ CLIP_HALF(PF_BFLOAT16, bf16)
 
 #define ROW(TYPE, T, TAG) [TYPE] = clip_##TAG,
 static const clip_loop loops[PF_TYPE_COUNT] = {PF_EACH_REAL(ROW) ROW(PF_FLOAT16, , f16)
-                                               ROW(PF_BFLOAT16, , bf16)};
+                                                   ROW(PF_BFLOAT16, , bf16)};
 
 typedef struct {
   clip_loop loop;
   const char *x, *low, *high;
   char *y;
-  int64_t size, low_step, high_step;   /* bytes of an element; elements */
+  int64_t size, low_step, high_step; /* bytes of an element; elements */
 } task;
 static void clip_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const task *t = arg;
@@ -75,17 +75,22 @@ static pf_status clip(pf_ctx *c, const void *state) {
   (void)state;
   for (int i = 1; i < 3; i++)
     if (c->in[i]->ndim && !pf_same_shape(c->in[i], x))
-      return PF_INVALID(c, "clip_value_min and clip_value_max must be either of the same shape as "
-                        "input, or a scalar. input %s, clip_value_%s %s", PF_SHAPE(x).s,
-                        i == 1 ? "min" : "max", PF_SHAPE(c->in[i]).s);
+      return PF_INVALID(c,
+                        "clip_value_min and clip_value_max must be either of the same shape as "
+                        "input, or a scalar. input %s, clip_value_%s %s",
+                        PF_SHAPE(x).s, i == 1 ? "min" : "max", PF_SHAPE(c->in[i]).s);
   DLTensor *y = c->host->forward(c, 0, 0, x->shape, x->ndim);
   PF_EXHAUSTED(y);
-  const task t = {loops[c->in_type[0]], PF_DATA(const char, x), PF_DATA(const char, c->in[1]),
-                  PF_DATA(const char, c->in[2]), PF_DATA(char, y), pf_type_size(c->in_type[0]),
-                  c->in[1]->ndim > 0, c->in[2]->ndim > 0};
+  const task t = {loops[c->in_type[0]],
+                  PF_DATA(const char, x),
+                  PF_DATA(const char, c->in[1]),
+                  PF_DATA(const char, c->in[2]),
+                  PF_DATA(char, y),
+                  pf_type_size(c->in_type[0]),
+                  c->in[1]->ndim > 0,
+                  c->in[2]->ndim > 0};
   return pf_parallel(c, pf_numel(x), PF_GRAIN, clip_range, (void *)&t);
 }
 
 const pf_kernel *const PF_ISA_NAME(clip_kernels)[] = {
-  PF_CPU("ClipByValue", "T=" PF_FLOATS "|" PF_INTS, .compute = clip),
-  NULL};
+  PF_CPU("ClipByValue", "T=" PF_FLOATS "|" PF_INTS, .compute = clip), NULL};

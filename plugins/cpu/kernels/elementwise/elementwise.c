@@ -18,7 +18,7 @@ enum { HALF_BLOCK = 512, STREAM_BLOCK = 2048, PAST_LINE = 16 };
 /* ---------------------------------------------------------------- one input */
 pf_status pf_unary_init(pf_ctx *c, pf_unary_state *s, const pf_unary_loop *table) {
   int32_t in = c->in_type[0], out = c->out_type[0], half = pf_is_half(in);
-  s->loop = table[half && !table[in] ? PF_FLOAT32 : in];   /* of floats, too */
+  s->loop = table[half && !table[in] ? PF_FLOAT32 : in]; /* of floats, too */
   if (!s->loop) return PF_DECLINE;
   s->type = in;
   s->in_size = (int32_t)pf_type_size(in);
@@ -38,7 +38,11 @@ static void unary_half(const pf_unary_state *s, const char *x, char *y, int64_t 
   }
 }
 
-typedef struct { const pf_unary_state *s; const char *x; char *y; } unary_task;
+typedef struct {
+  const pf_unary_state *s;
+  const char *x;
+  char *y;
+} unary_task;
 static void unary_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const unary_task *t = (const unary_task *)arg;
   const pf_unary_state *s = t->s;
@@ -124,11 +128,11 @@ typedef struct binary_task {
   const char *a, *b;
   char *z;
   int32_t (*run)(const struct binary_task *, walk *w, char *z, int64_t lo, int64_t hi);
-  int32_t mode, nd;                  /* mode of the innermost dimension; nd outer dimensions */
-  int32_t second;                    /* the input of the result's shape is the second */
-  int32_t faults;                    /* atomic */
-  const char *whole[2];              /* the inputs of the result's shape, first; else NULL */
-  int64_t inner;                     /* elements of the innermost dimension */
+  int32_t mode, nd;     /* mode of the innermost dimension; nd outer dimensions */
+  int32_t second;       /* the input of the result's shape is the second */
+  int32_t faults;       /* atomic */
+  const char *whole[2]; /* the inputs of the result's shape, first; else NULL */
+  int64_t inner;        /* elements of the innermost dimension */
   int64_t shape[PF_MAX_DIMS], sa[PF_MAX_DIMS], sb[PF_MAX_DIMS];
 } binary_task;
 
@@ -153,9 +157,9 @@ static int32_t run_rows(const binary_task *t, walk *w, char *z, int64_t lo, int6
   int32_t faults = 0;
   while (lo < hi) {
     int64_t n = PF_MIN(t->inner - w->col, hi - lo);
-    faults |= run_loop(s, t->a + (w->oa + (t->mode == PF_SV ? 0 : w->col)) * s->in_size,
-                       t->b + (w->ob + (t->mode == PF_VS ? 0 : w->col)) * s->in_size, z, n,
-                       t->mode);
+    faults |=
+        run_loop(s, t->a + (w->oa + (t->mode == PF_SV ? 0 : w->col)) * s->in_size,
+                 t->b + (w->ob + (t->mode == PF_VS ? 0 : w->col)) * s->in_size, z, n, t->mode);
     lo += n, z += n * s->out_size, w->col += n;
     if (w->col < t->inner) break;
     w->col = 0;
@@ -191,7 +195,7 @@ static void streamed_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   (void)worker;
   if (t->run == run_rows) start_walk(t, &w, lo);
   for (int64_t n = 0; lo < hi; lo += n) {
-    char *z = t->z + lo * size;        /* all blocks but the first begin with a line of z */
+    char *z = t->z + lo * size; /* all blocks but the first begin with a line of z */
     int64_t past = (int64_t)((uintptr_t)z % 64);
     n = PF_MIN(hi - lo, (block - past) / size);
     int64_t next = (lo + n) * t->s->in_size;
@@ -250,8 +254,7 @@ static pf_status run_task(pf_ctx *c, binary_task *t, int64_t n) {
   t->faults = 0;
   const int past = fresh && n * t->s->out_size >= PF_STREAM_BYTES;
   const int rows = t->s->past && t->run == run_rows && t->whole[0] && t->inner >= PAST_LINE;
-  PF_TRY(pf_parallel(c, n, PF_GRAIN,
-                     !past ? binary_range : rows ? past_range : streamed_range, t));
+  PF_TRY(pf_parallel(c, n, PF_GRAIN, !past ? binary_range : rows ? past_range : streamed_range, t));
   return pf_fault_error(c, t->faults);
 }
 
@@ -262,7 +265,7 @@ static void plan_broadcast(binary_task *t, const DLTensor *a, const DLTensor *b,
   int64_t sa = 1, sb = 1, wa = 0, wb = 0;
   int64_t dims[PF_MAX_DIMS], xa[PF_MAX_DIMS], xb[PF_MAX_DIMS];
   int32_t kinds[PF_MAX_DIMS];
-  for (int32_t i = 1; i <= nd; i++) {                           /* from the innermost outwards */
+  for (int32_t i = 1; i <= nd; i++) { /* from the innermost outwards */
     int64_t n = shape[nd - i];
     int64_t da = i <= a->ndim ? a->shape[a->ndim - i] : 1,
             db = i <= b->ndim ? b->shape[b->ndim - i] : 1;
@@ -303,7 +306,7 @@ static pf_status run_flat(pf_ctx *c, const pf_binary_state *s, const DLTensor *s
   }
   binary_task t;
   t.s = s, t.a = a, t.b = b, t.z = PF_DATA(char, z), t.mode = mode;
-  t.run = mode == PF_VV ? run_same : run_rows;        /* beside a number: one long row */
+  t.run = mode == PF_VV ? run_same : run_rows; /* beside a number: one long row */
   t.nd = 0, t.inner = n, t.second = mode == PF_SV;
   t.whole[0] = mode == PF_SV ? b : a, t.whole[1] = mode == PF_VV ? b : NULL;
   return run_task(c, &t, n);
@@ -336,7 +339,7 @@ static pf_status unequal_shapes(pf_ctx *c, const pf_binary_state *s) {
   if (!s->allow_unequal)
     return PF_INVALID(c, "Inputs must have the same shape: got %s and %s", PF_SHAPE(a).s,
                       PF_SHAPE(b).s);
-  DLTensor *z = c->host->output(c, 0, NULL, 0);                  /* one bool: they differ */
+  DLTensor *z = c->host->output(c, 0, NULL, 0); /* one bool: they differ */
   PF_EXHAUSTED(z);
   *PF_DATA(uint8_t, z) = s->allow_unequal == 2;
   return PF_OK;
@@ -359,7 +362,7 @@ pf_status pf_binary_compute(pf_ctx *c, const void *state) {
         run_loop(s, PF_DATA(const char, a), PF_DATA(const char, b), PF_DATA(char, z), 1, PF_VV);
     return __builtin_expect(faults, 0) ? pf_fault_error(c, faults) : PF_OK;
   }
-  if (pf_same_shape(a, b)) {            /* over either input that nobody else needs */
+  if (pf_same_shape(a, b)) { /* over either input that nobody else needs */
     int32_t in = PF_HAS(c->host, pf_host, can_forward) && !c->host->can_forward(c, 0) &&
                  c->host->can_forward(c, 1);
     return run_flat(c, s, a, in, pf_numel(a), PF_VV);
@@ -388,14 +391,18 @@ pf_status pf_bias_compute(pf_ctx *c, const void *state) {
         " in %s",
         PF_SHAPE(bias).s, x->shape[channel], PF_SHAPE(x).s);
   int64_t shape[PF_MAX_DIMS];
-  DLTensor b = *bias;                                           /* [C, 1, 1, ...] */
+  DLTensor b = *bias; /* [C, 1, 1, ...] */
   b.ndim = x->ndim - channel, b.shape = shape;
   for (int32_t i = 0; i < b.ndim; i++) shape[i] = i ? 1 : bias->shape[0];
   return run_broadcast(c, &s->add, x, &b);
 }
 
 enum { ADDN_BLOCK = 4096 };
-typedef struct { pf_ctx *c; const pf_binary_state *s; char *z; } addn_task;
+typedef struct {
+  pf_ctx *c;
+  const pf_binary_state *s;
+  char *z;
+} addn_task;
 static void addn_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const addn_task *t = (const addn_task *)arg;
   (void)worker;

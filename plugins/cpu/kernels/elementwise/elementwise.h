@@ -22,23 +22,23 @@
 #include "base/isa.h"
 
 enum { PF_FAULT_DIVIDE = 1, PF_FAULT_NEGATIVE_POWER = 2 };
-enum { PF_VV = 0, PF_SV = 1, PF_VS = 2 };      /* vector-vector, scalar-vector, vector-scalar */
+enum { PF_VV = 0, PF_SV = 1, PF_VS = 2 }; /* vector-vector, scalar-vector, vector-scalar */
 
 typedef void (*pf_unary_loop)(const void *x, void *y, int64_t n, double p);
 typedef int32_t (*pf_binary_loop)(const void *a, const void *b, void *z, int64_t n, int32_t mode,
                                   double p);
 
 typedef struct {
-  double p;                /* the op's attribute (alpha), first: PF_ATTR fills it */
+  double p; /* the op's attribute (alpha), first: PF_ATTR fills it */
   pf_unary_loop loop;
-  int32_t type;            /* input type */
+  int32_t type; /* input type */
   int32_t in_size, out_size;
-  int32_t half_out;        /* half in: the output is half too */
+  int32_t half_out; /* half in: the output is half too */
 } pf_unary_state;
 
 /* Rows past the caches, one line of the result after the other (binary_float.c): x lies as the
  * result, y is repeated: a number of each row, or a row.  `how`: pf_past_how. */
-enum pf_past_how { PF_PAST_NUMBER = 1, PF_PAST_SECOND = 2 };   /* y is a number; x is input 1 */
+enum pf_past_how { PF_PAST_NUMBER = 1, PF_PAST_SECOND = 2 }; /* y is a number; x is input 1 */
 typedef struct {
   void (*lines)(const float *x, const float *y, float *z, int64_t n, int32_t how);
   /* one line: `left` numbers of the row of y, then those of the row of next */
@@ -49,16 +49,19 @@ typedef struct {
 typedef struct {
   double p;
   pf_binary_loop loop;
-  const pf_past *past;     /* of floats; NULL: none */
+  const pf_past *past; /* of floats; NULL: none */
   int32_t type;
   int32_t in_size, out_size;
   int32_t half_out;
-  int32_t same_shape;      /* gradients: no broadcasting */
-  int32_t shape_error;     /* Equal, NotEqual: attribute incompatible_shape_error */
-  int32_t allow_unequal;   /* unequal shapes give one bool: 1 false, 2 true */
+  int32_t same_shape;    /* gradients: no broadcasting */
+  int32_t shape_error;   /* Equal, NotEqual: attribute incompatible_shape_error */
+  int32_t allow_unequal; /* unequal shapes give one bool: 1 false, 2 true */
 } pf_binary_state;
 
-typedef struct { pf_binary_state add; pf_str data_format; } pf_bias_state;
+typedef struct {
+  pf_binary_state add;
+  pf_str data_format;
+} pf_bias_state;
 
 /* table[type] -> state->loop; a type without a loop is PF_DECLINE */
 pf_status pf_unary_init(pf_ctx *c, pf_unary_state *s, const pf_unary_loop *table);

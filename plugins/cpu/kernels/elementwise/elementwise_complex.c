@@ -98,7 +98,8 @@ LOOPS(c128, double, c128, )
 #define BINIT(NAME) BINARY_INIT(NAME, [PF_COMPLEX64] = NAME##_c64, [PF_COMPLEX128] = NAME##_c128)
 #define SINIT(NAME) BINIT(NAME) STRICT_INIT(NAME)
 #define EACH_TO_REAL(X) X(Real) X(Imag) X(ComplexAbs) X(Angle)
-EACH_UNARY(UINIT) UINIT(Conj)
+EACH_UNARY(UINIT)
+UINIT(Conj)
 EACH_TO_REAL(UINIT)
 BINIT(Add)
 EACH_BINARY(BINIT)
@@ -186,16 +187,13 @@ static pf_status string_equal(pf_ctx *c, const void *state) {
 #define STRICT_PLAIN(X) X(TanhGrad) X(SigmoidGrad) X(SqrtGrad) X(RsqrtGrad) X(ReciprocalGrad)
 
 const pf_kernel *const elementwise_complex_kernels[] = {
-  EACH_UNARY(UNARY_ENTRY)
-  UNARY_KERNEL_TO("output", "Conj", Conj, T_COMPLEX),
-  EACH_BINARY(BINARY_ENTRY)
-  STRICT_PLAIN(STRICT_ENTRY)
-  UNARY_KERNEL("Inv", Reciprocal, T_COMPLEX),
+  EACH_UNARY(UNARY_ENTRY) UNARY_KERNEL_TO("output", "Conj", Conj, T_COMPLEX),
+  EACH_BINARY(BINARY_ENTRY) STRICT_PLAIN(STRICT_ENTRY) UNARY_KERNEL("Inv", Reciprocal, T_COMPLEX),
   BINARY_KERNEL("InvGrad", ReciprocalGradStrict, T_COMPLEX),
   ADD_FAMILY(T_COMPLEX, Add),
   BINARY_KERNEL("RealDiv", Div, T_COMPLEX),
   EACH_TO_REAL(TO_REAL_ENTRY)
-  BINARY_KERNEL_TO("out", "Complex", Complex, "T=float, Tout=complex64"),
+      BINARY_KERNEL_TO("out", "Complex", Complex, "T=float, Tout=complex64"),
   BINARY_KERNEL_TO("out", "Complex", Complex, "T=double, Tout=complex128"),
   BINARY_KERNEL("Equal", EqualLoose, T_COMPLEX, .attrs = PF_EQUALITY_ATTRS),
   BINARY_KERNEL("NotEqual", NotEqualLoose, T_COMPLEX, .attrs = PF_EQUALITY_ATTRS),

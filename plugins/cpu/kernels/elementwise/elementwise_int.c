@@ -88,16 +88,23 @@
   BINARY_FAULT(FloorDiv##END, TAG, T, floor_divide_##TAG(a, b, &fault)) \
   BINARY_FAULT(FloorMod##END, TAG, T, floor_modulo_##TAG(a, b, &fault))
 
-#pragma GCC diagnostic ignored "-Wtype-limits"  /* x < 0 of an unsigned T is always false: meant */
+#pragma GCC diagnostic ignored "-Wtype-limits" /* x < 0 of an unsigned T is always false: meant */
 EACH_S(BOTH_SIGNS)
 EACH_U(BOTH_SIGNS)
 EACH_S(SIGNED_ONLY)
 EACH_U(UNSIGNED_ONLY)
-DIVISIONS(, i8, int8_t) DIVISIONS(, i16, int16_t) DIVISIONS(, u8, uint8_t)
-DIVISIONS(, u16, uint16_t) DIVISIONS(, u64, uint64_t) DIVISIONS(Each, i32, int32_t)
-DIVISIONS(Each, i64, int64_t) DIVISIONS(Each, u32, uint32_t)
-FLOOR_DIVISIONS(, i8, int8_t) FLOOR_DIVISIONS(, i16, int16_t)
-FLOOR_DIVISIONS(Each, i32, int32_t) FLOOR_DIVISIONS(Each, i64, int64_t)
+DIVISIONS(, i8, int8_t)
+DIVISIONS(, i16, int16_t)
+DIVISIONS(, u8, uint8_t)
+DIVISIONS(, u16, uint16_t)
+DIVISIONS(, u64, uint64_t)
+DIVISIONS(Each, i32, int32_t)
+DIVISIONS(Each, i64, int64_t)
+DIVISIONS(Each, u32, uint32_t)
+FLOOR_DIVISIONS(, i8, int8_t)
+FLOOR_DIVISIONS(, i16, int16_t)
+FLOOR_DIVISIONS(Each, i32, int32_t)
+FLOOR_DIVISIONS(Each, i64, int64_t)
 
 /* ---------------------------------------------------------------- division of 4 and 8 bytes
  * By blocks in doubles, two or more at a time, which is exact below 2^50: the quotient is rounded
@@ -105,7 +112,7 @@ FLOOR_DIVISIONS(Each, i32, int32_t) FLOOR_DIVISIONS(Each, i64, int64_t)
  * A block that holds zeros or larger numbers goes element by element, the 15 after it unseen. */
 enum { DIVIDE_BLOCK = 128, FLOOR_DIV = 1, REMAINDER = 2, LEAST_DIVIDED = 8 };
 #define ROUND_MAGIC 0x1.8p52                    /* adding it rounds to an integer */
-PF_INLINE double as_double(int64_t x) {         /* |x| <= 2^50 */
+PF_INLINE double as_double(int64_t x) { /* |x| <= 2^50 */
   return pf_bits_double((uint64_t)x + pf_double_bits(ROUND_MAGIC)) - ROUND_MAGIC;
 }
 #define AS_INTEGER(x) (pf_double_bits((x) + ROUND_MAGIC) - pf_double_bits(ROUND_MAGIC))
@@ -171,16 +178,19 @@ DIVISION(int64_t, i64, uint64_t, as_double, BEYOND)
     (void)p; \
     return division_##TAG((const T *)a, (const T *)b, (T *)z, n, mode, NAME##Each_##TAG, HOW); \
   }
-BY_BLOCKS(Div, i32, int32_t, 0) BY_BLOCKS(Mod, i32, int32_t, REMAINDER)
-BY_BLOCKS(Div, u32, uint32_t, 0) BY_BLOCKS(Mod, u32, uint32_t, REMAINDER)
-BY_BLOCKS(Div, i64, int64_t, 0) BY_BLOCKS(Mod, i64, int64_t, REMAINDER)
+BY_BLOCKS(Div, i32, int32_t, 0)
+BY_BLOCKS(Mod, i32, int32_t, REMAINDER)
+BY_BLOCKS(Div, u32, uint32_t, 0)
+BY_BLOCKS(Mod, u32, uint32_t, REMAINDER)
+BY_BLOCKS(Div, i64, int64_t, 0)
+BY_BLOCKS(Mod, i64, int64_t, REMAINDER)
 BY_BLOCKS(FloorDiv, i32, int32_t, FLOOR_DIV)
 BY_BLOCKS(FloorMod, i32, int32_t, FLOOR_DIV | REMAINDER)
 BY_BLOCKS(FloorDiv, i64, int64_t, FLOOR_DIV)
 BY_BLOCKS(FloorMod, i64, int64_t, FLOOR_DIV | REMAINDER)
 
 UNARY(LogicalNot, bool, uint8_t, uint8_t, !x)
-BINARY(LogicalAnd, bool, uint8_t, uint8_t, a & b)
+BINARY(LogicalAnd, bool, uint8_t, uint8_t, a &b)
 BINARY(LogicalOr, bool, uint8_t, uint8_t, a | b)
 
 #define S(NAME) [PF_INT8] = NAME##_i8, [PF_INT16] = NAME##_i16, [PF_INT32] = NAME##_i32, \
@@ -213,7 +223,8 @@ BINARY_INIT(FloorMod, S(FloorMod), U(Mod))
 #define UNARY_INIT_SU(NAME) UNARY_INIT(NAME, SU(NAME))
 #define BINARY_INIT_SU(NAME) BINARY_INIT(NAME, SU(NAME))
 #define STRICT_INIT_SU(NAME) BINARY_INIT(NAME, SU(NAME)) STRICT_INIT(NAME)
-EACH_UNARY(UNARY_INIT_SU) EACH_ACTIVATION(UNARY_INIT_SU)
+EACH_UNARY(UNARY_INIT_SU)
+EACH_ACTIVATION(UNARY_INIT_SU)
 BINARY_INIT_SU(Add)
 EACH_BINARY(BINARY_INIT_SU)
 EACH_STRICT(STRICT_INIT_SU)
@@ -225,9 +236,8 @@ EACH_STRICT(STRICT_INIT_SU)
 #define ACTIVATION_GRAD(NAME) BINARY_KERNEL_TO("backprops", #NAME, NAME##Strict, T_INTS),
 
 const pf_kernel *const elementwise_int_kernels[] = {
-  EACH_UNARY(UNARY_ENTRY) EACH_ACTIVATION(ACTIVATION)
-  EACH_BINARY(BINARY_ENTRY)
-  UNARY_KERNEL("Abs", Abs, T_INTS),
+  EACH_UNARY(UNARY_ENTRY) EACH_ACTIVATION(ACTIVATION) EACH_BINARY(BINARY_ENTRY)
+      UNARY_KERNEL("Abs", Abs, T_INTS),
   UNARY_KERNEL("Neg", Neg, T_INTS),
   UNARY_KERNEL("Sign", Sign, T_INTS),
   UNARY_KERNEL("Round", Round, T_INTS),
@@ -243,6 +253,4 @@ const pf_kernel *const elementwise_int_kernels[] = {
   BINARY_KERNEL("FloorDiv", FloorDiv, T_INTS),
   BINARY_KERNEL("FloorMod", FloorMod, T_INTS),
   BINARY_KERNEL("ApproximateEqual", ApproximateEqualStrict, T_INTS, .attrs = PF_TOLERANCE),
-  ACTIVATION_GRAD(ReluGrad)
-  ACTIVATION_GRAD(Relu6Grad)
-  NULL};
+  ACTIVATION_GRAD(ReluGrad) ACTIVATION_GRAD(Relu6Grad) NULL};

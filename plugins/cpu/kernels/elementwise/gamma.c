@@ -28,8 +28,10 @@ double pf_digamma(double x) {
   for (; x < 10; x += 1) sum -= 1 / x;
   double s = 1 / (x * x);
   return sum + log(x) - 0.5 / x -
-         s * (1.0 / 12 - s * (1.0 / 120 - s * (1.0 / 252 - s * (1.0 / 240 - s * (1.0 / 132 - s *
-         (691.0 / 32760 - s / 12))))));
+         s * (1.0 / 12 -
+              s * (1.0 / 120 -
+                   s * (1.0 / 252 -
+                        s * (1.0 / 240 - s * (1.0 / 132 - s * (691.0 / 32760 - s / 12))))));
 }
 
 static pf_dual lower_series(double a, double x) {
@@ -50,7 +52,7 @@ static pf_dual upper_fraction(double a, double x) {
   pf_dual p0 = {1, 0}, q0 = {x, 0}, p1 = {x + 1, 0}, q1 = {(x + 2 - a) * x, -x};
   double found = p1.v / q1.v, slope = (p1.d - found * q1.d) / q1.v;
   for (int n = 1; n < TERMS; n++) {
-    double b = x + 1 - a + 2 * n + 1, c = (n + 1 - a) * n;   /* db/da = -1, dc/da = -n */
+    double b = x + 1 - a + 2 * n + 1, c = (n + 1 - a) * n; /* db/da = -1, dc/da = -n */
     pf_dual p = {b * p1.v - c * p0.v, b * p1.d - p1.v - c * p0.d + n * p0.v};
     pf_dual q = {b * q1.v - c * q0.v, b * q1.d - q1.v - c * q0.d + n * q0.v};
     if (q.v != 0) {
@@ -72,16 +74,19 @@ static pf_dual upper_fraction(double a, double x) {
 /* 1 - lower for 0 < a < 1, 0 < x <= 1, without the difference of nearly equal numbers:
  * 1 - p - p a sum (-x)^n / (n! (a + n)), p = x^a / gamma(1 + a) */
 static double upper_small(double a, double x) {
-  double gamma = pf_log_gamma(1 + a), term = 1, sum = 0;     /* its log; of tiny a by its series */
+  double gamma = pf_log_gamma(1 + a), term = 1, sum = 0; /* its log; of tiny a by its series */
   if (a < 1e-3)
-    gamma = a * (-0.57721566490153286 + a * (0.82246703342411322 + a * (-0.40068563438653143
-            + a * (0.27058080842778455 - a * 0.20738555102867399))));
+    gamma =
+        a * (-0.57721566490153286 +
+             a * (0.82246703342411322 + a * (-0.40068563438653143 +
+                                             a * (0.27058080842778455 - a * 0.20738555102867399))));
   for (int n = 1; n < 30; n++) term *= -x / n, sum += term / (a + n);
   double power = expm1(a * log(x) - gamma);
   return -power - (power + 1) * a * sum;
 }
 pf_dual pf_igamma(double a, double x) {
-  if (!(x >= 0) || !(a > 0) || isinf(a)) return (pf_dual){isinf(a) && a > 0 && x >= 0 && !isinf(x) ? 0 : NAN, NAN};
+  if (!(x >= 0) || !(a > 0) || isinf(a))
+    return (pf_dual){isinf(a) && a > 0 && x >= 0 && !isinf(x) ? 0 : NAN, NAN};
   if (x == 0) return (pf_dual){0, 0};
   if (isinf(x)) return (pf_dual){1, 0};
   if (x <= 1 || x <= a) return lower_series(a, x);

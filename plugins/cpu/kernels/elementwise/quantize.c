@@ -1,9 +1,10 @@
-/* quantize.c - simulated quantisation of floats: FakeQuantWithMinMaxArgs, Vars and VarsPerChannel with their
- * gradients; QuantizeAndDequantize V1, V2, V3.
+/* quantize.c - simulated quantisation of floats: FakeQuantWithMinMaxArgs, Vars and VarsPerChannel
+ * with their gradients; QuantizeAndDequantize V1, V2, V3.
  *
- * Method: the range is nudged so that 0 is a whole step (Jacob et al., "Quantization and training of neural networks
- * for efficient integer-arithmetic-only inference", 2018, section 3), in float32 as TensorFlow does it.
- * Threads: parallel_for over elements where all have one range, else one per call.
+ * Method: the range is nudged so that 0 is a whole step (Jacob et al., "Quantization and training
+ * of neural networks for efficient integer-arithmetic-only inference", 2018, section 3), in float32
+ * as TensorFlow does it. Threads: parallel_for over elements where all have one range, else one per
+ * call.
  */
 #include "base/common.h"
 #include "vec/float_at.h"
@@ -12,7 +13,11 @@
 #include <immintrin.h>
 #endif
 
-typedef struct { double min, max; int64_t num_bits; int32_t narrow_range; } fake_state;
+typedef struct {
+  double min, max;
+  int64_t num_bits;
+  int32_t narrow_range;
+} fake_state;
 typedef struct { float low, high, step; } grid;
 
 static grid nudge(float min, float max, int64_t bits, int narrow) {
@@ -27,13 +32,17 @@ static float snap(float x, const grid *g) {
 }
 /* A run of elements of one range.  A number of steps fits int32 and is >= 0, so that it is cut off
  * by conversion, unless the range is so small or large that a step or its inverse is not finite. */
-typedef struct { grid g; const float *x; float *y; } snap_job;
+typedef struct {
+  grid g;
+  const float *x;
+  float *y;
+} snap_job;
 PF_INLINE void snap_body(const snap_job *j, int64_t lo, int64_t hi) {
   float low = j->g.low, high = j->g.high, step = j->g.step, inverse = 1.0f / step;
   const float *x = j->x;
   float *y = j->y;
   for (int64_t i = lo; i < hi; i++) {
-    float v = x[i], w = v > low ? v : low;             /* NaN becomes low here */
+    float v = x[i], w = v > low ? v : low; /* NaN becomes low here */
     w = (w < high ? w : high) - low;
     w = (float)(int32_t)(w * inverse + 0.5f) * step + low;
     y[i] = v == v ? w : v;
@@ -76,7 +85,8 @@ static pf_status check_bits(pf_ctx *c, const fake_state *s) {
 static pf_status args(pf_ctx *c, const void *state) {
   const fake_state *s = state;
   PF_TRY(check_bits(c, s));
-  if (!(s->min < s->max)) return PF_INVALID(c, "min has to be smaller than max, was: %g >= %g", s->min, s->max);
+  if (!(s->min < s->max))
+    return PF_INVALID(c, "min has to be smaller than max, was: %g >= %g", s->min, s->max);
   DLTensor *y = pf_output_like(c, 0, c->in[0]);
   PF_EXHAUSTED(y);
   return snap_all(c, nudge((float)s->min, (float)s->max, s->num_bits, s->narrow_range), y);
@@ -85,7 +95,8 @@ static pf_status args_gradient(pf_ctx *c, const void *state) {
   const fake_state *s = state;
   const DLTensor *dy = c->in[0], *x = c->in[1];
   PF_TRY(check_bits(c, s));
-  if (!(s->min < s->max)) return PF_INVALID(c, "min has to be smaller than max, was: %g >= %g", s->min, s->max);
+  if (!(s->min < s->max))
+    return PF_INVALID(c, "min has to be smaller than max, was: %g >= %g", s->min, s->max);
   if (!pf_same_shape(dy, x))
     return PF_INVALID(c, "gradient and input must be the same size: %s and %s", PF_SHAPE(dy).s,
                       PF_SHAPE(x).s);
@@ -161,7 +172,9 @@ static pf_status vars_gradient_of(pf_ctx *c, const fake_state *s, int channels) 
 static pf_status vars(pf_ctx *c, const void *s) { return vars_of(c, s, 0); }
 static pf_status per_channel(pf_ctx *c, const void *s) { return vars_of(c, s, 1); }
 static pf_status vars_gradient(pf_ctx *c, const void *s) { return vars_gradient_of(c, s, 0); }
-static pf_status per_channel_gradient(pf_ctx *c, const void *s) { return vars_gradient_of(c, s, 1); }
+static pf_status per_channel_gradient(pf_ctx *c, const void *s) {
+  return vars_gradient_of(c, s, 1);
+}
 
 /* ---------------------------------------------------------------- QuantizeAndDequantize */
 typedef struct {
@@ -170,14 +183,16 @@ typedef struct {
   double input_min, input_max;
   pf_str round_mode;
 } qd_state;
-/* One slice of `n` elements, `step` apart in runs of `inner`: float32 arithmetic for float32, as TF's. */
+/* One slice of `n` elements, `step` apart in runs of `inner`: float32 arithmetic for float32, as
+ * TF's. */
 typedef struct { double low, high, scale, inverse; } qd_range;
 static qd_range qd_fit(const qd_state *s, double min, double max, int32_t type) {
   double lowest = s->signed_input ? -(double)(1LL << (s->num_bits - 1)) : 0;
   double highest = s->signed_input ? (double)(1LL << (s->num_bits - 1)) - 1
                                    : (double)((1ULL << (s->num_bits - 1)) * 2.0 - 1);
   if (s->signed_input && s->narrow_range) lowest += 1;
-  double a = lowest * min > 0 ? lowest / min : INFINITY, b = highest * max > 0 ? highest / max : INFINITY;
+  double a = lowest * min > 0 ? lowest / min : INFINITY,
+         b = highest * max > 0 ? highest / max : INFINITY;
   qd_range r = {min, max, 0, 0};
   if (type == PF_FLOAT32) a = (float)a, b = (float)b;
   if (a < b) r.scale = a, r.inverse = min / lowest, r.high = highest * r.inverse;
@@ -189,7 +204,8 @@ static qd_range qd_fit(const qd_state *s, double min, double max, int32_t type) 
 static pf_status qd(pf_ctx *c, const qd_state *s, const double *given_min, const double *given_max,
                     const DLTensor *tmin, const DLTensor *tmax, int64_t axis) {
   const DLTensor *x = c->in[0];
-  int32_t type = c->in_type[0], up = s->round_mode.len == 7 && !memcmp(s->round_mode.data, "HALF_UP", 7);
+  int32_t type = c->in_type[0],
+          up = s->round_mode.len == 7 && !memcmp(s->round_mode.data, "HALF_UP", 7);
   int64_t depth = 1, inner = 1;
   if (s->num_bits < 1 || s->num_bits > 63 || (s->signed_input && s->num_bits < 2))
     return PF_INVALID(c, "num_bits is out of range: %" PRId64 " with signed_input %s", s->num_bits,
@@ -198,10 +214,11 @@ static pf_status qd(pf_ctx *c, const qd_state *s, const double *given_min, const
     return PF_INVALID(c, "Axis %" PRId64 " must be -1 or less than the rank of input %s", axis,
                       PF_SHAPE(x).s);
   if (axis >= 0) depth = x->shape[axis], inner = pf_product(x->shape, (int32_t)axis + 1, x->ndim);
-  if (tmin && s->range_given && (pf_numel(tmin) != depth || pf_numel(tmax) != depth ||
-                                 tmin->ndim > 1 || tmax->ndim > 1))
-    return PF_INVALID(c, "input_min and input_max must have %" PRId64 " elements, got shapes %s and %s",
-                      depth, PF_SHAPE(tmin).s, PF_SHAPE(tmax).s);
+  if (tmin && s->range_given &&
+      (pf_numel(tmin) != depth || pf_numel(tmax) != depth || tmin->ndim > 1 || tmax->ndim > 1))
+    return PF_INVALID(
+        c, "input_min and input_max must have %" PRId64 " elements, got shapes %s and %s", depth,
+        PF_SHAPE(tmin).s, PF_SHAPE(tmax).s);
   DLTensor *y = pf_output_like(c, 0, x);
   PF_EXHAUSTED(y);
   int64_t n = pf_numel(x), outer = n / PF_MAX(depth * inner, 1);
@@ -256,18 +273,23 @@ static pf_status qd_v3(pf_ctx *c, const void *state) {
          .attrs = PF_ATTRS(__VA_ARGS__))
 #define QD(kind, f) PF_ATTR(qd_state, kind, f)
 const pf_kernel *const quantize_kernels[] = {
-  FAKE("Args", args, ARGS), FAKE("ArgsGradient", args_gradient, ARGS), FAKE("Vars", vars, BITS),
-  FAKE("VarsGradient", vars_gradient, BITS), FAKE("VarsPerChannel", per_channel, BITS),
+  FAKE("Args", args, ARGS),
+  FAKE("ArgsGradient", args_gradient, ARGS),
+  FAKE("Vars", vars, BITS),
+  FAKE("VarsGradient", vars_gradient, BITS),
+  FAKE("VarsPerChannel", per_channel, BITS),
   FAKE("VarsPerChannelGradient", per_channel_gradient, BITS),
   PF_CPU("QuantizeAndDequantize", "T=" PF_FLOATS, .compute = qd_v1, .state_size = sizeof(qd_state),
          .attrs = PF_ATTRS(QD(PF_ATTR_INT, num_bits), QD(PF_ATTR_BOOL, signed_input),
                            QD(PF_ATTR_BOOL, range_given), QD(PF_ATTR_FLOAT, input_min),
                            QD(PF_ATTR_FLOAT, input_max))),
-  PF_CPU("QuantizeAndDequantizeV2", "T=" PF_FLOATS, .compute = qd_v2, .state_size = sizeof(qd_state),
+  PF_CPU("QuantizeAndDequantizeV2", "T=" PF_FLOATS, .compute = qd_v2,
+         .state_size = sizeof(qd_state),
          .attrs = PF_ATTRS(QD(PF_ATTR_INT, num_bits), QD(PF_ATTR_INT, axis),
                            QD(PF_ATTR_BOOL, signed_input), QD(PF_ATTR_BOOL, range_given),
                            QD(PF_ATTR_BOOL, narrow_range), QD(PF_ATTR_STRING, round_mode))),
-  PF_CPU("QuantizeAndDequantizeV3", "T=" PF_FLOATS, .compute = qd_v3, .state_size = sizeof(qd_state),
+  PF_CPU("QuantizeAndDequantizeV3", "T=" PF_FLOATS, .compute = qd_v3,
+         .state_size = sizeof(qd_state),
          .attrs = PF_ATTRS(QD(PF_ATTR_INT, axis), QD(PF_ATTR_BOOL, signed_input),
                            QD(PF_ATTR_BOOL, range_given), QD(PF_ATTR_BOOL, narrow_range))),
   NULL};

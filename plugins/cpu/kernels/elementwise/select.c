@@ -27,7 +27,12 @@ static choose_loop choose(int64_t esize) {
          : esize == 8 ? choose_8
                       : choose_16;
 }
-typedef struct { const uint8_t *cond; const char *a, *b; char *z; int64_t esize; } choose_task;
+typedef struct {
+  const uint8_t *cond;
+  const char *a, *b;
+  char *z;
+  int64_t esize;
+} choose_task;
 static void choose_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const choose_task *t = (const choose_task *)arg;
   (void)worker;
@@ -134,17 +139,26 @@ TRUTH(1, uint8_t, x[i])
 TRUTH(2, uint16_t, x[i])
 TRUTH(4, uint32_t, x[i])
 TRUTH(8, uint64_t, x[i])
-TRUTH(half, uint16_t, x[i] & 0x7fff)                   /* both zeros are false */
+TRUTH(half, uint16_t, x[i] & 0x7fff) /* both zeros are false */
 TRUTH(float, uint32_t, x[i] << 1)
 TRUTH(double, uint64_t, x[i] << 1)
 TRUTH(complex, uint32_t, (x[2 * i] | x[2 * i + 1]) << 1)
 TRUTH(complex128, uint64_t, (x[2 * i] | x[2 * i + 1]) << 1)
-static const truth_loop truth_loops[PF_TYPE_COUNT] = {
-  [PF_BOOL] = truth_1, [PF_INT8] = truth_1, [PF_UINT8] = truth_1, [PF_INT16] = truth_2,
-  [PF_UINT16] = truth_2, [PF_INT32] = truth_4, [PF_UINT32] = truth_4, [PF_INT64] = truth_8,
-  [PF_UINT64] = truth_8, [PF_FLOAT16] = truth_half, [PF_BFLOAT16] = truth_half,
-  [PF_FLOAT32] = truth_float, [PF_FLOAT64] = truth_double, [PF_COMPLEX64] = truth_complex,
-  [PF_COMPLEX128] = truth_complex128};
+static const truth_loop truth_loops[PF_TYPE_COUNT] = {[PF_BOOL] = truth_1,
+                                                      [PF_INT8] = truth_1,
+                                                      [PF_UINT8] = truth_1,
+                                                      [PF_INT16] = truth_2,
+                                                      [PF_UINT16] = truth_2,
+                                                      [PF_INT32] = truth_4,
+                                                      [PF_UINT32] = truth_4,
+                                                      [PF_INT64] = truth_8,
+                                                      [PF_UINT64] = truth_8,
+                                                      [PF_FLOAT16] = truth_half,
+                                                      [PF_BFLOAT16] = truth_half,
+                                                      [PF_FLOAT32] = truth_float,
+                                                      [PF_FLOAT64] = truth_double,
+                                                      [PF_COMPLEX64] = truth_complex,
+                                                      [PF_COMPLEX128] = truth_complex128};
 
 static int64_t count_true(truth_loop loop, const char *x, int64_t n, int64_t esize) {
   uint8_t truth[TRUTHS];
@@ -250,13 +264,18 @@ static pf_status cross(pf_ctx *c, const void *state) {
   PF_EXHAUSTED(y);
   int64_t n = pf_numel(a);
   switch (c->in_type[0]) {
-    CROSS(PF_FLOAT32, float, float) CROSS(PF_FLOAT64, double, double)
-    CROSS(PF_INT8, int8_t, uint32_t) CROSS(PF_INT16, int16_t, uint32_t)
+    CROSS(PF_FLOAT32, float, float)
+    CROSS(PF_FLOAT64, double, double)
+    CROSS(PF_INT8, int8_t, uint32_t)
+    CROSS(PF_INT16, int16_t, uint32_t)
     CROSS(PF_INT32, int32_t, uint32_t)
-    CROSS(PF_INT64, int64_t, uint64_t) CROSS(PF_UINT8, uint8_t, uint32_t)
+    CROSS(PF_INT64, int64_t, uint64_t)
+    CROSS(PF_UINT8, uint8_t, uint32_t)
     CROSS(PF_UINT16, uint16_t, uint32_t)
-    CROSS(PF_UINT32, uint32_t, uint32_t) CROSS(PF_UINT64, uint64_t, uint64_t)
-    CROSS_HALF(PF_FLOAT16) CROSS_HALF(PF_BFLOAT16)
+    CROSS(PF_UINT32, uint32_t, uint32_t)
+    CROSS(PF_UINT64, uint64_t, uint64_t)
+    CROSS_HALF(PF_FLOAT16)
+    CROSS_HALF(PF_BFLOAT16)
     default:
       return pf_failf(c, PF_UNIMPLEMENTED, "Cross is not defined for %s",
                       pf_type_name(c->in_type[0]));
@@ -265,8 +284,5 @@ static pf_status cross(pf_ctx *c, const void *state) {
 }
 
 const pf_kernel *const select_kernels[] = {
-  PF_CPU("Select", NULL, .compute = select_v1),
-  PF_CPU("SelectV2", NULL, .compute = select_v2),
-  PF_CPU("Where", NULL, .compute = where),
-  PF_CPU("Cross", "T=" PF_REAL, .compute = cross),
-  NULL};
+  PF_CPU("Select", NULL, .compute = select_v1), PF_CPU("SelectV2", NULL, .compute = select_v2),
+  PF_CPU("Where", NULL, .compute = where), PF_CPU("Cross", "T=" PF_REAL, .compute = cross), NULL};

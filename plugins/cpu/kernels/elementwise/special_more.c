@@ -1,10 +1,10 @@
 /* special_more.c - special functions, element by element in double and rounded once: Ndtri, Erfinv,
- * BesselI0e, BesselI1e, BesselI0, BesselI1; Igamma, Igammac, IgammaGradA, RandomGammaGrad, NextAfter, Xlog1py (two operands that broadcast);
- * Betainc; PopulationCount.
+ * BesselI0e, BesselI1e, BesselI0, BesselI1; Igamma, Igammac, IgammaGradA, RandomGammaGrad,
+ * NextAfter, Xlog1py (two operands that broadcast); Betainc; PopulationCount.
  *
- * Sources: Wichura, AS 241 (1988), polished by one Newton step (normal quantile); Abramowitz and Stegun 9.6.10 and
- * 9.7.1 (Bessel), 26.5.8 (incomplete beta, by Lentz's method).
- * Threads: parallel_for over elements.
+ * Sources: Wichura, AS 241 (1988), polished by one Newton step (normal quantile); Abramowitz and
+ * Stegun 9.6.10 and 9.7.1 (Bessel), 26.5.8 (incomplete beta, by Lentz's method). Threads:
+ * parallel_for over elements.
  */
 #include <complex.h>
 #include "base/common.h"
@@ -19,18 +19,20 @@ static double ratio(const double *p, const double *q, double r) {
 }
 static const double quantile[6][8] = {
   {3.3871328727963666080, 1.3314166789178437745e2, 1.9715909503065514427e3, 1.3731693765509461125e4,
-   4.5921953931549871457e4, 6.7265770927008700853e4, 3.3430575583588128105e4, 2.5090809287301226727e3},
+   4.5921953931549871457e4, 6.7265770927008700853e4, 3.3430575583588128105e4,
+   2.5090809287301226727e3},
   {1.0, 4.2313330701600911252e1, 6.8718700749205790830e2, 5.3941960214247511077e3,
-   2.1213794301586595867e4, 3.9307895800092710610e4, 2.8729085735721942674e4, 5.2264952788528545610e3},
+   2.1213794301586595867e4, 3.9307895800092710610e4, 2.8729085735721942674e4,
+   5.2264952788528545610e3},
   {1.42343711074968357734, 4.63033784615654529590, 5.76949722146069140550, 3.64784832476320460504,
    1.27045825245236838258, 2.41780725177450611770e-1, 2.27238449892691845833e-2,
    7.74545014278341407640e-4},
   {1.0, 2.05319162663775882187, 1.67638483018380384940, 6.89767334985100004550e-1,
    1.48103976427480074590e-1, 1.51986665636164571966e-2, 5.47593808499534494600e-4,
    1.05075007164441684324e-9},
-  {6.65790464350110377720, 5.46378491116411436990, 1.78482653991729133580, 2.96560571828504891230e-1,
-   2.65321895265761230930e-2, 1.24266094738807843860e-3, 2.71155556874348757815e-5,
-   2.01033439929228813265e-7},
+  {6.65790464350110377720, 5.46378491116411436990, 1.78482653991729133580,
+   2.96560571828504891230e-1, 2.65321895265761230930e-2, 1.24266094738807843860e-3,
+   2.71155556874348757815e-5, 2.01033439929228813265e-7},
   {1.0, 5.99832206555887937690e-1, 1.36929880922735805310e-1, 1.48753612908506148525e-2,
    7.86869131145613259100e-4, 1.84631831751005468180e-5, 1.42151175831644588870e-7,
    2.04426310338993978564e-15}};
@@ -39,7 +41,8 @@ static double ndtri(double p) {
   double q = p - 0.5;
   if (fabs(q) <= 0.425) return q * ratio(quantile[0], quantile[1], 0.180625 - q * q);
   double r = sqrt(-log(q < 0 ? p : 1 - p));
-  double x = r <= 5 ? ratio(quantile[2], quantile[3], r - 1.6) : ratio(quantile[4], quantile[5], r - 5);
+  double x =
+      r <= 5 ? ratio(quantile[2], quantile[3], r - 1.6) : ratio(quantile[4], quantile[5], r - 5);
   return q < 0 ? -x : x;
 }
 static double erfinv(double x) {
@@ -54,7 +57,7 @@ static double erfinv(double x) {
   return copysign(y, x);
 }
 
-/* ---------------------------------------------------------------- Bessel functions, scaled by e^-|x| */
+/* ----------------------------------------------------------- Bessel functions, scaled by e^-|x| */
 static double bessel(int order, double x) {
   double size = fabs(x), sum = 1, term = 1;
   if (isinf(x)) return 0;
@@ -111,17 +114,24 @@ static void one_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 static pf_status one(pf_ctx *c, double (*f)(double)) {
   DLTensor *y = pf_output_like(c, 0, c->in[0]);
   PF_EXHAUSTED(y);
-  task t = {.f = f, .x = PF_DATA(const char, c->in[0]), .y = PF_DATA(char, y), .type = c->in_type[0]};
+  task t = {
+    .f = f, .x = PF_DATA(const char, c->in[0]), .y = PF_DATA(char, y), .type = c->in_type[0]};
   return pf_parallel(c, pf_numel(y), pf_grain(64), one_range, &t);
 }
 #define ONE(NAME) \
   static pf_status NAME##_op(pf_ctx *c, const void *s) { (void)s; return one(c, NAME); }
-ONE(ndtri) ONE(erfinv) ONE(bessel_i0e) ONE(bessel_i1e) ONE(bessel_i0) ONE(bessel_i1)
+ONE(ndtri)
+ONE(erfinv)
+ONE(bessel_i0e)
+ONE(bessel_i1e)
+ONE(bessel_i0)
+ONE(bessel_i1)
 
 /* ---------------------------------------------------------------- two operands */
 static double igamma(double a, double x) { return pf_igamma(a, x).v; }
 static double igamma_grad_a(double a, double x) { return x == 0 ? 0 : pf_igamma(a, x).d; }
-/* d sample / d alpha at a fixed quantile: the implicit function theorem on the distribution function */
+/* d sample / d alpha at a fixed quantile: the implicit function theorem on the distribution
+ * function */
 static double gamma_grad(double a, double x) {
   if (!(x > 0)) return x == 0 ? 0 : NAN;
   return -pf_igamma(a, x).d / exp((a - 1) * log(x) - x - pf_log_gamma(a));
@@ -129,7 +139,11 @@ static double gamma_grad(double a, double x) {
 static double next_after(double x, double y) { return nextafter(x, y); }
 static double xlog1py(double x, double y) { return x == 0 ? 0 : x * log1p(y); }
 
-typedef struct { task t; int64_t shape[PF_MAX_DIMS], sa[PF_MAX_DIMS], sb[PF_MAX_DIMS]; int32_t nd; } pairs;
+typedef struct {
+  task t;
+  int64_t shape[PF_MAX_DIMS], sa[PF_MAX_DIMS], sb[PF_MAX_DIMS];
+  int32_t nd;
+} pairs;
 static void pair_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const pairs *p = arg;
   const task *t = &p->t;
@@ -168,7 +182,9 @@ static pf_status pair_begin(pf_ctx *c, pairs *p, DLTensor **y) {
 }
 static pf_status two(pf_ctx *c, double (*f)(double, double)) {
   DLTensor *y;
-  pairs p = {.t = {.f2 = f, .x = PF_DATA(const char, c->in[0]), .z = PF_DATA(const char, c->in[1]),
+  pairs p = {.t = {.f2 = f,
+                   .x = PF_DATA(const char, c->in[0]),
+                   .z = PF_DATA(const char, c->in[1]),
                    .type = c->in_type[0]}};
   PF_TRY(pair_begin(c, &p, &y));
   p.t.y = PF_DATA(char, y);
@@ -183,7 +199,9 @@ static pf_status igammac_op(pf_ctx *c, const void *s) {
   return (void)s, two(c, c->in_type[0] == PF_FLOAT64 ? pf_igammac : pf_igammac_float);
 }
 TWO(igamma_grad_a, igamma_grad_a)
-TWO(gamma_grad, gamma_grad) TWO(next_after, next_after) TWO(xlog1py, xlog1py)
+TWO(gamma_grad, gamma_grad)
+TWO(next_after, next_after)
+TWO(xlog1py, xlog1py)
 /* the complex logarithm of 1 + y, without loss for small y */
 static double _Complex complex_log1p(double _Complex y) {
   double re = creal(y), im = cimag(y);
@@ -234,10 +252,10 @@ static double beta_fraction(double a, double b, double x, double enough) {
 static double betainc(double a, double b, double x, double enough) {
   if (!(a > 0) || !(b > 0) || !(x >= 0) || !(x <= 1) || isinf(a) || isinf(b)) return NAN;
   if (x == 0 || x == 1) return x;
-  double scale = exp(pf_log_gamma(a + b) - pf_log_gamma(a) - pf_log_gamma(b) + a * log(x) +
-                     b * log1p(-x));
+  double scale =
+      exp(pf_log_gamma(a + b) - pf_log_gamma(a) - pf_log_gamma(b) + a * log(x) + b * log1p(-x));
   if (x < (a + 1) / (a + b + 2)) return scale * beta_fraction(a, b, x, enough) / a;
-  return 1 - scale * beta_fraction(b, a, 1 - x, b < 0.01 ? 1e-16 : enough) / b;  /* small ones */
+  return 1 - scale * beta_fraction(b, a, 1 - x, b < 0.01 ? 1e-16 : enough) / b; /* small ones */
 }
 static pf_status betainc_op(pf_ctx *c, const void *state) {
   const DLTensor *like = NULL;
@@ -270,7 +288,7 @@ static pf_status population_count(pf_ctx *c, const void *state) {
   int64_t es = pf_type_size(c->in_type[0]), n = pf_numel(y);
   for (int64_t i = 0; i < n; i++) {
     uint64_t bits = 0;
-    memcpy(&bits, x + i * es, (size_t)es);       /* which bytes do not matter, only how many bits */
+    memcpy(&bits, x + i * es, (size_t)es); /* which bytes do not matter, only how many bits */
     PF_DATA(uint8_t, y)[i] = (uint8_t)__builtin_popcountll(bits);
   }
   return PF_OK;

@@ -38,7 +38,10 @@ static double digamma_rest(double x) {
   double r = x - floor(x);
   return pf_digamma_positive(1.0 - x) - 3.141592653589793 / tan(3.141592653589793 * r);
 }
-static double log_gamma(double x) { int sign; return lgamma_r(x, &sign); }
+static double log_gamma(double x) {
+  int sign;
+  return lgamma_r(x, &sign);
+}
 
 /* Loops of BLOCK elements by way of a buffer: vectors only, so that long expressions have one copy
  * and an element's bits do not depend on its place.  BAD says which elements take OTHER. */
@@ -158,9 +161,13 @@ BLOCKS(Sin, double, f64, pf_sin_f64(x), !(fabs(x) < LIMIT_F64), sin(x))
 BLOCKS(Cos, double, f64, pf_cos_f64(x), !(fabs(x) < LIMIT_F64), cos(x))
 BLOCKS(Tan, double, f64, pf_tan_f64(x), !(fabs(x) < LIMIT_F64), tan(x))
 #define BLOCKS_F64(NAME, EXPR) BLOCKS(NAME, double, f64, EXPR, 0, x)
-BLOCKS_F64(Asin, pf_asin_f64(x)) BLOCKS_F64(Acos, pf_acos_f64(x)) BLOCKS_F64(Atan, pf_atan_f64(x))
-BLOCKS_F64(Sinh, pf_sinh_f64(x)) BLOCKS_F64(Cosh, pf_cosh_f64(x))
-BLOCKS_F64(Asinh, pf_asinh_f64(x)) BLOCKS_F64(Acosh, pf_acosh_f64(x))
+BLOCKS_F64(Asin, pf_asin_f64(x))
+BLOCKS_F64(Acos, pf_acos_f64(x))
+BLOCKS_F64(Atan, pf_atan_f64(x))
+BLOCKS_F64(Sinh, pf_sinh_f64(x))
+BLOCKS_F64(Cosh, pf_cosh_f64(x))
+BLOCKS_F64(Asinh, pf_asinh_f64(x))
+BLOCKS_F64(Acosh, pf_acosh_f64(x))
 BLOCKS_F64(Atanh, pf_atanh_f64(x))
 ERF_LOOP(double, f64)
 static void Erf_f64(const void *x, void *y, int64_t n, double p) {
@@ -172,9 +179,19 @@ static void Erfc_f64(const void *x, void *y, int64_t n, double p) {
   erf_loop_f64((const double *)x, (double *)y, n, 1);
 }
 #else
-LIBM(Sin, sin(x)) LIBM(Cos, cos(x)) LIBM(Tan, tan(x)) LIBM(Asin, asin(x)) LIBM(Acos, acos(x))
-LIBM(Atan, atan(x)) LIBM(Sinh, sinh(x)) LIBM(Cosh, cosh(x)) LIBM(Asinh, asinh(x))
-LIBM(Acosh, acosh(x)) LIBM(Atanh, atanh(x)) LIBM(Erf, erf(x)) LIBM(Erfc, erfc(x))
+LIBM(Sin, sin(x))
+LIBM(Cos, cos(x))
+LIBM(Tan, tan(x))
+LIBM(Asin, asin(x))
+LIBM(Acos, acos(x))
+LIBM(Atan, atan(x))
+LIBM(Sinh, sinh(x))
+LIBM(Cosh, cosh(x))
+LIBM(Asinh, asinh(x))
+LIBM(Acosh, acosh(x))
+LIBM(Atanh, atanh(x))
+LIBM(Erf, erf(x))
+LIBM(Erfc, erfc(x))
 #endif
 
 #define EACH_OP(X) \
@@ -188,19 +205,21 @@ LIBM(Acosh, acosh(x)) LIBM(Atanh, atanh(x)) LIBM(Erf, erf(x)) LIBM(Erfc, erfc(x)
 #define INIT(NAME) UNARY_INIT(NAME, [PF_FLOAT32] = NAME##_f32, [PF_FLOAT64] = NAME##_f64)
 #define ENTRY(NAME) UNARY_KERNEL(#NAME, NAME, "T=" PF_FLOATS),
 #define ACTIVATION(NAME) UNARY_KERNEL_TO("activations", #NAME, NAME, "T=" PF_FLOATS),
-EACH_OP(INIT) EACH_ACTIVATION(INIT)
+EACH_OP(INIT)
+EACH_ACTIVATION(INIT)
 INIT(LeakyRelu)
 #define INIT_HALVES(NAME) \
   UNARY_INIT(NAME, [PF_FLOAT32] = NAME##_f32, [PF_FLOAT64] = NAME##_f64 OF_HALVES(NAME))
-INIT_HALVES(Exp) INIT_HALVES(Tanh) INIT_HALVES(Sigmoid)
+INIT_HALVES(Exp)
+INIT_HALVES(Tanh)
+INIT_HALVES(Sigmoid)
 
 static const pf_attr *const leaky_attrs[] = {
   PF_REF(pf_attr, "alpha", PF_ATTR_FLOAT, offsetof(pf_unary_state, p)), NULL};
 
 const pf_kernel *const PF_ISA_NAME(unary_float_kernels)[] = {
-  EACH_OP(ENTRY) EACH_ACTIVATION(ACTIVATION)
-  ENTRY(Exp) ENTRY(Tanh) ENTRY(Sigmoid)
-  UNARY_KERNEL("Inv", Reciprocal, "T=" PF_FLOATS),
+  EACH_OP(ENTRY) EACH_ACTIVATION(ACTIVATION) ENTRY(Exp) ENTRY(Tanh) ENTRY(Sigmoid)
+      UNARY_KERNEL("Inv", Reciprocal, "T=" PF_FLOATS),
   UNARY_KERNEL("Rint", Round, "T=" PF_FLOATS),
   UNARY_KERNEL_TO("activations", "LeakyRelu", LeakyRelu, "T=" PF_FLOATS, .attrs = leaky_attrs),
   NULL};

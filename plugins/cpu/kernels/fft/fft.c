@@ -19,7 +19,10 @@
 /* WIDE_NUMBERS: longer lines leave no cache for as many as a vector has lanes. */
 enum { MOST_PRIME = 31, WIDE_NUMBERS = 8192 };
 /* line i of an array cropped at its inner dimensions; strides are in numbers */
-typedef struct { int32_t nd; int64_t dims[PF_MAX_DIMS], stride[PF_MAX_DIMS]; } corner;
+typedef struct {
+  int32_t nd;
+  int64_t dims[PF_MAX_DIMS], stride[PF_MAX_DIMS];
+} corner;
 static int64_t start_of(const corner *a, int64_t i) {
   int64_t at = 0;
   for (int32_t d = a->nd - 1; d >= 0; d--) at += i % a->dims[d] * a->stride[d], i /= a->dims[d];
@@ -130,8 +133,9 @@ static pf_status real_shape_of(pf_ctx *c, int32_t rank, int inverse, real_shape 
     if (n < 0) return PF_INVALID(c, "fft_length[%d] must be >= 0, but got: %" PRId64, i, n);
     if (inverse && i == rank - 1) n = n ? n / 2 + 1 : 0;
     if (x->shape[d] < n && pf_numel(x) != 0)
-      return PF_INVALID(c, "Input dimension %d must have length of at least %" PRId64
-                        " but got: %" PRId64, d, n, x->shape[d]);
+      return PF_INVALID(
+          c, "Input dimension %d must have length of at least %" PRId64 " but got: %" PRId64, d, n,
+          x->shape[d]);
     s->shape[d] = n;
   }
   return PF_OK;
@@ -216,5 +220,5 @@ EACH_RANK(FUNCTIONS)
                .compute = rfft_##RANK), \
   PF_CPU_FLAGS("IRFFT" TEXT, "Treal=float|double, Tcomplex=" PF_COMPLEX, FLAGS, \
                .compute = irfft_##RANK)
-const pf_kernel *const PF_ISA_NAME(fft_kernels)[] = {
-    ENTRIES(1, ""), ENTRIES(2, "2D"), ENTRIES(3, "3D"), NULL};
+const pf_kernel *const PF_ISA_NAME(fft_kernels)[] = {ENTRIES(1, ""), ENTRIES(2, "2D"),
+                                                     ENTRIES(3, "3D"), NULL};

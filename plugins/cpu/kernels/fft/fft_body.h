@@ -12,16 +12,16 @@
  */
 
 typedef struct { REAL re, im; } FFT(number);
-typedef struct { V re, im; } FFT(wide);          /* of VL lines, the same place of each */
+typedef struct { V re, im; } FFT(wide); /* of VL lines, the same place of each */
 typedef struct FFT(plan) {
   int64_t n;
-  int64_t room;                        /* wide numbers that `run` needs in each of two places */
+  int64_t room; /* wide numbers that `run` needs in each of two places */
   int factors, factor[64];
-  FFT(number) *w;                      /* exp(-2 pi i k / n), k < n */
-  FFT(number) *chirp, *filter;         /* Bluestein: exp(-pi i k^2 / n), the filter's spectrum */
-  struct FFT(plan) *inner;
-  struct FFT(plan) *first, *second;    /* of n1 and n2, where single lines are cut; or NULL */
-  FFT(number) *turn;                   /* exp(-2 pi i j k / n), [n1, n2] */
+  FFT(number) * w;              /* exp(-2 pi i k / n), k < n */
+  FFT(number) * chirp, *filter; /* Bluestein: exp(-pi i k^2 / n), the filter's spectrum */
+  struct FFT(plan) * inner;
+  struct FFT(plan) * first, *second; /* of n1 and n2, where single lines are cut; or NULL */
+  FFT(number) * turn;                /* exp(-2 pi i j k / n), [n1, n2] */
 } FFT(plan);
 
 PF_INLINE FFT(number) FFT(product)(FFT(number) a, FFT(number) b) {
@@ -38,15 +38,15 @@ PF_INLINE FFT(wide) FFT(minus)(FFT(wide) a, FFT(wide) b) {
   return (FFT(wide)){a.re - b.re, a.im - b.im};
 }
 /* VL numbers side by side */
-PF_INLINE FFT(wide) FFT(load)(const FFT(number) *p) {
+PF_INLINE FFT(wide) FFT(load)(const FFT(number) * p) {
   return (FFT(wide)){FFT(evens)(&p->re), FFT(odds)(&p->re)};
 }
-PF_INLINE void FFT(save)(FFT(number) *p, FFT(wide) v) { FFT(zip)(&p->re, v.re, v.im); }
+PF_INLINE void FFT(save)(FFT(number) * p, FFT(wide) v) { FFT(zip)(&p->re, v.re, v.im); }
 
 /* ---------------------------------------------------------------- one stage */
 /* y[q + s (r p + j)] = w^(j p s) * sum over k of x[q + s (p + m k)] * w_r^(j k) */
-static void FFT(stage2)(const FFT(plan) *f, int64_t s, int64_t m, const FFT(wide) *x,
-                        FFT(wide) *y) {
+static void FFT(stage2)(const FFT(plan) * f, int64_t s, int64_t m, const FFT(wide) * x,
+                        FFT(wide) * y) {
   for (int64_t p = 0; p < m; p++) {
     const FFT(number) w = f->w[p * s];
     for (int64_t q = 0; q < s; q++) {
@@ -56,15 +56,15 @@ static void FFT(stage2)(const FFT(plan) *f, int64_t s, int64_t m, const FFT(wide
     }
   }
 }
-static void FFT(stage4)(const FFT(plan) *f, int64_t s, int64_t m, const FFT(wide) *x,
-                        FFT(wide) *y) {
+static void FFT(stage4)(const FFT(plan) * f, int64_t s, int64_t m, const FFT(wide) * x,
+                        FFT(wide) * y) {
   for (int64_t p = 0; p < m; p++) {
     const FFT(number) w1 = f->w[p * s], w2 = f->w[2 * p * s], w3 = f->w[3 * p * s];
     for (int64_t q = 0; q < s; q++) {
       const FFT(wide) a = x[q + s * p], b = x[q + s * (p + m)], c = x[q + s * (p + 2 * m)];
       const FFT(wide) d = x[q + s * (p + 3 * m)];
       const FFT(wide) ac = FFT(plus)(a, c), ad = FFT(minus)(a, c), bd = FFT(plus)(b, d);
-      const FFT(wide) t = FFT(minus)(b, d), turned = {t.im, -t.re};     /* -i (b - d) */
+      const FFT(wide) t = FFT(minus)(b, d), turned = {t.im, -t.re}; /* -i (b - d) */
       y[q + s * 4 * p] = FFT(plus)(ac, bd);
       y[q + s * (4 * p + 1)] = FFT(times)(FFT(plus)(ad, turned), w1);
       y[q + s * (4 * p + 2)] = FFT(times)(FFT(minus)(ac, bd), w2);
@@ -73,9 +73,9 @@ static void FFT(stage4)(const FFT(plan) *f, int64_t s, int64_t m, const FFT(wide
   }
 }
 /* Odd r: sums and differences of x[k] and x[r - k] serve outputs j and r - j. */
-PF_INLINE void FFT(stage_odd)(const FFT(plan) *f, const int r, int64_t s, int64_t m,
-                              const FFT(wide) *x, FFT(wide) *y) {
-  const int64_t step = f->n / r;       /* w_r = w^step */
+PF_INLINE void FFT(stage_odd)(const FFT(plan) * f, const int r, int64_t s, int64_t m,
+                              const FFT(wide) * x, FFT(wide) * y) {
+  const int64_t step = f->n / r; /* w_r = w^step */
   for (int64_t p = 0; p < m; p++)
     for (int64_t q = 0; q < s; q++) {
       const FFT(wide) first = x[q + s * p];
@@ -105,7 +105,7 @@ PF_INLINE void FFT(stage_odd)(const FFT(plan) *f, const int r, int64_t s, int64_
 }
 
 /* x, transformed; the result is in the returned one of x and y */
-static FFT(wide) *FFT(stages)(const FFT(plan) *f, FFT(wide) *x, FFT(wide) *y) {
+static FFT(wide) * FFT(stages)(const FFT(plan) * f, FFT(wide) * x, FFT(wide) * y) {
   int64_t s = 1, left = f->n;
   for (int i = 0; i < f->factors; i++) {
     const int r = f->factor[i];
@@ -122,29 +122,28 @@ static FFT(wide) *FFT(stages)(const FFT(plan) *f, FFT(wide) *x, FFT(wide) *y) {
   return x;
 }
 /* x [room], of which n count, in place or in work [room]: where the result is */
-static FFT(wide) *FFT(run)(const FFT(plan) *f, FFT(wide) *x, FFT(wide) *work) {
+static FFT(wide) * FFT(run)(const FFT(plan) * f, FFT(wide) * x, FFT(wide) * work) {
   if (!f->inner) return FFT(stages)(f, x, work);
   const int64_t n = f->n, size = f->inner->n;
   for (int64_t k = 0; k < n; k++) x[k] = FFT(times)(x[k], f->chirp[k]);
   memset(x + n, 0, (size_t)(size - n) * sizeof *x);
   FFT(wide) *z = FFT(stages)(f->inner, x, work);
-  for (int64_t k = 0; k < size; k++) {           /* exchanged: the next transform is the inverse */
+  for (int64_t k = 0; k < size; k++) { /* exchanged: the next transform is the inverse */
     const FFT(wide) v = FFT(times)(z[k], f->filter[k]);
     z[k] = (FFT(wide)){v.im, v.re};
   }
   z = FFT(stages)(f->inner, z, z == x ? work : x);
-  for (int64_t k = 0; k < n; k++)
-    z[k] = FFT(times)((FFT(wide)){z[k].im, z[k].re}, f->chirp[k]);
+  for (int64_t k = 0; k < n; k++) z[k] = FFT(times)((FFT(wide)){z[k].im, z[k].re}, f->chirp[k]);
   return z;
 }
 
 /* ---------------------------------------------------------------- one line */
 /* x [n] to y [n], another place, in four steps; middle: n + VL * n2 numbers; a, b: the longer of n1
  * and n2 */
-static void FFT(cut_line)(const FFT(plan) *f, const FFT(number) *x, FFT(number) *y,
-                          FFT(number) *middle, FFT(wide) *a, FFT(wide) *b) {
+static void FFT(cut_line)(const FFT(plan) * f, const FFT(number) * x, FFT(number) * y,
+                          FFT(number) * middle, FFT(wide) * a, FFT(wide) * b) {
   const int64_t n1 = f->first->n, n2 = f->second->n;
-  for (int64_t j = 0; j < n2; j += VL) {         /* the last ones are done again with others */
+  for (int64_t j = 0; j < n2; j += VL) { /* the last ones are done again with others */
     const int64_t at = PF_MIN(j, n2 - VL);
     for (int64_t k = 0; k < n1; k++) a[k] = FFT(load)(x + k * n2 + at);
     FFT(wide) *z = FFT(stages)(f->first, a, b);
@@ -164,7 +163,7 @@ static void FFT(cut_line)(const FFT(plan) *f, const FFT(number) *x, FFT(number) 
   }
 }
 /* x [n] in place; work as line_room says */
-static void FFT(line)(const FFT(plan) *f, FFT(number) *x, FFT(number) *work) {
+static void FFT(line)(const FFT(plan) * f, FFT(number) * x, FFT(number) * work) {
   const FFT(plan) *cut = f->inner ? f->inner : f;
   FFT(wide) *a = (FFT(wide) *)work, *b = a + PF_MAX(cut->first->n, cut->second->n);
   FFT(number) *y = (FFT(number) *)(b + PF_MAX(cut->first->n, cut->second->n));
@@ -183,17 +182,16 @@ static void FFT(line)(const FFT(plan) *f, FFT(number) *x, FFT(number) *work) {
     z[k] = (FFT(number)){v.im, v.re};
   }
   FFT(cut_line)(cut, z, y, middle, a, b);
-  for (int64_t k = 0; k < n; k++)
-    x[k] = FFT(product)((FFT(number)){y[k].im, y[k].re}, f->chirp[k]);
+  for (int64_t k = 0; k < n; k++) x[k] = FFT(product)((FFT(number)){y[k].im, y[k].re}, f->chirp[k]);
 }
-static int64_t FFT(line_room)(const FFT(plan) *f) {        /* numbers, a multiple of a vector's */
+static int64_t FFT(line_room)(const FFT(plan) * f) { /* numbers, a multiple of a vector's */
   const FFT(plan) *cut = f->inner ? f->inner : f;
   const int64_t longer = PF_MAX(cut->first->n, cut->second->n);
   return (2 * VL * longer + 3 * cut->n + VL * cut->second->n + VL) / VL * VL;
 }
 /* ---------------------------------------------------------------- plans */
 /* w[k] = exp(-2 pi i k / n): products of two short tables in double */
-static int FFT(roots)(pf_ctx *c, int64_t n, FFT(number) **out) {
+static int FFT(roots)(pf_ctx *c, int64_t n, FFT(number) * *out) {
   int64_t short_n = 1;
   while (short_n * short_n < n) short_n *= 2;
   FFT(number) *w = c->host->scratch(c, (uint64_t)n * sizeof *w, 64);
@@ -214,12 +212,12 @@ static int FFT(roots)(pf_ctx *c, int64_t n, FFT(number) **out) {
   return 1;
 }
 
-static int FFT(make_plan)(pf_ctx *c, int64_t n, int single, FFT(plan) *f);
+static int FFT(make_plan)(pf_ctx *c, int64_t n, int single, FFT(plan) * f);
 
 /* The spectrum of the chirp's conjugate, as one line by the plan that will use it. */
-static int FFT(make_chirp)(pf_ctx *c, int single, FFT(plan) *f) {
+static int FFT(make_chirp)(pf_ctx *c, int single, FFT(plan) * f) {
   int64_t n = f->n, size = VL * VL;
-  FFT(number) *twice;
+  FFT(number) * twice;
   while (size < 2 * n - 1) size *= 2;
   f->inner = c->host->scratch(c, sizeof *f, 64);
   f->chirp = c->host->scratch(c, (uint64_t)n * sizeof *f->chirp, 64);
@@ -229,7 +227,7 @@ static int FFT(make_chirp)(pf_ctx *c, int single, FFT(plan) *f) {
   if (!work || !FFT(roots)(c, 2 * n, &twice)) return 0;
   memset(f->filter, 0, (size_t)size * sizeof *work);
   for (int64_t k = 0, square = 0; k < n; square = (square + 2 * k + 1) % (2 * n), k++) {
-    FFT(number) w = twice[square];     /* exp(-2 pi i k^2 / 2n) */
+    FFT(number) w = twice[square]; /* exp(-2 pi i k^2 / 2n) */
     REAL scale = (REAL)1 / (REAL)size;
     f->chirp[k] = w;
     f->filter[k] = f->filter[k ? size - k : 0] = (FFT(number)){w.re * scale, -w.im * scale};
@@ -240,7 +238,7 @@ static int FFT(make_chirp)(pf_ctx *c, int single, FFT(plan) *f) {
 }
 /* n = n1 n2, as even as its factors allow, each at least a vector: where single lines are cut.
  * Returns 0 if memory is out, leaving first NULL where n cannot be cut. */
-static int FFT(make_cut)(pf_ctx *c, FFT(plan) *f) {
+static int FFT(make_cut)(pf_ctx *c, FFT(plan) * f) {
   int64_t n1 = 0;
   for (int64_t k = VL; k <= f->n / k; k++)
     if (f->n % k == 0 && f->n / k >= VL) n1 = k;
@@ -257,7 +255,7 @@ static int FFT(make_cut)(pf_ctx *c, FFT(plan) *f) {
   return 1;
 }
 /* `single`: lines will be transformed one by one, if that can be.  0: out of memory */
-static int FFT(make_plan)(pf_ctx *c, int64_t n, int single, FFT(plan) *f) {
+static int FFT(make_plan)(pf_ctx *c, int64_t n, int single, FFT(plan) * f) {
   int64_t left = n;
   *f = (FFT(plan)){.n = n, .room = n};
   while (left % 4 == 0) f->factor[f->factors++] = 4, left /= 4;
@@ -269,9 +267,9 @@ static int FFT(make_plan)(pf_ctx *c, int64_t n, int single, FFT(plan) *f) {
 
 /* ---------------------------------------------------------------- lines of an array */
 typedef struct {
-  const FFT(plan) *plan;
-  FFT(number) *data, *work;            /* in place; `each` numbers of work per worker */
-  int64_t each, stride;                /* between the numbers of a line */
+  const FFT(plan) * plan;
+  FFT(number) * data, *work; /* in place; `each` numbers of work per worker */
+  int64_t each, stride;      /* between the numbers of a line */
   int inverse, single;
 } FFT(lines);
 
@@ -280,8 +278,8 @@ PF_INLINE FFT(wide) FFT(exchanged)(FFT(wide) v, REAL scale) {
   return (FFT(wide)){v.im * s, v.re * s};
 }
 /* `count` lines whose numbers k are at d + k * step, side by side (fewer than VL: in a copy) */
-static void FFT(side_by_side)(const FFT(lines) *j, FFT(number) *d, int64_t step, int64_t count,
-                              FFT(wide) *a, FFT(wide) *b) {
+static void FFT(side_by_side)(const FFT(lines) * j, FFT(number) * d, int64_t step, int64_t count,
+                              FFT(wide) * a, FFT(wide) * b) {
   const int64_t n = j->plan->n;
   const REAL scale = j->inverse ? (REAL)1 / (REAL)n : 1;
   FFT(number) some[VL] = {{0}};
@@ -297,7 +295,7 @@ static void FFT(side_by_side)(const FFT(lines) *j, FFT(number) *d, int64_t step,
     if (count < VL) memcpy(d + k * step, some, (size_t)count * sizeof *d);
   }
 }
-static void FFT(one_line)(const FFT(lines) *j, FFT(number) *d, FFT(number) *work) {
+static void FFT(one_line)(const FFT(lines) * j, FFT(number) * d, FFT(number) * work) {
   const int64_t n = j->plan->n, step = j->stride;
   const REAL scale = j->inverse ? (REAL)1 / (REAL)n : 1;
   FFT(number) *x = work + FFT(line_room)(j->plan);
@@ -306,8 +304,7 @@ static void FFT(one_line)(const FFT(lines) *j, FFT(number) *d, FFT(number) *work
     x[k] = j->inverse ? (FFT(number)){v.im * scale, v.re * scale} : v;
   }
   FFT(line)(j->plan, x, work);
-  for (int64_t k = 0; k < n; k++)
-    d[k * step] = j->inverse ? (FFT(number)){x[k].im, x[k].re} : x[k];
+  for (int64_t k = 0; k < n; k++) d[k * step] = j->inverse ? (FFT(number)){x[k].im, x[k].re} : x[k];
 }
 /* Lines [lo, hi), in groups that lie side by side, or are turned to. */
 static void FFT(transform_lines)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
@@ -333,12 +330,10 @@ static void FFT(transform_lines)(void *arg, int64_t lo, int64_t hi, int32_t work
   }
 }
 /* Few lines, or long ones, are transformed one by one. */
-static int FFT(is_single)(int64_t n, int64_t lines) {
-  return lines < VL / 2 || n > WIDE_NUMBERS;
-}
+static int FFT(is_single)(int64_t n, int64_t lines) { return lines < VL / 2 || n > WIDE_NUMBERS; }
 /* A plan for `lines` of length n, and work for each worker; `single` may become 0. */
-static pf_status FFT(prepare)(pf_ctx *c, int64_t n, int64_t lines, FFT(plan) *f, int *single,
-                              int64_t *each, FFT(number) **work) {
+static pf_status FFT(prepare)(pf_ctx *c, int64_t n, int64_t lines, FFT(plan) * f, int *single,
+                              int64_t *each, FFT(number) * *work) {
   *single = FFT(is_single)(n, lines);
   int made = FFT(make_plan)(c, n, *single, f);
   if (made && *single && !f->first && !f->inner) *single = 0;
@@ -350,17 +345,17 @@ static pf_status FFT(prepare)(pf_ctx *c, int64_t n, int64_t lines, FFT(plan) *f,
 }
 
 /* data of shape dims [nd], along axis `axis` */
-static pf_status FFT(along)(pf_ctx *c, FFT(number) *data, const int64_t *dims, int32_t nd,
+static pf_status FFT(along)(pf_ctx *c, FFT(number) * data, const int64_t *dims, int32_t nd,
                             int32_t axis, int inverse) {
   FFT(plan) f;
-  FFT(lines) j = {.plan = &f, .data = data, .stride = pf_product(dims, axis + 1, nd),
-                  .inverse = inverse};
+  FFT(lines)
+  j = {.plan = &f, .data = data, .stride = pf_product(dims, axis + 1, nd), .inverse = inverse};
   const int64_t n = dims[axis], lines = pf_product(dims, 0, axis) * j.stride;
   if (n <= 1 || lines == 0) return PF_OK;
   PF_TRY(FFT(prepare)(c, n, lines, &f, &j.single, &j.each, &j.work));
   const int64_t grain = pf_grain(n * 12);
-  return pf_parallel(c, lines, j.single ? grain : (grain + VL - 1) / VL * VL,
-                     FFT(transform_lines), &j);
+  return pf_parallel(c, lines, j.single ? grain : (grain + VL - 1) / VL * VL, FFT(transform_lines),
+                     &j);
 }
 
 /* ---------------------------------------------------------------- real lines */
@@ -371,21 +366,21 @@ static pf_status FFT(along)(pf_ctx *c, FFT(number) *data, const int64_t *dims, i
  * (Z twice what it is).  Odd lengths are transformed as complex ones.  Inverses are transforms read
  * backwards. */
 typedef struct {
-  const FFT(plan) *plan;               /* of n / 2, or of n where that is odd */
-  const FFT(number) *w;                /* exp(-2 pi i k / n), k < n; NULL where n is odd */
-  const corner *from;                  /* where line i starts in the input */
+  const FFT(plan) * plan; /* of n / 2, or of n where that is odd */
+  const FFT(number) * w;  /* exp(-2 pi i k / n), k < n; NULL where n is odd */
+  const corner *from;     /* where line i starts in the input */
   const void *in;
   void *out;
-  FFT(number) *work;
+  FFT(number) * work;
   int64_t each, n;
   int single;
 } FFT(real_lines);
 
 /* Number k of a line, or of VL lines side by side. */
-PF_INLINE FFT(number) FFT(number_at)(const FFT(number) *x, int64_t k) { return x[k]; }
-PF_INLINE void FFT(number_put)(FFT(number) *x, int64_t k, FFT(number) v) { x[k] = v; }
-PF_INLINE FFT(wide) FFT(wide_at)(const FFT(number) *x, int64_t k) { return FFT(load)(x + k * VL); }
-PF_INLINE void FFT(wide_put)(FFT(number) *x, int64_t k, FFT(wide) v) { FFT(save)(x + k * VL, v); }
+PF_INLINE FFT(number) FFT(number_at)(const FFT(number) * x, int64_t k) { return x[k]; }
+PF_INLINE void FFT(number_put)(FFT(number) * x, int64_t k, FFT(number) v) { x[k] = v; }
+PF_INLINE FFT(wide) FFT(wide_at)(const FFT(number) * x, int64_t k) { return FFT(load)(x + k * VL); }
+PF_INLINE void FFT(wide_put)(FFT(number) * x, int64_t k, FFT(wide) v) { FFT(save)(x + k * VL, v); }
 
 #define REAL_SPECTRA(kind, R, SET) \
   /* p and q as above: (s + u d) by, conj(s - u d) by */ \
@@ -440,19 +435,19 @@ REAL_SPECTRA(wide, V, V_SET)
 #undef REAL_SPECTRA
 
 /* Real lines [lo, lo + count) to the columns of `rows`. */
-static void FFT(read_real)(const FFT(real_lines) *j, int64_t lo, int64_t count, REAL *rows) {
+static void FFT(read_real)(const FFT(real_lines) * j, int64_t lo, int64_t count, REAL *rows) {
   const REAL *in = j->in;
   for (int64_t i = 0, many; i < count; i += many) {
     const int64_t at = start_of(j->from, lo + i);
     const int64_t next = i + 1 < count ? start_of(j->from, lo + i + 1) - at : 0;
-    for (many = 1; i + many < count; many++)       /* as many as lie evenly */
+    for (many = 1; i + many < count; many++) /* as many as lie evenly */
       if (start_of(j->from, lo + i + many) != at + many * next) break;
     pf_movers()->transpose(sizeof(REAL), in + at, next, rows + i, VL, many, j->n);
   }
 }
 /* Up to VL lines, one in each lane. */
-static void FFT(forward_wide)(const FFT(real_lines) *j, int64_t lo, int64_t count, FFT(wide) *a,
-                              FFT(wide) *b, FFT(number) *rows) {
+static void FFT(forward_wide)(const FFT(real_lines) * j, int64_t lo, int64_t count, FFT(wide) * a,
+                              FFT(wide) * b, FFT(number) * rows) {
   const int64_t n = j->n, half = n / 2 + 1;
   REAL *reals = &rows->re;
   if (count < VL) memset(reals, 0, (size_t)(n * VL) * sizeof *reals);
@@ -464,8 +459,8 @@ static void FFT(forward_wide)(const FFT(real_lines) *j, int64_t lo, int64_t coun
   pf_movers()->transpose(sizeof *rows, rows, VL, (FFT(number) *)j->out + lo * half, half, half,
                          count);
 }
-static void FFT(backward_wide)(const FFT(real_lines) *j, int64_t lo, int64_t count, FFT(wide) *a,
-                               FFT(wide) *b, FFT(number) *rows) {
+static void FFT(backward_wide)(const FFT(real_lines) * j, int64_t lo, int64_t count, FFT(wide) * a,
+                               FFT(wide) * b, FFT(number) * rows) {
   const int64_t n = j->n, half = n / 2 + 1, m = j->plan->n;
   REAL *reals = &rows->re;
   if (count < VL) memset(rows, 0, (size_t)(half * VL) * sizeof *rows);
@@ -482,7 +477,7 @@ static void FFT(backward_wide)(const FFT(real_lines) *j, int64_t lo, int64_t cou
 }
 
 /* One line by itself. */
-static void FFT(forward_one)(const FFT(real_lines) *j, int64_t i, FFT(number) *work) {
+static void FFT(forward_one)(const FFT(real_lines) * j, int64_t i, FFT(number) * work) {
   const int64_t n = j->n, half = n / 2 + 1;
   const REAL *x = (const REAL *)j->in + start_of(j->from, i);
   FFT(number) *z = work + FFT(line_room)(j->plan);
@@ -492,7 +487,7 @@ static void FFT(forward_one)(const FFT(real_lines) *j, int64_t i, FFT(number) *w
   FFT(number_spectrum)(j, z, z);
   memcpy((FFT(number) *)j->out + i * half, z, (size_t)half * sizeof *z);
 }
-static void FFT(backward_one)(const FFT(real_lines) *j, int64_t i, FFT(number) *work) {
+static void FFT(backward_one)(const FFT(real_lines) * j, int64_t i, FFT(number) * work) {
   const int64_t n = j->n, half = n / 2 + 1, m = j->plan->n;
   FFT(number) *z = work + FFT(line_room)(j->plan);
   REAL *x = (REAL *)j->out + i * n;

@@ -35,8 +35,8 @@ typedef struct {
   const char *data;
   int32_t how, type, nd;
   int64_t period;
-  int64_t dims[PF_MAX_DIMS];         /* X_FILL: of the result, outermost first */
-  int64_t strides[PF_MAX_DIMS];      /* of the input; 0: repeated */
+  int64_t dims[PF_MAX_DIMS];    /* X_FILL: of the result, outermost first */
+  int64_t strides[PF_MAX_DIMS]; /* of the input; 0: repeated */
 } fused_input;
 
 typedef struct {
@@ -44,8 +44,8 @@ typedef struct {
   int32_t n_in, esize;
   int64_t n;
   int32_t streams;
-  int32_t again;                     /* results of other shapes read the inputs after this one */
-  fused_past past;                   /* the whole program, or NULL */
+  int32_t again;   /* results of other shapes read the inputs after this one */
+  fused_past past; /* the whole program, or NULL */
   int32_t wanted[FUSED_RESULTS], out_size[FUSED_RESULTS], n_out;
   char *out[FUSED_RESULTS];
   uint8_t scalar[FUSED_INPUTS], halves[FUSED_INPUTS];
@@ -78,7 +78,10 @@ pf_status fused_init(pf_ctx *c, fused_state *s, const fused_machine *const (*mac
 }
 
 /* ---------------------------------------------------------------- shapes */
-typedef struct { const int64_t *dims; int32_t nd; } fused_shape;
+typedef struct {
+  const int64_t *dims;
+  int32_t nd;
+} fused_shape;
 
 static pf_status fail_at(pf_ctx *c, const fused_state *s, int32_t k, const char *what,
                          fused_shape a, fused_shape b) {
@@ -105,8 +108,7 @@ static pf_status join_shapes(pf_ctx *c, const fused_state *s, int32_t k, fused_s
 static pf_status infer_shapes(pf_ctx *c, const fused_state *s, fused_shape *shapes,
                               int64_t (*room)[PF_MAX_DIMS]) {
   const fused_program *p = &s->program;
-  for (int32_t i = 0; i < p->n_in; i++)
-    shapes[i] = (fused_shape){c->in[i]->shape, c->in[i]->ndim};
+  for (int32_t i = 0; i < p->n_in; i++) shapes[i] = (fused_shape){c->in[i]->shape, c->in[i]->ndim};
   for (int32_t k = 0; k < p->n_instructions; k++) {
     const fused_instruction *i = &p->code[k];
     fused_shape *made = &shapes[p->n_in + k];
@@ -137,13 +139,18 @@ static void convert(const fused_task *t, const fused_input *x, int64_t at, int64
   const char *from = x->data + at * type_bytes(t, x);
   if (pf_is_half(x->type)) pf_movers()->halves_read(x->type, from, (float *)y, n);
   else if (x->type != PF_BOOL) memcpy(y, from, (size_t)(n * t->esize));
-  else if (t->s->kind == FUSED_F32) for (int64_t i = 0; i < n; i++) ((float *)y)[i] = from[i] != 0;
-  else if (t->s->kind == FUSED_F64) for (int64_t i = 0; i < n; i++) ((double *)y)[i] = from[i] != 0;
-  else for (int64_t i = 0; i < n; i++) ((int32_t *)y)[i] = from[i] != 0;
+  else if (t->s->kind == FUSED_F32)
+    for (int64_t i = 0; i < n; i++) ((float *)y)[i] = from[i] != 0;
+  else if (t->s->kind == FUSED_F64)
+    for (int64_t i = 0; i < n; i++) ((double *)y)[i] = from[i] != 0;
+  else
+    for (int64_t i = 0; i < n; i++) ((int32_t *)y)[i] = from[i] != 0;
 }
 static void repeat(const fused_task *t, char *y, int64_t n) { /* y[0] to y[0 .. n) */
-  if (t->esize == 4) for (int64_t i = 1; i < n; i++) ((uint32_t *)y)[i] = *(uint32_t *)y;
-  else for (int64_t i = 1; i < n; i++) ((uint64_t *)y)[i] = *(uint64_t *)y;
+  if (t->esize == 4)
+    for (int64_t i = 1; i < n; i++) ((uint32_t *)y)[i] = *(uint32_t *)y;
+  else
+    for (int64_t i = 1; i < n; i++) ((uint64_t *)y)[i] = *(uint64_t *)y;
 }
 
 /* elements [pos, pos + n) of the result's shape from a broadcast or converted input */
@@ -175,7 +182,8 @@ static void take_scalar(fused_task *t, int32_t i) {
     x->data = (const char *)&t->scalars[i];
   }
   double v = t->s->kind == FUSED_F32   ? *(const float *)x->data
-             : t->s->kind == FUSED_F64 ? *(const double *)x->data : 0;
+             : t->s->kind == FUSED_F64 ? *(const double *)x->data
+                                       : 0;
   t->scalar[i] = v == v && v != 0 ? FUSED_PLAIN : 1;
 }
 
@@ -227,11 +235,11 @@ static pf_status take_input(pf_ctx *c, fused_task *t, int32_t i, fused_shape to)
   int64_t period = 1, outer = 0;
   x->data = PF_DATA(const char, tensor), x->type = c->in_type[i], x->how = X_UNUSED;
   t->scalar[i] = t->halves[i] = 0;
-  if (own.nd > to.nd) return PF_OK;          /* an input no wanted result needs */
+  if (own.nd > to.nd) return PF_OK; /* an input no wanted result needs */
   for (int32_t k = 1; k <= own.nd; k++) {
     int64_t size = own.dims[own.nd - k];
     if (size != 1 && size != to.dims[to.nd - k]) return PF_OK;
-    if (size != to.dims[to.nd - k]) outer = PF_MAX(outer, 1);  /* ones: fine in front */
+    if (size != to.dims[to.nd - k]) outer = PF_MAX(outer, 1); /* ones: fine in front */
     else if (outer && size != 1) outer = 2;
     period *= size;
   }
@@ -266,11 +274,13 @@ static const int16_t streams[][2] = {{FUSED_store, FUSED_stream},
                                      {FUSED_store_bfloat16, FUSED_stream_bfloat16},
                                      {FUSED_store_bool, FUSED_fetch_bool}};
 static int16_t past_the_caches(int16_t store) { /* 0: there is no such code */
-  for (int32_t k = 0; k < PF_LEN(streams); k++) if (streams[k][0] == store) return streams[k][1];
+  for (int32_t k = 0; k < PF_LEN(streams); k++)
+    if (streams[k][0] == store) return streams[k][1];
   return 0;
 }
 static int16_t into_the_caches(int16_t store) {
-  for (int32_t k = 0; k < PF_LEN(streams); k++) if (streams[k][1] == store) return streams[k][0];
+  for (int32_t k = 0; k < PF_LEN(streams); k++)
+    if (streams[k][1] == store) return streams[k][0];
   return store;
 }
 static pf_status make_outputs(pf_ctx *c, fused_task *t, fused_shape to) {
@@ -287,7 +297,8 @@ static pf_status make_outputs(pf_ctx *c, fused_task *t, fused_shape to) {
     t->out[r] = PF_DATA(char, y), t->out_size[r] = (int32_t)pf_type_size(type);
     t->store[r] = (int16_t)(type == PF_BOOL       ? FUSED_store_bool
                             : type == PF_FLOAT16  ? FUSED_store_half
-                            : type == PF_BFLOAT16 ? FUSED_store_bfloat16 : FUSED_store);
+                            : type == PF_BFLOAT16 ? FUSED_store_bfloat16
+                                                  : FUSED_store);
     int16_t past = past_the_caches(t->store[r]);
     if (past && in < 0 && t->n * t->out_size[r] >= PF_STREAM_BYTES &&
         (uintptr_t)t->out[r] % 64 == 0)
@@ -306,9 +317,10 @@ static fused_past past_of(const fused_task *t) {
     int32_t i = p->code[0].arg[k];
     if (t->in[i].how != X_DIRECT && !t->halves[i]) return NULL;
   }
-  return t->store[0] == FUSED_stream        ? m->past[0][p->code[0].op]
-         : t->store[0] == FUSED_stream_half ? m->past[1][p->code[0].op]
-         : t->store[0] == FUSED_stream_bfloat16 ? m->past[2][p->code[0].op] : NULL;
+  return t->store[0] == FUSED_stream            ? m->past[0][p->code[0].op]
+         : t->store[0] == FUSED_stream_half     ? m->past[1][p->code[0].op]
+         : t->store[0] == FUSED_stream_bfloat16 ? m->past[2][p->code[0].op]
+                                                : NULL;
 }
 static void choose_steps(fused_task *t) {
   const fused_state *s = t->s;
@@ -318,8 +330,7 @@ static void choose_steps(fused_task *t) {
   int64_t block = how.machine->elements;
   if (t->n >= block) fused_specialise(&s->program, &how, t->wide);
   if (t->n % block == 0) return;
-  for (int32_t r = 0; r < s->program.n_results; r++)
-    t->store[r] = into_the_caches(t->store[r]);
+  for (int32_t r = 0; r < s->program.n_results; r++) t->store[r] = into_the_caches(t->store[r]);
   how.machine = s->machines[s->kind][0];
   fused_specialise(&s->program, &how, t->narrow);
 }
@@ -391,8 +402,7 @@ static int set_moving(const fused_task *t, fused_frame *f, int64_t elements, con
     else if (how != X_SCALAR && how != X_UNUSED) return 0;
   }
   for (int32_t r = 0; r < t->n_out; r++)
-    if (t->wanted[r])
-      m[n++] = (fused_moving){&f->at[FUSED_VALUES + r], elements * t->out_size[r]};
+    if (t->wanted[r]) m[n++] = (fused_moving){&f->at[FUSED_VALUES + r], elements * t->out_size[r]};
   for (int32_t k = 0; k < ahead; k++)
     m[n++] = (fused_moving){&f->ahead[k], elements * type_bytes(t, &t->in[which[k]])};
   f->n_moving = n;
@@ -481,7 +491,8 @@ __attribute__((noinline)) static pf_status run_shaped(pf_ctx *c, fused_task *t) 
  * NULL: shapes must be inferred. */
 static const DLTensor *whole_input(pf_ctx *c, const fused_program *p) {
   const DLTensor *whole = c->in[0];
-  for (int32_t i = 1; i < c->n_in; i++) if (c->in[i]->ndim > whole->ndim) whole = c->in[i];
+  for (int32_t i = 1; i < c->n_in; i++)
+    if (c->in[i]->ndim > whole->ndim) whole = c->in[i];
   if (whole->ndim > PF_MAX_DIMS) return NULL;
   int32_t vary = p->strict || p->n_results > 1 || p->unread;
   for (int32_t i = 0; i < c->n_in; i++) {

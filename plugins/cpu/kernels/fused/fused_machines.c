@@ -85,10 +85,11 @@ static const pf_attr *const attrs[] = {
   PF_REF(pf_attr, "params", PF_ATTR_FLOAT | PF_ATTR_LIST, offsetof(fused_state, params)),
   PF_REF(pf_attr, "results", PF_ATTR_INT | PF_ATTR_LIST, offsetof(fused_state, results)),
   PF_REF(pf_attr, "nodes", PF_ATTR_STRING | PF_ATTR_LIST, offsetof(fused_state, nodes)),
-  PF_REF(pf_attr, "T", PF_ATTR_TYPE, offsetof(fused_state, type)), NULL};
+  PF_REF(pf_attr, "T", PF_ATTR_TYPE, offsetof(fused_state, type)),
+  NULL};
 
 const pf_kernel *const PF_ISA_NAME(fused_machines_kernels)[] = {
   PF_CPU("_FusedElementwise", "T=float|double|half|bfloat16|int32",
-         .state_size = sizeof(fused_state), .attrs = attrs, .init = init,
-         .compute = fused_compute, .args = PF_OVER_ANY("outputs")),
+         .state_size = sizeof(fused_state), .attrs = attrs, .init = init, .compute = fused_compute,
+         .args = PF_OVER_ANY("outputs")),
   NULL};

@@ -14,16 +14,23 @@
 static void fused_plan(fused_program *p, int32_t type);
 
 /* ---------------------------------------------------------------- the ops */
-typedef struct { const char *name; int16_t op, n, strict; } op_entry;
+typedef struct {
+  const char *name;
+  int16_t op, n, strict;
+} op_entry;
 #define UNARY_ENTRY(NAME) {#NAME, FUSED_##NAME, 1, 0},
 #define BINARY_ENTRY(NAME) {#NAME, FUSED_##NAME, 2, 0},
 #define GRAD_ENTRY(NAME) {#NAME, FUSED_##NAME, 2, 1},
-static const op_entry ops[] = {
-    FUSED_EACH_UNARY(UNARY_ENTRY) FUSED_EACH_BINARY(BINARY_ENTRY) FUSED_EACH_GRAD(GRAD_ENTRY)
-    {"AddSame", FUSED_AddSame, 2, 1}, {"Select", FUSED_Select, 3, 1},
-    {"SelectV2", FUSED_Select, 3, 0}, {"AddV2", FUSED_Add, 2, 0}, {"BiasAdd", FUSED_Add, 2, 0},
-    {"RealDiv", FUSED_Div, 2, 0}, {"Inv", FUSED_Reciprocal, 1, 0}, {"Rint", FUSED_Round, 1, 0},
-    {"InvGrad", FUSED_ReciprocalGrad, 2, 1}};
+static const op_entry ops[] = {FUSED_EACH_UNARY(UNARY_ENTRY) FUSED_EACH_BINARY(BINARY_ENTRY)
+                                   FUSED_EACH_GRAD(GRAD_ENTRY){"AddSame", FUSED_AddSame, 2, 1},
+                               {"Select", FUSED_Select, 3, 1},
+                               {"SelectV2", FUSED_Select, 3, 0},
+                               {"AddV2", FUSED_Add, 2, 0},
+                               {"BiasAdd", FUSED_Add, 2, 0},
+                               {"RealDiv", FUSED_Div, 2, 0},
+                               {"Inv", FUSED_Reciprocal, 1, 0},
+                               {"Rint", FUSED_Round, 1, 0},
+                               {"InvGrad", FUSED_ReciprocalGrad, 2, 1}};
 
 static const op_entry *find_op(const char *name, int64_t len) {
   for (int64_t i = 0; i < PF_LEN(ops); i++)
@@ -67,7 +74,8 @@ static pf_status parse_instruction(pf_ctx *c, fused_program *p, cursor *t) {
     len = word(t, &text);
     int32_t value = number(text, len);
     if (value < 0 || value >= p->n_in + k)
-      return PF_INVALID(c, "program: operand %d of instruction %d (%s) must be a value from 0 to "
+      return PF_INVALID(c,
+                        "program: operand %d of instruction %d (%s) must be a value from 0 to "
                         "%d, got '%.*s'",
                         a, k, op->name, p->n_in + k - 1, (int)PF_MIN(len, 64), text);
     i->arg[a] = (int16_t)value;
@@ -81,8 +89,9 @@ static pf_status parse_results(pf_ctx *c, fused_state *s) {
   fused_program *p = &s->program;
   const int64_t *values = (const int64_t *)s->results.items;
   if (s->results.n < 1 || s->results.n > FUSED_RESULTS || s->results.n != c->n_out)
-    return PF_INVALID(c, "results: from 1 to %d values, one per output, got %" PRId64
-                      " for %d outputs", FUSED_RESULTS, s->results.n, c->n_out);
+    return PF_INVALID(
+        c, "results: from 1 to %d values, one per output, got %" PRId64 " for %d outputs",
+        FUSED_RESULTS, s->results.n, c->n_out);
   p->n_results = c->n_out;
   for (int32_t r = 0; r < c->n_out; r++) {
     if (values[r] < p->n_in || values[r] >= p->n_in + p->n_instructions)
@@ -109,9 +118,7 @@ pf_status fused_parse(pf_ctx *c, fused_state *s) {
   if (c->n_in < 1 || c->n_in > FUSED_INPUTS)
     return PF_INVALID(c, "inputs: from 1 to %d, got %d", FUSED_INPUTS, c->n_in);
   p->n_in = c->n_in;
-  do {
-    PF_TRY(parse_instruction(c, p, &t));
-  } while (t.at < t.end && t.at++);
+  do { PF_TRY(parse_instruction(c, p, &t)); } while (t.at < t.end && t.at++);
   if (s->params.n && s->params.n != p->n_instructions)
     return PF_INVALID(c, "params: one per instruction or none, got %" PRId64 " for %d", s->params.n,
                       p->n_instructions);
@@ -125,9 +132,9 @@ pf_status fused_parse(pf_ctx *c, fused_state *s) {
 /* ---------------------------------------------------------------- program -> steps */
 typedef struct {
   fused_program *p;
-  int32_t round, acc;                /* the rounding code or 0; the accumulator's value or -1 */
-  int16_t uses[FUSED_VALUES];        /* operands that still want the value */
-  int16_t slot[FUSED_VALUES];        /* where it lies in memory; -1: nowhere */
+  int32_t round, acc;         /* the rounding code or 0; the accumulator's value or -1 */
+  int16_t uses[FUSED_VALUES]; /* operands that still want the value */
+  int16_t slot[FUSED_VALUES]; /* where it lies in memory; -1: nowhere */
   uint8_t busy[FUSED_INSTRUCTIONS];
 } compiler;
 
@@ -167,12 +174,28 @@ static void instruction(compiler *m, const fused_instruction *i) {
 /* Results are exact in half precision when they are one of the operands, or a small integer. */
 static int rounds(int32_t op) {
   switch (op) {
-    case FUSED_Abs: case FUSED_Neg: case FUSED_Sign: case FUSED_Floor: case FUSED_Ceil:
-    case FUSED_Round: case FUSED_Relu: case FUSED_Relu6: case FUSED_Maximum: case FUSED_Minimum:
-    case FUSED_ReluGrad: case FUSED_Relu6Grad: case FUSED_Select: case FUSED_Equal:
-    case FUSED_NotEqual: case FUSED_Less: case FUSED_LessEqual: case FUSED_Greater:
-    case FUSED_GreaterEqual: case FUSED_LogicalAnd: case FUSED_LogicalOr: case FUSED_LogicalNot:
-      return 0;
+    case FUSED_Abs:
+    case FUSED_Neg:
+    case FUSED_Sign:
+    case FUSED_Floor:
+    case FUSED_Ceil:
+    case FUSED_Round:
+    case FUSED_Relu:
+    case FUSED_Relu6:
+    case FUSED_Maximum:
+    case FUSED_Minimum:
+    case FUSED_ReluGrad:
+    case FUSED_Relu6Grad:
+    case FUSED_Select:
+    case FUSED_Equal:
+    case FUSED_NotEqual:
+    case FUSED_Less:
+    case FUSED_LessEqual:
+    case FUSED_Greater:
+    case FUSED_GreaterEqual:
+    case FUSED_LogicalAnd:
+    case FUSED_LogicalOr:
+    case FUSED_LogicalNot: return 0;
     default: return 1;
   }
 }
@@ -224,7 +247,7 @@ static int32_t paired_code(int32_t code, int32_t variant) {
 typedef struct {
   const fused_choice *how;
   int32_t bfloat16;
-  uint32_t widened;                  /* a bit per input */
+  uint32_t widened; /* a bit per input */
 } widener;
 /* Is the input in `slot` one of halves that are not yet floats in its block? */
 static int is_half(const widener *w, const fused_program *p, int32_t slot) {
@@ -244,8 +267,10 @@ static fused_step *widen(widener *w, const fused_program *p, const fused_plan_st
 }
 /* A function's code, or that of its short way for halves where the machine has one. */
 static int32_t of_halves(const fused_machine *m, int32_t code) {
-  int32_t shorter = code == FUSED_Exp ? FUSED_exp_half : code == FUSED_Tanh ? FUSED_tanh_half
-                    : code == FUSED_Sigmoid ? FUSED_sigmoid_half : code;
+  int32_t shorter = code == FUSED_Exp       ? FUSED_exp_half
+                    : code == FUSED_Tanh    ? FUSED_tanh_half
+                    : code == FUSED_Sigmoid ? FUSED_sigmoid_half
+                                            : code;
   return m->run[shorter][0] ? shorter : code;
 }
 /* The step that reads its operand as halves, or NULL. */
@@ -260,7 +285,7 @@ static void (*step_of_halves(const widener *w, const fused_program *p,
 void fused_specialise(const fused_program *p, const fused_choice *how, fused_step *out) {
   const fused_machine *m = how->machine;
   widener w = {how, how->type == PF_BFLOAT16, 0};
-  int32_t before = -1;               /* paired_code of the step before, if it is still alone */
+  int32_t before = -1; /* paired_code of the step before, if it is still alone */
   for (const fused_plan_step *s = p->steps, *end = s + p->n_steps; s < end; s++, out++) {
     int32_t code = s->code, variant = s->variant;
     if (code == FUSED_load && is_half(&w, p, s->slot)) code = FUSED_load_half + w.bfloat16;
@@ -278,7 +303,10 @@ void fused_specialise(const fused_program *p, const fused_choice *how, fused_ste
         code += FUSED_MaximumPlain - FUSED_Maximum;
     } else if (s->slot >= FUSED_VALUES) {
       code = how->store[s->slot - FUSED_VALUES];
-      if (code < 0) { out--; continue; }
+      if (code < 0) {
+        out--;
+        continue;
+      }
     }
     if (s->slot2 >= 0 && s->slot2 < p->n_in) variant += 2 * (how->scalar[s->slot2] != 0);
     int32_t paired = paired_code(code, variant);

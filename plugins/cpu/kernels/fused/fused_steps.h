@@ -100,7 +100,8 @@ typedef void (*STEP(fused_run))(REGISTERS, const fused_step *, fused_frame *);
   BEGIN(NAME##_rm) { HEAVY_LOOP(ws[i], xs[i], EXPR) NEXT; } \
   BEGIN(NAME##_rs) { HEAVY_LOOP(ws[0], xs[i], EXPR) NEXT; }
 
-/* Truth values are 1 and 0.  Of each two, as vectors; the other operand first is another of them. */
+/* Truth values are 1 and 0.  Of each two, as vectors; the other operand first is another of
+ * them. */
 typedef __typeof__((VEC){0} == (VEC){0}) STEP(lanes);
 #define LOGIC(TWO_, ONE_) \
   TWO_(Equal, Equal, v == w) TWO_(NotEqual, NotEqual, v != w) TWO_(Less, Greater, v < w) \
@@ -123,12 +124,12 @@ LOGIC(LOGIC_TWO, LOGIC_ONE)
 CHEAP_ONE(Abs, T, TAG, x < 0 ? U 0 - U x : U x)
 CHEAP_ONE(Neg, T, TAG, U 0 - U x)
 CHEAP_ONE(Sign, T, TAG, (x > 0) - (x < 0))
-CHEAP_ONE(Square, T, TAG, U x * U x)
+CHEAP_ONE(Square, T, TAG, U x *U x)
 CHEAP_ONE(Relu, T, TAG, x > 0 ? x : 0)
 CHEAP_ONE(Relu6, T, TAG, x > 6 ? 6 : x > 0 ? x : 0)
 CHEAP_TWO(Add, T, TAG, U a + U b)
 CHEAP_TWO(Sub, T, TAG, U a - U b)
-CHEAP_TWO(Mul, T, TAG, U a * U b)
+CHEAP_TWO(Mul, T, TAG, U a *U b)
 CHEAP_TWO(Maximum, T, TAG, a > b ? a : b)
 CHEAP_TWO(Minimum, T, TAG, a < b ? a : b)
 CHEAP_TWO(SquaredDifference, T, TAG, (U a - U b) * (U a - U b))
@@ -200,7 +201,7 @@ PAST(Sqrt, _mm512_sqrt_ps)
 PF_UNARY_HALF_512(PAST_FUNCTION)
 PAST_OF_HALVES(Add, 1, a + b)
 PAST_OF_HALVES(Sub, 1, a - b)
-PAST_OF_HALVES(Mul, 1, a * b)
+PAST_OF_HALVES(Mul, 1, a *b)
 #define ENTRY_PAST(NAME, OF_VECTOR) [FUSED_##NAME] = past_##NAME,
 #define ENTRIES_PAST(TYPE) { \
   [FUSED_Exp] = past_Exp_##TYPE, [FUSED_Tanh] = past_Tanh_##TYPE, \
@@ -218,7 +219,10 @@ HEAVY_ONE(Erf, T, TAG, pf_erf_f32(x))
 #endif
 #define ROUND_HALF(i) \
   pf_vf_write(PF_FLOAT16, halves, (pf_vf)v##i, 0), v##i = (VEC)pf_vf_read(PF_FLOAT16, halves);
-BEGIN(round_half) { uint16_t halves[VL]; EACH(ROUND_HALF) NEXT; }
+BEGIN(round_half) {
+  uint16_t halves[VL];
+  EACH(ROUND_HALF) NEXT;
+}
 #define ROUND_BFLOAT16(i) v##i = (VEC)pf_vf_round_bfloat16((pf_vf)v##i);
 BEGIN(round_bfloat16) { EACH(ROUND_BFLOAT16) NEXT; }
 #else
@@ -234,8 +238,14 @@ LIST(HEAVY_TWO, PF_GRAD_HEAVY)
 /* b is a number other than zero: one instruction, with a's NaN kept */
 VECTOR_OF_TWO(MaximumPlain, b > a ? b : a)
 VECTOR_OF_TWO(MinimumPlain, b < a ? b : a)
-BEGIN(MaximumPlain_s) { VEC w = SCALAR(s->slot); ALL(TWO_S, MaximumPlain) NEXT; }
-BEGIN(MinimumPlain_s) { VEC w = SCALAR(s->slot); ALL(TWO_S, MinimumPlain) NEXT; }
+BEGIN(MaximumPlain_s) {
+  VEC w = SCALAR(s->slot);
+  ALL(TWO_S, MaximumPlain) NEXT;
+}
+BEGIN(MinimumPlain_s) {
+  VEC w = SCALAR(s->slot);
+  ALL(TWO_S, MinimumPlain) NEXT;
+}
 #endif
 
 #if defined(TYPE_F32) && NV == 8
@@ -259,7 +269,10 @@ PF_INLINE VEC STEP(Select_v)(VEC c, VEC a, VEC b) {
 #define SELECT_SM(i) v##i = STEP(Select_v)(v##i, xs, AT(y, i));
 #define SELECT_MS(i) v##i = STEP(Select_v)(v##i, AT(x, i), ys);
 #define SELECT_SS(i) v##i = STEP(Select_v)(v##i, xs, ys);
-BEGIN(Select_mm) { const void *x = f->at[s->slot], *y = f->at[s->slot2]; EACH(SELECT_MM) NEXT; }
+BEGIN(Select_mm) {
+  const void *x = f->at[s->slot], *y = f->at[s->slot2];
+  EACH(SELECT_MM) NEXT;
+}
 BEGIN(Select_sm) {
   VEC xs = SCALAR(s->slot);
   const void *y = f->at[s->slot2];
@@ -270,15 +283,27 @@ BEGIN(Select_ms) {
   VEC ys = SCALAR(s->slot2);
   EACH(SELECT_MS) NEXT;
 }
-BEGIN(Select_ss) { VEC xs = SCALAR(s->slot), ys = SCALAR(s->slot2); EACH(SELECT_SS) NEXT; }
+BEGIN(Select_ss) {
+  VEC xs = SCALAR(s->slot), ys = SCALAR(s->slot2);
+  EACH(SELECT_SS) NEXT;
+}
 
 /* ---------------------------------------------------------------- to and from memory */
 #define LOAD_M(i) v##i = AT(w, i);
 #define LOAD_S(i) v##i = w;
 #define STORE_ONE(i) PUT(w, i) = v##i;
-BEGIN(load_m) { const void *w = f->at[s->slot]; EACH(LOAD_M) NEXT; }
-BEGIN(load_s) { VEC w = SCALAR(s->slot); EACH(LOAD_S) NEXT; }
-BEGIN(store) { void *w = f->at[s->slot]; EACH(STORE_ONE) NEXT; }
+BEGIN(load_m) {
+  const void *w = f->at[s->slot];
+  EACH(LOAD_M) NEXT;
+}
+BEGIN(load_s) {
+  VEC w = SCALAR(s->slot);
+  EACH(LOAD_S) NEXT;
+}
+BEGIN(store) {
+  void *w = f->at[s->slot];
+  EACH(STORE_ONE) NEXT;
+}
 #define STREAM_ONE(i) FUSED_STREAM((char *)w + (i) * sizeof(VEC), v##i);
 /* the next block near, what lies 4 kB on to the second cache: the third one may be far (0.8 of a
  * copy without) */
@@ -293,9 +318,13 @@ BEGIN(store) { void *w = f->at[s->slot]; EACH(STORE_ONE) NEXT; }
 BEGIN(stream) { /* aligned, past the caches */
   void *w = f->at[s->slot];
   const char *x = (const char *)f->ahead[0], *z = (const char *)f->ahead[1];
-  if (z) { EACH(FETCH_TWO) }
-  else if (x) { EACH(FETCH_ONE) }
-  else { EACH(STREAM_ONE) }
+  if (z) {
+    EACH(FETCH_TWO)
+  } else if (x) {
+    EACH(FETCH_ONE)
+  } else {
+    EACH(STREAM_ONE)
+  }
   NEXT;
 }
 #define STORE_AS(NAME, TYPE, EXPR) \
@@ -318,8 +347,14 @@ BEGIN(fetch_bool) { /* of large inputs: their next blocks are fetched, as `strea
 #ifdef TYPE_F32
 #define STORE_HALF(i) pf_vf_write(PF_FLOAT16, w + (i) * VL, (pf_vf)v##i, 0);
 #define STORE_BFLOAT16(i) pf_vf_write(PF_BFLOAT16, w + (i) * VL, (pf_vf)v##i, 0);
-BEGIN(store_half) { uint16_t *w = (uint16_t *)f->at[s->slot]; EACH(STORE_HALF) NEXT; }
-BEGIN(store_bfloat16) { uint16_t *w = (uint16_t *)f->at[s->slot]; EACH(STORE_BFLOAT16) NEXT; }
+BEGIN(store_half) {
+  uint16_t *w = (uint16_t *)f->at[s->slot];
+  EACH(STORE_HALF) NEXT;
+}
+BEGIN(store_bfloat16) {
+  uint16_t *w = (uint16_t *)f->at[s->slot];
+  EACH(STORE_BFLOAT16) NEXT;
+}
 #define LOAD_HALF(i) v##i = (VEC)pf_vf_read(PF_FLOAT16, w + (i) * VL);
 #define LOAD_BFLOAT16(i) v##i = (VEC)pf_vf_read(PF_BFLOAT16, w + (i) * VL);
 #define WIDEN_HALF(i) PUT(y, i) = (VEC)pf_vf_read(PF_FLOAT16, w + (i) * VL);
@@ -327,8 +362,14 @@ BEGIN(store_bfloat16) { uint16_t *w = (uint16_t *)f->at[s->slot]; EACH(STORE_BFL
 #define HALVES const uint16_t *w = (const uint16_t *)f->halves[s->slot];
 BEGIN(load_half) { HALVES EACH(LOAD_HALF) NEXT; }
 BEGIN(load_bfloat16) { HALVES EACH(LOAD_BFLOAT16) NEXT; }
-BEGIN(widen_half) { HALVES void *y = f->at[s->slot]; EACH(WIDEN_HALF) NEXT; }
-BEGIN(widen_bfloat16) { HALVES void *y = f->at[s->slot]; EACH(WIDEN_BFLOAT16) NEXT; }
+BEGIN(widen_half) {
+  HALVES void *y = f->at[s->slot];
+  EACH(WIDEN_HALF) NEXT;
+}
+BEGIN(widen_bfloat16) {
+  HALVES void *y = f->at[s->slot];
+  EACH(WIDEN_BFLOAT16) NEXT;
+}
 #define ENTRY_HALVES \
   ENTRY_ONE(store_half) ENTRY_ONE(store_bfloat16) ENTRY_ONE(load_half) ENTRY_ONE(load_bfloat16) \
   ENTRY_ONE(widen_half) ENTRY_ONE(widen_bfloat16)
@@ -373,7 +414,12 @@ static void STEP(enter)(const fused_step *s, fused_frame *f) {
   for (;;) {
     ((STEP(fused_run))s->run)(zero, zero, zero, zero, zero, zero, zero, zero, s, f);
     if (--f->left <= 0) return;
-    MOVE(0) MOVE(1) MOVE(2) MOVE(3) MOVE(4) MOVE(5)
+    MOVE(0)
+    MOVE(1)
+    MOVE(2)
+    MOVE(3)
+    MOVE(4)
+    MOVE(5)
     for (int64_t k = FUSED_MOVED; k < f->n_moving; k++) MOVE(k)
   }
 #undef MOVE
@@ -429,8 +475,8 @@ static void STEP(enter)(const fused_step *s, fused_frame *f) {
 #ifndef PAST_TABLE
 #define PAST_TABLE NULL
 #endif
-static const fused_machine STEP(machine) = {NV * VL, STEP_TABLE, PAIR_TABLE, HALVES_TABLE,
-                                            STEP(enter), PAST_TABLE};
+static const fused_machine STEP(machine) = {NV * VL,      STEP_TABLE,  PAIR_TABLE,
+                                            HALVES_TABLE, STEP(enter), PAST_TABLE};
 #undef PAIR_TABLE
 #undef PAST_TABLE
 #undef HALVES_TABLE

@@ -13,7 +13,7 @@ typedef void (*pf_dgemm)(int order, int ta, int tb, int m, int n, int k, double 
                          const double *a, int lda, const double *b, int ldb, double beta, double *c,
                          int ldc);
 enum { PF_BLAS_ROW_MAJOR = 101, PF_BLAS_PLAIN = 111, PF_BLAS_TRANSPOSED = 112 };
-extern pf_sgemm pf_blas_sgemm;        /* NULL: absent */
+extern pf_sgemm pf_blas_sgemm; /* NULL: absent */
 extern pf_dgemm pf_blas_dgemm;
 void pf_blas_find(void);
 #endif

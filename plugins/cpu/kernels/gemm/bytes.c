@@ -13,8 +13,8 @@ enum { ROWS = 4, BLOCK = 64, VECTORS = 4, PANEL_ROW = PF_BYTE_COLUMNS * PF_BYTE_
 typedef void (*dots)(const uint8_t *a, int64_t lda, const int8_t *b, int64_t groups, int32_t *c);
 
 /* ---------------------------------------------------------------- one panel: c [rows][64] */
-PF_INLINE void plain(const uint8_t *a, int64_t lda, const int rows, const int8_t *b,
-                     int64_t groups, int32_t *c) {
+PF_INLINE void plain(const uint8_t *a, int64_t lda, const int rows, const int8_t *b, int64_t groups,
+                     int32_t *c) {
   for (int i = 0; i < rows; i++, a += lda, c += PF_BYTE_COLUMNS) {
     uint32_t sum[PF_BYTE_COLUMNS] = {0};
     for (int64_t g = 0; g < groups; g++) {
@@ -72,8 +72,7 @@ static VNNI void vnni_4(const uint8_t *a, int64_t lda, const int8_t *b, int64_t 
     for (int j = 0; j < VECTORS; j++) column[j] = _mm512_loadu_si512(b + 64 * j);
     for (int i = 0; i < ROWS; i++) {
       const __m512i x = four_of(a + i * lda + 4 * g);
-      for (int j = 0; j < VECTORS; j++)
-        sum[i][j] = _mm512_dpbusd_epi32(sum[i][j], x, column[j]);
+      for (int j = 0; j < VECTORS; j++) sum[i][j] = _mm512_dpbusd_epi32(sum[i][j], x, column[j]);
     }
   }
   for (int i = 0; i < ROWS; i++)
@@ -88,7 +87,11 @@ static VNNI void vnni_4(const uint8_t *a, int64_t lda, const int8_t *b, int64_t 
 #endif
 
 /* ---------------------------------------------------------------- all */
-typedef struct { const pf_byte_product *p; int64_t groups, blocks; dots one, four; } job;
+typedef struct {
+  const pf_byte_product *p;
+  int64_t groups, blocks;
+  dots one, four;
+} job;
 
 /* Rows of c from sums [rows][64]: less what the zero points add. */
 static void settle(const pf_byte_product *p, const int32_t *sums, int64_t row, int64_t rows,
@@ -123,8 +126,11 @@ static void multiply(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 }
 
 pf_status PF_ISA_NAME(pf_multiply_bytes)(pf_ctx *c, const pf_byte_product *p) {
-  job s = {.p = p, .groups = pf_byte_groups(p->k), .blocks = (p->m + BLOCK - 1) / BLOCK,
-           .one = ONE, .four = FOUR};
+  job s = {.p = p,
+           .groups = pf_byte_groups(p->k),
+           .blocks = (p->m + BLOCK - 1) / BLOCK,
+           .one = ONE,
+           .four = FOUR};
   const int64_t work = PF_MIN(p->m, BLOCK) * s.groups * PF_BYTE_COLUMNS / 8;
   return pf_parallel(c, pf_byte_panels(p->n) * s.blocks, pf_grain(work), multiply, &s);
 }

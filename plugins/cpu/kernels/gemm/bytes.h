@@ -18,16 +18,14 @@ typedef struct {
   int64_t m, n, k, lda;
   const uint8_t *a;
   const int8_t *b;
-  const int32_t *sums;                  /* [n]: of b's columns */
-  const int32_t *zeros;                 /* [n]: b's zero points */
-  const int32_t *row_sums;              /* [m]: of a's rows */
+  const int32_t *sums;     /* [n]: of b's columns */
+  const int32_t *zeros;    /* [n]: b's zero points */
+  const int32_t *row_sums; /* [m]: of a's rows */
   int32_t a_zero;
-  int32_t *c;                           /* [m, n] */
+  int32_t *c; /* [m, n] */
 } pf_byte_product;
 
-PF_INLINE int64_t pf_byte_panels(int64_t n) {
-  return (n + PF_BYTE_COLUMNS - 1) / PF_BYTE_COLUMNS;
-}
+PF_INLINE int64_t pf_byte_panels(int64_t n) { return (n + PF_BYTE_COLUMNS - 1) / PF_BYTE_COLUMNS; }
 PF_INLINE int64_t pf_byte_groups(int64_t k) { return (k + PF_BYTE_DEPTH - 1) / PF_BYTE_DEPTH; }
 
 /* Computes c on the pool's threads. */

@@ -1,7 +1,9 @@
-/* dense.h - batches of matrices for the dense linear algebra kernels: shapes, and elements in the work type.
+/* dense.h - batches of matrices for the dense linear algebra kernels: shapes, and elements in the
+ * work type.
  *
- * Work is done in double or double complex whatever the element type, and rounded once: float results are
- * then exact to float.  The included bodies make each function twice, x_d (real) and x_z (complex).
+ * Work is done in double or double complex whatever the element type, and rounded once: float
+ * results are then exact to float.  The included bodies make each function twice, x_d (real) and
+ * x_z (complex).
  *
  * Threads: pure functions of their arguments.
  */
@@ -14,7 +16,7 @@
 
 #define DENSE_TYPES "float|double|complex64|complex128"
 
-typedef struct { int64_t m, n, count; } matrices;      /* `count` matrices [m, n] */
+typedef struct { int64_t m, n, count; } matrices; /* `count` matrices [m, n] */
 
 PF_LOCAL pf_status pf_matrices(pf_ctx *c, int32_t in, const char *name, matrices *s) {
   const DLTensor *a = c->in[in];
@@ -30,7 +32,8 @@ PF_LOCAL pf_status pf_squares(pf_ctx *c, int32_t in, const char *name, matrices 
   if (s->m == s->n) return PF_OK;
   return PF_INVALID(c, "%s: matrices must be square, got shape %s", name, PF_SHAPE(c->in[in]).s);
 }
-/* room for `matrices` matrices of [m, n] work elements, and the same amount of 64-bit integers beside */
+/* room for `matrices` matrices of [m, n] work elements, and the same amount of 64-bit integers
+ * beside */
 PF_LOCAL void *pf_room(pf_ctx *c, int64_t matrices, int64_t m, int64_t n) {
   int64_t bytes;
   if (!pf_mul(PF_MAX(m, 1), PF_MAX(n, 1), &bytes) || !pf_mul(bytes, 16 * matrices, &bytes)) {
@@ -81,9 +84,7 @@ PF_LOCAL void store_z(void *to, int32_t type, int64_t at, int64_t n, const doubl
 #undef STORE
 #undef LOAD_HALF
 #undef STORE_HALF
-PF_INLINE int pf_is_complex(int32_t type) {
-  return type == PF_COMPLEX64 || type == PF_COMPLEX128;
-}
+PF_INLINE int pf_is_complex(int32_t type) { return type == PF_COMPLEX64 || type == PF_COMPLEX128; }
 /* compute functions of ops that are written in a body */
 #define PF_DENSE(f) \
   static pf_status f(pf_ctx *c, const void *state) { \

@@ -5,17 +5,18 @@
  * Invariants
  *   1. Matrices are row-major and compact; results go where the caller says, inputs are overwritten
  *      only where stated.
- *   2. Every loop is bounded by sizes and a sweep count: NaN and infinity come out as NaN, nothing hangs.
- *   3. Methods: Golub and Van Loan, 3.4 (LU), 5.2 (Householder QR), 8.5 (Jacobi); one-sided Jacobi SVD after
- *      Hestenes (1958).
+ *   2. Every loop is bounded by sizes and a sweep count: NaN and infinity come out as NaN, nothing
+ *      hangs.
+ *   3. Methods: Golub and Van Loan, 3.4 (LU), 5.2 (Householder QR), 8.5 (Jacobi); one-sided Jacobi
+ *      SVD after Hestenes (1958).
  * Threads: pure functions of their arguments.
  */
 
-static void N(transpose)(const T *a, T *t, int64_t m, int64_t n) {   /* conjugated too */
+static void N(transpose)(const T *a, T *t, int64_t m, int64_t n) { /* conjugated too */
   for (int64_t i = 0; i < m; i++)
     for (int64_t j = 0; j < n; j++) t[j * m + i] = CONJ(a[i * n + j]);
 }
-static void N(flip)(const T *a, T *t, int64_t m, int64_t n) {        /* only transposed */
+static void N(flip)(const T *a, T *t, int64_t m, int64_t n) { /* only transposed */
   for (int64_t i = 0; i < m; i++)
     for (int64_t j = 0; j < n; j++) t[j * m + i] = a[i * n + j];
 }
@@ -28,7 +29,9 @@ static int N(finite)(const T *a, int64_t n) {
   for (int64_t i = 0; i < n; i++) s += ABS(a[i]) * 0.0;
   return s == 0;
 }
-static void N(fill)(T *a, int64_t n, double v) { for (int64_t i = 0; i < n; i++) a[i] = v; }
+static void N(fill)(T *a, int64_t n, double v) {
+  for (int64_t i = 0; i < n; i++) a[i] = v;
+}
 /* c = a b of [m, k] and [k, n]; c is neither of them */
 static void N(product)(const T *a, const T *b, T *c, int64_t m, int64_t k, int64_t n) {
   N(fill)(c, m * n, 0);
@@ -48,7 +51,10 @@ static int N(lu)(T *a, int64_t *order, int64_t n) {
     int64_t p = k;
     for (int64_t i = k + 1; i < n; i++)
       if (ABS(a[i * n + k]) > ABS(a[p * n + k])) p = i;
-    if (ABS(a[p * n + k]) == 0) { singular = 1; continue; }
+    if (ABS(a[p * n + k]) == 0) {
+      singular = 1;
+      continue;
+    }
     if (p != k) {
       for (int64_t j = 0; j < n; j++) {
         T t = a[k * n + j];
@@ -83,7 +89,7 @@ static void N(substitute)(const T *a, T *x, int64_t n, int64_t k, int lower, int
     for (int64_t j = 0; j < k; j++) row[j] /= d;
   }
 }
-static int N(cholesky)(T *a, int64_t n) {      /* the lower triangle in place; 0: not positive */
+static int N(cholesky)(T *a, int64_t n) { /* the lower triangle in place; 0: not positive */
   for (int64_t i = 0; i < n; i++)
     for (int64_t j = 0; j <= i; j++) {
       T s = a[i * n + j];
@@ -146,7 +152,8 @@ static void N(rotate)(T *x, int64_t m, int64_t n, int64_t p, int64_t q, double c
     x[i * n + q] = s * u + c * v;
   }
 }
-/* Hermitian a [n, n] (overwritten) -> eigenvalues w in rising order, eigenvectors in the columns of v */
+/* Hermitian a [n, n] (overwritten) -> eigenvalues w in rising order, eigenvectors in the columns
+ * of v */
 static void N(jacobi)(T *a, double *w, T *v, int64_t n) {
   N(identity)(v, n, n);
   for (int sweep = 0; sweep < 60; sweep++) {
@@ -160,7 +167,7 @@ static void N(jacobi)(T *a, double *w, T *v, int64_t n) {
         T f = a[p * n + q] / g;
         N(rotation)(x, y, g, &c, &s);
         N(rotate)(a, n, n, p, q, c, s, f);
-        for (int64_t k = 0; k < n; k++) {           /* the rows, by the adjoint */
+        for (int64_t k = 0; k < n; k++) { /* the rows, by the adjoint */
           T u = a[p * n + k], z = a[q * n + k] * f;
           a[p * n + k] = c * u - s * z;
           a[q * n + k] = s * u + c * z;
@@ -173,7 +180,8 @@ static void N(jacobi)(T *a, double *w, T *v, int64_t n) {
   for (int64_t i = 0; i < n; i++) w[i] = REAL(a[i * n + i]);
   for (int64_t i = 0; i < n; i++) {
     int64_t least = i;
-    for (int64_t j = i + 1; j < n; j++) if (w[j] < w[least]) least = j;
+    for (int64_t j = i + 1; j < n; j++)
+      if (w[j] < w[least]) least = j;
     if (least == i) continue;
     double t = w[i];
     w[i] = w[least];
@@ -187,7 +195,7 @@ static void N(jacobi)(T *a, double *w, T *v, int64_t n) {
 }
 /* column j of u [m, p]: a unit vector orthogonal to those before it */
 static void N(complete)(T *u, int64_t m, int64_t p, int64_t j) {
-  for (int64_t e = 0; e < m; e++) {                 /* some unit vector is not in their span */
+  for (int64_t e = 0; e < m; e++) { /* some unit vector is not in their span */
     for (int64_t i = 0; i < m; i++) u[i * p + j] = i == e;
     for (int turn = 0; turn < 2; turn++)
       for (int64_t k = 0; k < j; k++) {
@@ -231,17 +239,22 @@ static void N(hestenes)(T *x, double *s, T *u, T *v, int64_t m, int64_t n, int64
     for (int64_t k = 0; k < m; k++) a += ABS(x[k * n + j]) * ABS(x[k * n + j]);
     s[j] = sqrt(a);
   }
-  for (int64_t j = 0; j < n; j++) {                 /* falling order */
+  for (int64_t j = 0; j < n; j++) { /* falling order */
     int64_t most = j;
-    for (int64_t k = j + 1; k < n; k++) if (s[k] > s[most]) most = k;
+    for (int64_t k = j + 1; k < n; k++)
+      if (s[k] > s[most]) most = k;
     double t = s[j];
     s[j] = s[most];
     s[most] = t;
     for (int64_t k = 0; most != j && k < m; k++) {
-      T z = x[k * n + j]; x[k * n + j] = x[k * n + most]; x[k * n + most] = z;
+      T z = x[k * n + j];
+      x[k * n + j] = x[k * n + most];
+      x[k * n + most] = z;
     }
     for (int64_t k = 0; most != j && k < n; k++) {
-      T z = v[k * n + j]; v[k * n + j] = v[k * n + most]; v[k * n + most] = z;
+      T z = v[k * n + j];
+      v[k * n + j] = v[k * n + most];
+      v[k * n + most] = z;
     }
   }
   for (int64_t j = 0; j < p; j++) {

@@ -6,8 +6,8 @@
  * Invariants
  *   1. An element gets the bits that BiasAdd, Add and the activation's own kernel would give it, in
  *      that order; NaN stays NaN.
- *   2. pf_fused_parse accepts the lists passes/fuse.py makes, each part of them perhaps absent: "BiasAdd",
- *      "Add", one activation; others are PF_UNIMPLEMENTED and say so.
+ *   2. pf_fused_parse accepts the lists passes/fuse.py makes, each part of them perhaps absent:
+ *      "BiasAdd", "Add", one activation; others are PF_UNIMPLEMENTED and say so.
  * Threads: pure; the epilogue writes only y. For files compiled per instruction set.
  *
  *     pf_epilogue e = {.act = f.act, .alpha = f.alpha, .col_bias = bias};
@@ -18,17 +18,28 @@
 #include "vec/vmath.h"
 
 enum {
-  PF_ACT_NONE, PF_ACT_RELU, PF_ACT_RELU6, PF_ACT_LEAKY_RELU, PF_ACT_ELU, PF_ACT_SIGMOID,
-  PF_ACT_TANH, PF_ACT_HARD_SWISH, PF_ACT_SWISH, PF_ACT_COUNT
+  PF_ACT_NONE,
+  PF_ACT_RELU,
+  PF_ACT_RELU6,
+  PF_ACT_LEAKY_RELU,
+  PF_ACT_ELU,
+  PF_ACT_SIGMOID,
+  PF_ACT_TANH,
+  PF_ACT_HARD_SWISH,
+  PF_ACT_SWISH,
+  PF_ACT_COUNT
 };
 
-typedef struct { int bias, add, act; double alpha; } pf_fused;
+typedef struct {
+  int bias, add, act;
+  double alpha;
+} pf_fused;
 
 typedef struct {
   int act;
-  double alpha;                         /* of LeakyRelu */
-  const void *row_bias, *col_bias;      /* of y's type; NULL: none */
-  const void *side;                     /* NULL, or ld_side elements from row to row; may be y */
+  double alpha;                    /* of LeakyRelu */
+  const void *row_bias, *col_bias; /* of y's type; NULL: none */
+  const void *side;                /* NULL, or ld_side elements from row to row; may be y */
   int64_t ld_side;
 } pf_epilogue;
 
@@ -38,8 +49,8 @@ PF_LOCAL int pf_fused_is(pf_str s, const char *name) {
 
 /* The activation called s; -1: none of ours. */
 PF_LOCAL int pf_fused_act(pf_str s) {
-  static const char *const names[PF_ACT_COUNT] = {"", "Relu", "Relu6", "LeakyRelu", "Elu",
-                                                  "Sigmoid", "Tanh", "HardSwish", "Swish"};
+  static const char *const names[PF_ACT_COUNT] = {
+    "", "Relu", "Relu6", "LeakyRelu", "Elu", "Sigmoid", "Tanh", "HardSwish", "Swish"};
   for (int i = 1; i < PF_ACT_COUNT; i++)
     if (pf_fused_is(s, names[i])) return i;
   return -1;
@@ -57,10 +68,11 @@ PF_LOCAL pf_status pf_fused_parse(pf_ctx *c, const pf_list *fused_ops, double al
   if (i < n) {
     int act = pf_fused_act(s[i]);
     if (act < 0 || i + 1 < n)
-      return pf_failf(c, PF_UNIMPLEMENTED,
-                      "fused_ops[%d] is '%.*s', expected BiasAdd, Add and one of Relu, Relu6, "
-                      "LeakyRelu, Elu, Sigmoid, Tanh, HardSwish, Swish, in this order, each at most once",
-                      (int)i, (int)PF_MIN(s[i].len, 40), s[i].data);
+      return pf_failf(
+          c, PF_UNIMPLEMENTED,
+          "fused_ops[%d] is '%.*s', expected BiasAdd, Add and one of Relu, Relu6, "
+          "LeakyRelu, Elu, Sigmoid, Tanh, HardSwish, Swish, in this order, each at most once",
+          (int)i, (int)PF_MIN(s[i].len, 40), s[i].data);
     out->act = act;
   }
   if (n_args != out->bias + out->add)

@@ -18,7 +18,12 @@ enum { SWAP_ROWS = 24, OUTER = 2, REST_K = 16 };
 /* bytes: rows this far apart share cache sets, so a block of them is copied; a matrix up to the
  * first size lies in L2, from the second on L1's sets matter no more to sums of rows, from the
  * third on it lies in memory */
-enum { FAR_ROWS = 2048, IN_L2 = PF_L2_BYTES * 5 / 4, SETS_BYTES = PF_L3_BYTES, MEMORY_BYTES = PF_L3_BYTES * 3 / 2 };
+enum {
+  FAR_ROWS = 2048,
+  IN_L2 = PF_L2_BYTES * 5 / 4,
+  SETS_BYTES = PF_L3_BYTES,
+  MEMORY_BYTES = PF_L3_BYTES * 3 / 2
+};
 enum { BEYOND_L1 = 2 * PF_L1_BYTES, FETCH_ROWS = 8, MANY_PANELS = 8 };
 enum { FETCH_TURNED = 16 };
 
@@ -34,7 +39,7 @@ PF_INLINE int many_rows(int64_t bytes, int64_t row_bytes, int64_t sets) {
 #define GEMM_HALVES 1
 enum { GEMM_NV = 4, GEMM_ROWS = 8, GEMM_MASKS = 1, DOTS_ROWS = 4 };
 PF_INLINE int gemm_rows(int nv) { return nv > 4 ? 3 : nv == 4 ? 6 : 8; }
-enum { GEMM_ALL_HALVES = 2 };         /* vectors of a tile that is of half vectors only */
+enum { GEMM_ALL_HALVES = 2 }; /* vectors of a tile that is of half vectors only */
 #define GEMM_EACH_MICRO(X) \
   GEMM_UP_TO_8(X, 1) GEMM_UP_TO_8(X, 2) GEMM_UP_TO_8(X, 3) GEMM_UP_TO_6(X, 4)
 enum { GEMM_WIDE = 8, GEMM_WIDE_MOST = 3 }; /* vectors and rows of a wide tile */
@@ -62,7 +67,7 @@ PF_INLINE int gemm_rows(int nv) { return nv == 2 ? 4 : 8; }
 #else
 #define GEMM_FETCH(p, write, near) (void)(p)
 #endif
-enum { GEMM_FAR_NV = 3 };               /* tiles of so many vectors fetch what is far */
+enum { GEMM_FAR_NV = 3 }; /* tiles of so many vectors fetch what is far */
 /* registers for some rows times eight */
 #if defined(__AVX512F__) || defined(__aarch64__)
 #define GEMM_MANY 1
@@ -97,13 +102,16 @@ enum { GEMM_WIDE = GEMM_NV, GEMM_WIDE_MOST = 1 };
 
 /* Where a tile's rows of a are: row r at third[r / 3] + r % 3 rows, in bytes. An address each and
  * its step would take more of the time of the two multipliers' ports than the loads do. */
-typedef struct { const char *third[3]; int64_t row, row_2, step; } a_rows;
+typedef struct {
+  const char *third[3];
+  int64_t row, row_2, step;
+} a_rows;
 
 PF_INLINE a_rows a_rows_of(const void *a, int64_t row, int64_t step) {
   const char *at = a;
-  a_rows rows = {.third = {at, at + 3 * row, at + 6 * row}, .row = row, .row_2 = 2 * row,
-                 .step = step};
-  GEMM_HIDE(rows.third[1]);             /* or they are counted from `at` */
+  a_rows rows = {
+    .third = {at, at + 3 * row, at + 6 * row}, .row = row, .row_2 = 2 * row, .step = step};
+  GEMM_HIDE(rows.third[1]); /* or they are counted from `at` */
   GEMM_HIDE(rows.third[2]);
   GEMM_HIDE(rows.row);
   GEMM_HIDE(rows.row_2);
@@ -190,7 +198,8 @@ static double turn_cost(const pf_gemm *g, int64_t size, const how_costs *h) {
 static int reads_rows(int64_t m, int64_t n, int64_t k, int64_t b_row, int64_t size) {
   if (n * k * size >= MEMORY_BYTES) return m <= FEW_ROWS;
   if (m <= GEMM_WIDE_MOST && n * k * size <= IN_L2) return 0;
-  return m <= ROW_MOST && (!GEMM_MASKS || b_row * size % PF_LINE == 0) && n * size >= 8 * m * PF_LINE;
+  return m <= ROW_MOST && (!GEMM_MASKS || b_row * size % PF_LINE == 0) &&
+         n * size >= 8 * m * PF_LINE;
 }
 
 /* a is transposed: is c^T faster?  Of two products in panels the one is that turns less of the
@@ -216,7 +225,8 @@ static int how_rows(const pf_gemm *g, int64_t size, const how_costs *h) {
   const int64_t m = g->m, n = g->n, k = g->k;
   const int a_rows = g->a_col == 1;
   const double plain = tile_cost((double)m, n, (double)k, GEMM_HALVES, h);
-  const double sum = size == 4 && GEMM_HALVES && pf_has_whole_vectors_only() ? 2 * h->sum : h->sum; /* one port */
+  /* one port */
+  const double sum = size == 4 && GEMM_HALVES && pf_has_whole_vectors_only() ? 2 * h->sum : h->sum;
   if (a_rows && n <= DOTS_COLUMNS && m >= DOTS &&
       dots_cost((double)m, n, k, sum, h) + h->pack * (double)(n * k) < 0.94 * plain)
     return PF_GEMM_DOTS_PACKED;
@@ -233,8 +243,8 @@ static int how_columns(const pf_gemm *g, int64_t size, const how_costs *h) {
   const double plain =
       tile_cost(m, g->n, k, GEMM_HALVES, h) + h->pack * k * (a_rows ? n : m + n) + BLOCKED_CALL;
   const double turn = turn_cost(g, size, h);
-  const double swap = tile_cost(n, g->m, k, GEMM_HALVES, h) + turn +
-                      a_rows * (h->pack * m * k + BLOCKED_CALL);
+  const double swap =
+      tile_cost(n, g->m, k, GEMM_HALVES, h) + turn + a_rows * (h->pack * m * k + BLOCKED_CALL);
   const double best = PF_MIN(plain, swap);
   if (a_rows && dots_cost(m, g->n, g->k, h->sum, h) < best) return PF_GEMM_DOTS;
   if (!a_rows && g->m <= DOTS_COLUMNS && g->n >= DOTS &&
@@ -250,8 +260,7 @@ int PF_ISA_NAME(pf_gemm_how)(const pf_gemm *g, int64_t size) {
   const int64_t vl = (int64_t)h.vl, m = g->m, n = g->n;
   if (m == 1 && n == 1 && g->a_col == 1 && g->b_row == 1) return PF_GEMM_DOT;
   if (m == 1 && g->a_col == 1) return how_row(n, g->b_col == 1, vl);
-  if (n == 1 && g->ldc == 1 && g->b_row == 1)
-    return PF_GEMM_SWAP | how_row(m, g->a_row == 1, vl);
+  if (n == 1 && g->ldc == 1 && g->b_row == 1) return PF_GEMM_SWAP | how_row(m, g->a_row == 1, vl);
   return g->b_col == 1 ? how_rows(g, size, &h) : how_columns(g, size, &h);
 }
 
@@ -259,7 +268,10 @@ uint64_t PF_ISA_NAME(pf_gemm_work)(const pf_gemm *g, int64_t size) {
   int how = g->how, swap = (how & PF_GEMM_SWAP) != 0;
   int64_t n = PF_MAX(swap ? g->m : g->n, 1), m = PF_MAX(swap ? g->n : g->m, 1), w = TILE_NV * PF_VF;
   switch (how & ~PF_GEMM_SWAP) {
-    case PF_GEMM_DIRECT: case PF_GEMM_DOT: case PF_GEMM_DOTS: case PF_GEMM_ROW: return 64;
+    case PF_GEMM_DIRECT:
+    case PF_GEMM_DOT:
+    case PF_GEMM_DOTS:
+    case PF_GEMM_ROW: return 64;
     case PF_GEMM_DOTS_PACKED: return (uint64_t)(n * g->k * size + 64);
     default: break;
   }
@@ -273,7 +285,7 @@ uint64_t PF_ISA_NAME(pf_gemm_work)(const pf_gemm *g, int64_t size) {
 PF_INLINE void turn_f32(const pf_vf *x, float *c, int64_t ldc, int cols) {
   const __m512i near = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11),
                 far = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
-  __m512 part[2][4];                    /* of four rows: lane l of [j] is column 4 l + j */
+  __m512 part[2][4]; /* of four rows: lane l of [j] is column 4 l + j */
 #pragma GCC unroll 2
   for (int h = 0; h < 2; h++, x += 4) {
     const __m512 a = _mm512_unpacklo_ps(x[0], x[1]), b = _mm512_unpackhi_ps(x[0], x[1]),
@@ -294,7 +306,7 @@ PF_INLINE void turn_f32(const pf_vf *x, float *c, int64_t ldc, int cols) {
 PF_INLINE void turn_f64(const pf_vd *x, double *c, int64_t ldc, int cols) {
 #pragma GCC unroll 2
   for (int odd = 0; odd < 2; odd++, c += ldc) {
-    pf_vd y[4];                         /* lane l of [i]: column 2 l + odd of rows 2 i, 2 i + 1 */
+    pf_vd y[4]; /* lane l of [i]: column 2 l + odd of rows 2 i, 2 i + 1 */
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
       y[i] = odd ? _mm512_unpackhi_pd(x[2 * i], x[2 * i + 1])
@@ -459,8 +471,10 @@ void PF_ISA_NAME(pf_gemm_plain)(const pf_gemm *g, int32_t type, int conj_a, int 
                                                   plain_c128_ab};
   int form = (conj_a ? 1 : 0) + (conj_b ? 2 : 0);
   switch (type) {
-    case PF_INT32: case PF_UINT32: plain_i32(g); break;
-    case PF_INT64: case PF_UINT64: plain_i64(g); break;
+    case PF_INT32:
+    case PF_UINT32: plain_i32(g); break;
+    case PF_INT64:
+    case PF_UINT64: plain_i64(g); break;
     case PF_COMPLEX64: c64[form](g); break;
     case PF_COMPLEX128: c128[form](g); break;
     default: break;

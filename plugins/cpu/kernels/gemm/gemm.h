@@ -18,12 +18,12 @@
 
 /* The ways to a product; PF_GEMM_SWAP is or-ed: c^T = op(b)^T op(a)^T is computed. */
 enum {
-  PF_GEMM_BLOCKED,                     /* packed panels of b, blocks of k */
-  PF_GEMM_DIRECT,                      /* b where it lies */
-  PF_GEMM_DOTS,                        /* rows of op(a) times columns of op(b), both contiguous */
-  PF_GEMM_DOTS_PACKED,                 /* the same after a small b was transposed */
-  PF_GEMM_DOT,                         /* one such row and column */
-  PF_GEMM_ROW,                         /* few rows: sums of rows of b; not with SWAP but n 1 */
+  PF_GEMM_BLOCKED,     /* packed panels of b, blocks of k */
+  PF_GEMM_DIRECT,      /* b where it lies */
+  PF_GEMM_DOTS,        /* rows of op(a) times columns of op(b), both contiguous */
+  PF_GEMM_DOTS_PACKED, /* the same after a small b was transposed */
+  PF_GEMM_DOT,         /* one such row and column */
+  PF_GEMM_ROW,         /* few rows: sums of rows of b; not with SWAP but n 1 */
   PF_GEMM_SWAP = 16
 };
 
@@ -33,9 +33,9 @@ typedef struct {
   int64_t a_row, a_col, b_row, b_col;
   void *c;
   int64_t ldc;
-  int add, how, stream;                /* stream: results of pf_gemm_many go past the caches */
-  const void *panels;                  /* op(b) packed by pf_gemm_pack, for BLOCKED; or NULL */
-  const pf_epilogue *epilogue;         /* or NULL; f32 and f64 */
+  int add, how, stream;        /* stream: results of pf_gemm_many go past the caches */
+  const void *panels;          /* op(b) packed by pf_gemm_pack, for BLOCKED; or NULL */
+  const pf_epilogue *epilogue; /* or NULL; f32 and f64 */
   void *work;
 } pf_gemm;
 

@@ -34,7 +34,7 @@ enum { BLOCK_TILES = 16, PACKED_TILES = 32, PACKED_WORDS = PF_L2_BYTES / 8 };
 enum { ROWS_LEAST = 128, ROWS_MOST = 1024, TASKS = 2, LEAST_DEPTH = 16, AHEAD_ROWS = 8 };
 /* columns of a group; more where a is packed again for each */
 enum { GROUP = 128, GROUP_PACKED = 512 };
-enum { OWN_BYTES = PF_L2_BYTES };          /* of b that a thread packs for itself */
+enum { OWN_BYTES = PF_L2_BYTES }; /* of b that a thread packs for itself */
 #define LEAST_FLOPS 6.0e4
 #define SPLIT_FLOPS 3.0e7              /* from here threads are worth theirs */
 #define TASK_FLOPS 4.0e6               /* of products in a batch */
@@ -49,7 +49,7 @@ static int asks_for_it(void) {
 }
 
 int PF_ISA_NAME(pf_gemm_has_amx)(void) {
-  static _Atomic int known;             /* 0: not asked, 1: no, 2: yes */
+  static _Atomic int known; /* 0: not asked, 1: no, 2: yes */
   int has = atomic_load_explicit(&known, memory_order_relaxed);
   if (!has) atomic_store_explicit(&known, has = 1 + asks_for_it(), memory_order_relaxed);
   return has == 2;
@@ -191,7 +191,7 @@ PF_INLINE void turn_tile(__m512i *r) {
     s[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < 16; i += 4) {     /* r[i + j]: column j of each quarter, rows i .. i + 3 */
+  for (int i = 0; i < 16; i += 4) { /* r[i + j]: column j of each quarter, rows i .. i + 3 */
     r[i] = _mm512_unpacklo_epi64(s[i], s[i + 2]);
     r[i + 1] = _mm512_unpackhi_epi64(s[i], s[i + 2]);
     r[i + 2] = _mm512_unpacklo_epi64(s[i + 1], s[i + 3]);
@@ -258,32 +258,29 @@ static void pack_a(const operand *a, int64_t i, int64_t rows, int64_t first, int
   }
   for (int64_t k = 0; k < tiles; k++)
     for (int64_t r = 0; r < rows; r++)
-      pack_tile(a, i + r * SIDE, (first + k) * 2 * PAIRS, 0, 1,
-                to + (r * tiles + k) * TILE_WORDS);
+      pack_tile(a, i + r * SIDE, (first + k) * 2 * PAIRS, 0, 1, to + (r * tiles + k) * TILE_WORDS);
 }
 
 /* ---------------------------------------------------------------- a block */
 typedef struct {
   const pf_gemm_call *p;
   int floats;
-  int64_t rows, columns, across;       /* of a block; blocks side by side */
+  int64_t rows, columns, across; /* of a block; blocks side by side */
   int64_t strip_words;
-  uint32_t *strips;                    /* of one product; or of each thread */
+  uint32_t *strips; /* of one product; or of each thread */
   char *work;
   uint64_t worker_bytes;
 } call;
 
-static int64_t group_of(int64_t k) {
-  return tiles_of(k) <= PACKED_TILES ? GROUP : GROUP_PACKED;
-}
+static int64_t group_of(int64_t k) { return tiles_of(k) <= PACKED_TILES ? GROUP : GROUP_PACKED; }
 
 typedef struct {
   const pf_gemm *g;
   const uint32_t *strips;
-  int64_t i, m, j, n;                  /* of c; j in whole strips */
-  float *sums;                         /* of a group of columns */
+  int64_t i, m, j, n; /* of c; j in whole strips */
+  float *sums;        /* of a group of columns */
   int64_t ld;
-  uint32_t *packed;                    /* its rows of a: tiles of k [first, first + all) */
+  uint32_t *packed; /* its rows of a: tiles of k [first, first + all) */
   int64_t first, all;
 } block;
 
@@ -304,8 +301,7 @@ static void strip_sums(const block *b, int64_t k, int64_t deep, int64_t j, float
 
 static void start(const block *b, int64_t j, int64_t n) {
   for (int64_t r = 0; r < b->m; r++)
-    memcpy(b->sums + r * b->ld, (const float *)b->g->c + (b->i + r) * b->g->ldc + j,
-           (size_t)n * 4);
+    memcpy(b->sums + r * b->ld, (const float *)b->g->c + (b->i + r) * b->g->ldc + j, (size_t)n * 4);
 }
 
 static void finish(const block *b, int64_t j, int64_t n, int floats) {
@@ -352,8 +348,8 @@ static void run_block(block *b, int floats) {
 static block block_of(const call *t, const pf_gemm *g, const uint32_t *strips, int32_t worker) {
   const int64_t ld = group_of(g->k);
   float *sums = (float *)(t->work + t->worker_bytes * (uint64_t)worker);
-  return (block){.g = g, .strips = strips, .sums = sums, .ld = ld,
-                 .packed = (uint32_t *)(sums + t->rows * ld)};
+  return (block){
+    .g = g, .strips = strips, .sums = sums, .ld = ld, .packed = (uint32_t *)(sums + t->rows * ld)};
 }
 
 /* ---------------------------------------------------------------- one product, a batch */

@@ -28,7 +28,7 @@ static TILE(job) TILE(job_of)(const pf_gemm *g) {
 }
 
 /* Bias and activation of rows [i0, i1), columns [j0, j1) of the job. */
-static void TILE(finish)(const TILE(job) *job, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+static void TILE(finish)(const TILE(job) * job, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
   const pf_gemm *g = &job->g;
   if (!g->epilogue || i0 >= i1 || j0 >= j1) return;
   pf_epilogue e = *g->epilogue;
@@ -72,7 +72,7 @@ static void TILE(store_swapped)(const pf_gemm *g, const T *buf, int64_t ldb, int
     return;
   }
   const int64_t whole = rows / 8 * 8;
-  int64_t q = 0;                        /* down the rows first: whole lines of c */
+  int64_t q = 0; /* down the rows first: whole lines of c */
   for (; q + 4 <= cols; q += 4)
     for (int64_t r = 0; r < whole; r += 8)
       TRANSPOSE_8X4(buf + r * ldb + q, ldb, c + q * g->ldc + r, g->ldc, 4);
@@ -93,7 +93,7 @@ static void TILE(store_swapped)(const pf_gemm *g, const T *buf, int64_t ldb, int
 }
 
 /* Rows [i, i + m) of the stripe of columns at j, nv vectors wide: t has a, b and k. */
-static void TILE(stripe)(const TILE(job) *job, TILE(micro) *t, int nv, int64_t i, int64_t m,
+static void TILE(stripe)(const TILE(job) * job, TILE(micro) * t, int nv, int64_t i, int64_t m,
                          int64_t j) {
   const pf_gemm *g = &job->g;
   const int64_t w = nv * VL;
@@ -126,7 +126,7 @@ static void TILE(stripe)(const TILE(job) *job, TILE(micro) *t, int nv, int64_t i
 }
 
 /* Vectors of the stripe or panel that begins at column j: stripes of nearly equal width. */
-PF_INLINE int TILE(stripe_nv)(const TILE(job) *job, int64_t j) {
+PF_INLINE int TILE(stripe_nv)(const TILE(job) * job, int64_t j) {
   const int64_t n = job->g.n;
   const int wide = job->g.m == 1 || (job->g.m <= GEMM_WIDE_MOST && !job->swapped);
   const int most = wide ? GEMM_WIDE : GEMM_NV - (GEMM_TURNED && job->swapped);
@@ -136,7 +136,7 @@ PF_INLINE int TILE(stripe_nv)(const TILE(job) *job, int64_t j) {
 
 /* ------------------------------------------------------------ direct */
 /* Stripe by stripe; of an outer product, which is bound by its stores, a few rows at a time. */
-static void TILE(stripes)(const TILE(job) *job) {
+static void TILE(stripes)(const TILE(job) * job) {
   const pf_gemm *g = &job->g;
   const int64_t most = g->m > GEMM_ROWS ? BLOCK_K : g->k; /* what many tiles read stays near */
   const int64_t step = g->k <= OUTER ? SWAP_ROWS : g->m;
@@ -145,11 +145,15 @@ static void TILE(stripes)(const TILE(job) *job) {
     for (int64_t i = 0; i < g->m; i += step)
       for (int64_t j = 0; j < g->n;) {
         int nv = TILE(stripe_nv)(job, j);
-        TILE(micro) t = {.a = (const T *)g->a + i * g->a_row + k0 * g->a_col, .a_row = g->a_row,
-                         .a_col = g->a_col, .k = PF_MIN(most, g->k - k0),
-                         .b = (const T *)g->b + k0 * g->b_row + j, .ldb = g->b_row,
-                         .add = g->add || k0 > 0,
-                         .stream = job->stream && g->k <= most && j + nv * VL <= g->n};
+        TILE(micro)
+        t = {.a = (const T *)g->a + i * g->a_row + k0 * g->a_col,
+             .a_row = g->a_row,
+             .a_col = g->a_col,
+             .k = PF_MIN(most, g->k - k0),
+             .b = (const T *)g->b + k0 * g->b_row + j,
+             .ldb = g->b_row,
+             .add = g->add || k0 > 0,
+             .stream = job->stream && g->k <= most && j + nv * VL <= g->n};
         if (far) t.next = (const char *)t.b; /* there is no other panel */
         TILE(stripe)(job, &t, nv, i, PF_MIN(step, g->m - i), j);
         j += nv * VL;
@@ -158,14 +162,14 @@ static void TILE(stripes)(const TILE(job) *job) {
 
 /* Of a transposed a: columns behind the last whole vector that are faster as rows of c^T, where
  * half vectors save nothing. */
-static int64_t TILE(rest)(const TILE(job) *job) {
+static int64_t TILE(rest)(const TILE(job) * job) {
   const pf_gemm *g = &job->g;
   const int64_t rest = g->n % VL;
   if (!GEMM_HALVES || job->swapped || g->a_row != 1 || g->a_col == 1 || rest > VL / 4) return 0;
   return g->n > VL && g->m >= 4 * VL && g->k >= REST_K && pf_has_whole_vectors_only() ? rest : 0;
 }
 
-static void TILE(direct)(const TILE(job) *job) {
+static void TILE(direct)(const TILE(job) * job) {
   const int64_t rest = TILE(rest)(job);
   TILE(job) part = *job;
   part.g.n -= rest;
@@ -212,18 +216,18 @@ static void TILE(pack_a)(const T *a, int64_t ld, int64_t kn, int64_t n, T *p) {
 
 /* The panel at column j has its row k at panels + (j - j0) * depth + (k - first) * width. */
 typedef struct {
-  const TILE(job) *job;
+  const TILE(job) * job;
   int64_t k0, kn, j0, jn, depth, first;
   T *panels, *a_pack;
 } TILE(block);
 
-PF_INLINE T *TILE(panel_at)(const TILE(block) *b, int64_t j, int nv) {
+PF_INLINE T *TILE(panel_at)(const TILE(block) * b, int64_t j, int nv) {
   return b->panels + (j - b->j0) * b->depth + (b->k0 - b->first) * nv * VL;
 }
 
 /* All panels of a block, by stretches of rows: long contiguous reads of b, which the hardware
  * prefetches. */
-static void TILE(pack_block)(const TILE(block) *b) {
+static void TILE(pack_block)(const TILE(block) * b) {
   const pf_gemm *g = &b->job->g;
   const T *src = (const T *)g->b;
   if (g->b_col != 1) {
@@ -252,9 +256,9 @@ PF_INLINE int TILE(copies_a)(int64_t row, int64_t columns) {
 }
 
 /* Tiles of m rows of the panel at column j fetch the one behind it. */
-static void TILE(fetch_next)(const TILE(block) *b, int64_t j, int64_t m, TILE(micro) *t) {
+static void TILE(fetch_next)(const TILE(block) * b, int64_t j, int64_t m, TILE(micro) * t) {
   const int nv = TILE(tile_nv)(b->job->g.n, j), most = gemm_rows(nv);
-  t->next = (const char *)t->b;         /* this one again behind the last */
+  t->next = (const char *)t->b; /* this one again behind the last */
   j += nv * VL;
   if (j >= b->j0 + b->jn) return;
   t->next = (const char *)TILE(panel_at)(b, j, TILE(tile_nv)(b->job->g.n, j));
@@ -263,7 +267,7 @@ static void TILE(fetch_next)(const TILE(block) *b, int64_t j, int64_t m, TILE(mi
 }
 
 /* Rows [i, i + m) against every panel of the block. */
-static void TILE(block_rows)(const TILE(block) *b, int64_t i, int64_t m) {
+static void TILE(block_rows)(const TILE(block) * b, int64_t i, int64_t m) {
   const pf_gemm *g = &b->job->g;
   const T *a = (const T *)g->a + i * g->a_row + b->k0 * g->a_col;
   int64_t lda = g->a_row;
@@ -279,9 +283,15 @@ static void TILE(block_rows)(const TILE(block) *b, int64_t i, int64_t m) {
   }
   for (int64_t j = b->j0; j < b->j0 + b->jn; j += TILE_NV * VL) {
     int nv = TILE(tile_nv)(g->n, j);
-    TILE(micro) t = {.a = a, .a_row = lda, .a_col = 1, .k = b->kn, .b = TILE(panel_at)(b, j, nv),
-                     .ldb = nv * VL, .add = g->add || b->k0 > 0,
-                     .stream = b->job->stream && b->kn == g->k && j + nv * VL <= g->n};
+    TILE(micro)
+    t = {.a = a,
+         .a_row = lda,
+         .a_col = 1,
+         .k = b->kn,
+         .b = TILE(panel_at)(b, j, nv),
+         .ldb = nv * VL,
+         .add = g->add || b->k0 > 0,
+         .stream = b->job->stream && b->kn == g->k && j + nv * VL <= g->n};
     TILE(fetch_next)(b, j, m, &t);
     TILE(stripe)(b->job, &t, nv, i, m, j);
   }
@@ -292,7 +302,7 @@ static void TILE(block_rows)(const TILE(block) *b, int64_t i, int64_t m) {
 PF_INLINE int64_t TILE(block_n)(void) { return BLOCK_N / (TILE_NV * VL) * (TILE_NV * VL); }
 
 /* The block of `most` columns or fewer at j0 and of k at k0. */
-static void TILE(set_block)(TILE(block) *b, int64_t j0, int64_t most, int64_t k0, T *packed,
+static void TILE(set_block)(TILE(block) * b, int64_t j0, int64_t most, int64_t k0, T *packed,
                             T *own) {
   const pf_gemm *g = &b->job->g;
   b->j0 = j0, b->jn = PF_MIN(most, g->n - j0);
@@ -302,7 +312,7 @@ static void TILE(set_block)(TILE(block) *b, int64_t j0, int64_t most, int64_t k0
   b->first = packed ? 0 : k0;
 }
 
-static void TILE(blocked)(const TILE(job) *job) {
+static void TILE(blocked)(const TILE(job) * job) {
   const pf_gemm *g = &job->g;
   TILE(block) b = {.job = job};
   T *work = g->work, *packed = (T *)g->panels;
@@ -339,7 +349,7 @@ int64_t TILE_NAME(pf_gemm_pack_blocks)(const pf_gemm *g) {
 #include "gemm/gemm_few.h"
 
 /* ------------------------------------------------------------ all */
-static void TILE(run)(const TILE(job) *job, int how) {
+static void TILE(run)(const TILE(job) * job, int how) {
   const pf_gemm *g = &job->g;
   if (g->k == 0) {
     if (!g->add)
@@ -368,8 +378,14 @@ void TILE_NAME(pf_gemm_many)(const pf_gemm *g, const int64_t *a_at, const int64_
                              int64_t c_step, int64_t lo, int64_t hi) {
   if (g->m == 0 || g->n == 0) return;
 #if GEMM_TINY
-  const tiny_batch tiny = {.a = g->a, .b = g->b, .c = g->c, .a_at = a_at, .b_at = b_at,
-                           .c_step = c_step, .lo = lo, .hi = hi};
+  const tiny_batch tiny = {.a = g->a,
+                           .b = g->b,
+                           .c = g->c,
+                           .a_at = a_at,
+                           .b_at = b_at,
+                           .c_step = c_step,
+                           .lo = lo,
+                           .hi = hi};
   if (TILE(tiny)(g, &tiny)) return;
 #endif
   TILE(job) job = TILE(job_of)(g);

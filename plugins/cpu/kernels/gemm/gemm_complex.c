@@ -8,7 +8,7 @@
  */
 #include "gemm/gemm_product.h"
 
-enum { LEAST_PRODUCTS = 512 };         /* from here the copy of b is worth it */
+enum { LEAST_PRODUCTS = 512 }; /* from here the copy of b is worth it */
 
 #define SPREAD(tag, T) \
   static void spread_##tag(const pf_gemm *g, const T *b, int conj, T *to) { \
@@ -58,11 +58,15 @@ pf_status PF_ISA_NAME(pf_gemm_run_complex)(pf_ctx *c, const pf_gemm_call *p) {
       in_rows_f64(g, (const double *)(const void *)a, p->conj_a, (double *)(void *)rows);
     else if (copied)
       in_rows_f32(g, (const float *)(const void *)a, p->conj_a, (float *)(void *)rows);
-    pf_gemm_call real = {
-        .type = wide ? PF_FLOAT64 : PF_FLOAT32, .batches = 1, .room = &shared};
+    pf_gemm_call real = {.type = wide ? PF_FLOAT64 : PF_FLOAT32, .batches = 1, .room = &shared};
     shared.next = 0;
-    real.g = (pf_gemm){.m = g->m, .n = 2 * g->n, .k = 2 * g->k, .a = copied ? rows : a,
-                       .b = room, .c = (char *)g->c + i * g->m * g->n * size, .add = g->add};
+    real.g = (pf_gemm){.m = g->m,
+                       .n = 2 * g->n,
+                       .k = 2 * g->k,
+                       .a = copied ? rows : a,
+                       .b = room,
+                       .c = (char *)g->c + i * g->m * g->n * size,
+                       .add = g->add};
     pf_gemm_layout(&real.g, 0, 0, 2 * (copied ? g->k : g->a_row), 2 * g->n);
     PF_TRY(PF_ISA_NAME(pf_gemm_run_numbers)(c, &real));
   }

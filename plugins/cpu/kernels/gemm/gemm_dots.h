@@ -83,25 +83,34 @@ PF_INLINE void TILE(dots_body)(const T *a, int64_t lda, const T *b, int64_t ldb,
     TILE(dots_body)(a, lda, b, ldb, k, out, ldo, mr, nr); \
   }
 #define DOTS_TILES(nr) DOTS_TILE(1, nr) DOTS_TILE(2, nr) DOTS_TILE(3, nr) DOTS_TILE(4, nr)
-DOTS_TILES(1) DOTS_TILES(2) DOTS_TILES(3) DOTS_TILES(4) DOTS_TILE(1, 8)
+DOTS_TILES(1)
+DOTS_TILES(2)
+DOTS_TILES(3)
+DOTS_TILES(4)
+DOTS_TILE(1, 8)
 #if GEMM_FIVE
-DOTS_TILE(4, 5) DOTS_TILE(5, 5)
+DOTS_TILE(4, 5)
+DOTS_TILE(5, 5)
 #endif
 #undef DOTS_TILE
 #undef DOTS_TILES
 typedef void (*TILE(dots_run))(const T *, int64_t, const T *, int64_t, int64_t, T *, int64_t);
 #define DOTS_TILES(nr) \
   {0, TILE(dots_1_##nr), TILE(dots_2_##nr), TILE(dots_3_##nr), TILE(dots_4_##nr)}
-static const TILE(dots_run) TILE(dots_runs)[DOTS_MOST + 1][DOTS_MOST + 1] = {
-  {0}, DOTS_TILES(1), DOTS_TILES(2), DOTS_TILES(3), DOTS_TILES(4),
+static const TILE(dots_run)
+    TILE(dots_runs)[DOTS_MOST + 1][DOTS_MOST + 1] = {{0},
+                                                     DOTS_TILES(1),
+                                                     DOTS_TILES(2),
+                                                     DOTS_TILES(3),
+                                                     DOTS_TILES(4),
 #if GEMM_FIVE
-  {[4] = TILE(dots_4_5), TILE(dots_5_5)}
+                                                     {[4] = TILE(dots_4_5), TILE(dots_5_5)}
 #endif
 };
 #undef DOTS_TILES
 
 /* Every row times the columns [j, j + nr). */
-static void TILE(dots_columns)(const TILE(job) *job, const T *bt, int64_t ldb, int64_t j,
+static void TILE(dots_columns)(const TILE(job) * job, const T *bt, int64_t ldb, int64_t j,
                                int64_t nr) {
   const pf_gemm *g = &job->g;
   const T *a = g->a;
@@ -127,7 +136,7 @@ static void TILE(dots_columns)(const TILE(job) *job, const T *bt, int64_t ldb, i
   }
 }
 
-static void TILE(dots)(const TILE(job) *job, const T *bt, int64_t ldb) {
+static void TILE(dots)(const TILE(job) * job, const T *bt, int64_t ldb) {
   const pf_gemm *g = &job->g;
   T out[DOTS_LONG];
   const int64_t cj = job->swapped ? g->ldc : 1;
@@ -154,7 +163,7 @@ static void TILE(dots)(const TILE(job) *job, const T *bt, int64_t ldb) {
 }
 
 /* One dot product: four sums at a time, as a multiplication is ready after four of them. */
-static void TILE(dot)(const TILE(job) *job) {
+static void TILE(dot)(const TILE(job) * job) {
   const pf_gemm *g = &job->g;
   const T *a = g->a, *b = g->b;
   V acc[4] = {{0}};
@@ -174,7 +183,7 @@ static void TILE(dot)(const TILE(job) *job) {
 }
 
 /* op(b) [k, n], n small, transposed into work; then dots. */
-static void TILE(dots_packed)(const TILE(job) *job) {
+static void TILE(dots_packed)(const TILE(job) * job) {
   const pf_gemm *g = &job->g;
   T *bt = g->work;
   const T *b = g->b;

@@ -14,7 +14,7 @@ typedef struct {
 
 /* c[r][j] += sum over q < deep of a[r][q] b[q][j], in that order, of columns [j, end), whole
  * vectors */
-PF_INLINE void TILE(few_body)(const TILE(few) *t, int64_t j, int64_t end, const int mr,
+PF_INLINE void TILE(few_body)(const TILE(few) * t, int64_t j, int64_t end, const int mr,
                               const int deep) {
   V x[ROW_MOST][ROW_LONG];
 #pragma GCC unroll 4
@@ -40,7 +40,7 @@ PF_INLINE void TILE(few_body)(const TILE(few) *t, int64_t j, int64_t end, const 
   }
 }
 /* The same of `left` columns, at most a vector. */
-__attribute__((noinline)) static void TILE(few_part)(const TILE(few) *t, int64_t j, int left,
+__attribute__((noinline)) static void TILE(few_part)(const TILE(few) * t, int64_t j, int left,
                                                      int64_t mr, int64_t deep) {
   for (int64_t r = 0; r < mr; r++) {
     T *c = t->c + r * t->ldc + j;
@@ -56,9 +56,13 @@ __attribute__((noinline)) static void TILE(few_part)(const TILE(few) *t, int64_t
                                                                 int64_t end) { \
     TILE(few_body)(t, j, end, mr, deep); \
   }
-FEW(1, 4) FEW(2, 4) FEW(3, 4) FEW(1, 8)
+FEW(1, 4)
+FEW(2, 4)
+FEW(3, 4)
+FEW(1, 8)
 #if GEMM_MANY
-FEW(2, 8) FEW(3, 8)
+FEW(2, 8)
+FEW(3, 8)
 #define FEW_8(mr) TILE(few_##mr##_8)
 #else
 #define FEW_8(mr) NULL
@@ -69,7 +73,7 @@ static void (*const TILE(few_runs)[ROW_MOST + 1][2])(const TILE(few) *, int64_t,
 #undef FEW_8
 
 /* n columns of `deep` rows of b, read from whole lines where its rows begin alike. */
-__attribute__((noinline)) static void TILE(few_rows)(const TILE(few) *t, int64_t n, int64_t mr,
+__attribute__((noinline)) static void TILE(few_rows)(const TILE(few) * t, int64_t n, int64_t mr,
                                                      int64_t deep) {
   int64_t j = 0;
   if (deep >= ROW_STEP) {
@@ -85,7 +89,7 @@ __attribute__((noinline)) static void TILE(few_rows)(const TILE(few) *t, int64_t
 }
 
 /* m rows, up to ROW_MOST together. */
-static void TILE(few_groups)(const TILE(few) *t, int64_t m, int64_t n, int64_t deep) {
+static void TILE(few_groups)(const TILE(few) * t, int64_t m, int64_t n, int64_t deep) {
   TILE(few) u = *t;
   for (int64_t groups = (m + ROW_MOST - 1) / ROW_MOST, i = 0; i < m; groups--) {
     const int64_t mr = (m - i + groups - 1) / groups;
@@ -96,14 +100,20 @@ static void TILE(few_groups)(const TILE(few) *t, int64_t m, int64_t n, int64_t d
   }
 }
 
-static void TILE(row)(const TILE(job) *job) {
+static void TILE(row)(const TILE(job) * job) {
   const pf_gemm *g = &job->g;
   const int64_t row = g->b_row * (int64_t)sizeof(T);
   const int apart = g->n < g->b_row || many_rows(g->k * row, row, SETS_BYTES);
   const int many = g->m == 1 ? apart : GEMM_MANY;
   for (int64_t j = 0; j < g->n; j += ROW_BLOCK) {
-    TILE(few) t = {.a = g->a, .b = (const T *)g->b + j, .c = (T *)g->c + j, .a_row = g->a_row,
-                   .a_col = g->a_col, .ldb = g->b_row, .ldc = g->ldc};
+    TILE(few)
+    t = {.a = g->a,
+         .b = (const T *)g->b + j,
+         .c = (T *)g->c + j,
+         .a_row = g->a_row,
+         .a_col = g->a_col,
+         .ldb = g->b_row,
+         .ldc = g->ldc};
     const int64_t n = PF_MIN(ROW_BLOCK, g->n - j);
     if (!g->add)
       for (int64_t i = 0; i < g->m; i++) memset(t.c + i * g->ldc, 0, sizeof(T) * (size_t)n);

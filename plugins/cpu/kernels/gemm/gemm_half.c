@@ -22,7 +22,7 @@ enum { ROWS_AT_ONCE = 4, VECTOR_BYTES = PF_L2_BYTES / 2 };
 /* ---------------------------------------------------------------- a vector times a matrix */
 typedef struct {
   int32_t type;
-  int dots;                             /* y[j] = x . m[j]; else y = sum of x[p] m[p] */
+  int dots; /* y[j] = x . m[j]; else y = sum of x[p] m[p] */
   int64_t k, ld, n, unit;
   const float *x;
   const uint16_t *m;
@@ -94,7 +94,11 @@ static void vector_parts(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 }
 
 /* ---------------------------------------------------------------- conversions */
-typedef struct { int32_t type; const void *from; void *to; } conversion;
+typedef struct {
+  int32_t type;
+  const void *from;
+  void *to;
+} conversion;
 
 static void widen(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const conversion *v = arg;
@@ -135,7 +139,7 @@ static int64_t reach(const int64_t *at, int64_t batches, int64_t matrix) {
 typedef struct {
   const uint16_t *from;
   uint32_t *to;
-  int64_t k, pairs, w;                  /* matrices [k, w], or [w, k] where along */
+  int64_t k, pairs, w; /* matrices [k, w], or [w, k] where along */
   int along;
 } pairing;
 
@@ -187,8 +191,8 @@ static pf_status paired(pf_ctx *c, pf_gemm_room *room, const void **x, int64_t *
 /* A matrix that has to be read once for one row (or column) of result. */
 static int is_vector(const pf_gemm_call *p) {
   const pf_gemm *g = &p->g;
-  return p->batches <= 1 && g->k > 0 && ((g->m == 1 && g->a_col == 1) ||
-                                         (g->n == 1 && g->b_row == 1));
+  return p->batches <= 1 && g->k > 0 &&
+         ((g->m == 1 && g->a_col == 1) || (g->n == 1 && g->b_row == 1));
 }
 
 static pf_status run_vector(pf_ctx *c, const pf_gemm_call *p, float *y) {
@@ -236,19 +240,22 @@ enum { ENTRY_BYTES = PF_L2_BYTES / 4, PAST_BYTES = PF_STREAM_BYTES / 2 };
 static void round_sums(const float *x, uint16_t *y, int64_t n, int past) {
   int64_t i = 0;
   for (; past && (uintptr_t)y % 64 == 0 && i + 32 <= n; i += 32)
-    _mm512_stream_si512((void *)(y + i), (__m512i)_mm512_cvtne2ps_pbh(
-                                             _mm512_loadu_ps(x + i + 16), _mm512_loadu_ps(x + i)));
+    _mm512_stream_si512((void *)(y + i), (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + i + 16),
+                                                                      _mm512_loadu_ps(x + i)));
   for (; i + 32 <= n; i += 32)
-    _mm512_storeu_si512(y + i, (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + i + 16),
-                                                            _mm512_loadu_ps(x + i)));
+    _mm512_storeu_si512(
+        y + i, (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + i + 16), _mm512_loadu_ps(x + i)));
   for (; i < n; i++) y[i] = pf_to_bf16(x[i]);
 }
 #pragma GCC pop_options
 #endif
-typedef struct { int along, copied; int64_t k, w, elements; } operand; /* elements: of a matrix */
+typedef struct {
+  int along, copied;
+  int64_t k, w, elements;
+} operand; /* elements: of a matrix */
 typedef struct {
   const pf_gemm_call *p;
-  pf_gemm g;                            /* of a product whose operands are converted */
+  pf_gemm g; /* of a product whose operands are converted */
   operand a, b;
   int pairs;
   char *work;
@@ -260,8 +267,8 @@ static const void *entry_operand(const entries *t, const operand *o, const void 
   const uint16_t *from = (const uint16_t *)x + at;
   if (!o->copied) return from;
   if (t->pairs) {
-    pairing v = {.from = from, .to = room, .k = o->k, .pairs = (o->k + 1) / 2, .w = o->w,
-                 .along = o->along};
+    pairing v = {
+      .from = from, .to = room, .k = o->k, .pairs = (o->k + 1) / 2, .w = o->w, .along = o->along};
     pair_rows(&v, 0, v.along ? v.w : v.pairs, 0);
   } else {
     halves_read(t->p->type, from, room, o->k * o->w);
@@ -359,8 +366,7 @@ pf_status PF_ISA_NAME(pf_gemm_run_halves)(pf_ctx *c, const pf_gemm_call *p) {
   PF_EXHAUSTED(to_c.from);
   f.g.c = (void *)to_c.from;
   if (is_vector(p)) PF_TRY(run_vector(c, &f, f.g.c));
-  else if (p->type == PF_BFLOAT16 && pf_gemm_has_pairs() && p->g.k > 0)
-    PF_TRY(run_pairs(c, &f, n));
+  else if (p->type == PF_BFLOAT16 && pf_gemm_has_pairs() && p->g.k > 0) PF_TRY(run_pairs(c, &f, n));
   else PF_TRY(run_floats(c, &f, n));
   return pf_parallel(c, nc, PF_GRAIN, narrow, &to_c);
 }

@@ -18,7 +18,7 @@ enum { ROWS_QUANTUM = 24, COLUMNS_QUANTUM = 64, TASKS_PER_THREAD = 8, EVEN_COLUM
 typedef struct {
   const pf_gemm_call *p;
   pf_gemm g;
-  int64_t size, unit;                   /* bytes of an element; rows or columns of a task */
+  int64_t size, unit; /* bytes of an element; rows or columns of a task */
   int by_rows, blas;
   char *work;
   uint64_t work_bytes;
@@ -118,8 +118,7 @@ static void run_tasks(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   pf_gemm g = t->g;
   const int64_t whole = t->by_rows ? g.m : g.n;
   g.work = t->work + t->work_bytes * (uint64_t)worker;
-  for (int64_t i = lo; i < hi; i++)
-    run_part(t, g, i * t->unit, PF_MIN((i + 1) * t->unit, whole));
+  for (int64_t i = lo; i < hi; i++) run_part(t, g, i * t->unit, PF_MIN((i + 1) * t->unit, whole));
 }
 
 static void run_entries(void *arg, int64_t lo, int64_t hi, int32_t worker) {
@@ -127,8 +126,7 @@ static void run_entries(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const pf_gemm_call *p = t->p;
   pf_gemm g = t->g;
   g.work = t->work + t->work_bytes * (uint64_t)worker;
-  if (is_vector_type(p->type))
-    functions_of(p->type)->many(&g, p->a_at, p->b_at, g.m * g.n, lo, hi);
+  if (is_vector_type(p->type)) functions_of(p->type)->many(&g, p->a_at, p->b_at, g.m * g.n, lo, hi);
   else
     for (int64_t i = lo; i < hi; i++) {
       pf_gemm one = g;
@@ -149,7 +147,11 @@ static pf_status take_work(pf_ctx *c, tasks *t, int32_t workers, char *small) {
 }
 
 /* ---------------------------------------------------------------- cuts */
-typedef struct { const pf_gemm *g; const functions *type; void *panels; } packing;
+typedef struct {
+  const pf_gemm *g;
+  const functions *type;
+  void *panels;
+} packing;
 
 static void pack_blocks(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const packing *p = arg;
@@ -275,8 +277,7 @@ static pf_status run_batch(pf_ctx *c, tasks *t, char *small) {
 pf_status PF_ISA_NAME(pf_gemm_run_numbers)(pf_ctx *c, const pf_gemm_call *p) {
   _Alignas(64) char small[SMALL_WORK];
   tasks t = {.p = p, .g = p->g, .size = is_pairs(p->type) ? 4 : pf_type_size(p->type)};
-  if (is_vector_type(p->type) && !p->g.panels)
-    t.g.how = PF_ISA_NAME(pf_gemm_how)(&p->g, t.size);
+  if (is_vector_type(p->type) && !p->g.panels) t.g.how = PF_ISA_NAME(pf_gemm_how)(&p->g, t.size);
   return p->batches > 1 ? run_batch(c, &t, small) : run_one(c, &t, small);
 }
 
@@ -313,8 +314,11 @@ pf_status PF_ISA_NAME(pf_gemm_hold)(pf_ctx *c, int32_t in, int32_t type, int tb,
                                     pf_gemm_held *held) {
   const DLTensor *b = c->host->constant(c, in);
   if (type != PF_FLOAT32 || !b || b->ndim != 2 || pf_numel(b) < LEAST_HELD) return PF_OK;
-  pf_gemm g = {.m = 1, .k = b->shape[tb ? 1 : 0], .n = b->shape[tb ? 0 : 1],
-               .b = PF_DATA(const void, b), .how = PF_GEMM_BLOCKED};
+  pf_gemm g = {.m = 1,
+               .k = b->shape[tb ? 1 : 0],
+               .n = b->shape[tb ? 0 : 1],
+               .b = PF_DATA(const void, b),
+               .how = PF_GEMM_BLOCKED};
   if (g.n < HELD_LANES) return PF_OK;
   pf_gemm_layout(&g, 0, tb, g.k, b->shape[1]);
   void *panels;

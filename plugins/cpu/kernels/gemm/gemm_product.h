@@ -29,11 +29,11 @@ PF_LOCAL void *pf_gemm_scratch(pf_ctx *c, pf_gemm_room *room, uint64_t bytes) {
 }
 
 typedef struct {
-  pf_gemm g;                            /* the first product; panels: op(b), packed at plan time */
+  pf_gemm g; /* the first product; panels: op(b), packed at plan time */
   int32_t type, conj_a, conj_b;
-  int64_t batches;                      /* 0 and 1: one product */
-  const int64_t *a_at, *b_at;           /* element offset of each of a batch */
-  pf_gemm_room *room;                   /* or NULL */
+  int64_t batches;            /* 0 and 1: one product */
+  const int64_t *a_at, *b_at; /* element offset of each of a batch */
+  pf_gemm_room *room;         /* or NULL */
 } pf_gemm_call;
 
 /* Runs it, parallel where that pays. */
@@ -57,12 +57,12 @@ PF_LOCAL void pf_gemm_layout(pf_gemm *g, int ta, int tb, int64_t a_cols, int64_t
 
 /* A constant op(b) [k, n], packed once for all products with it. */
 typedef struct {
-  const float *panels;                  /* NULL: not held, input b is there */
+  const float *panels; /* NULL: not held, input b is there */
   int64_t k, n;
 } pf_gemm_held;
 
-/* In init: takes input `in`, a matrix stored [n, k] if tb, packed, if it is constant and packing pays,
- * and lets the constant itself go. */
+/* In init: takes input `in`, a matrix stored [n, k] if tb, packed, if it is constant and packing
+ * pays, and lets the constant itself go. */
 pf_status PF_ISA_NAME(pf_gemm_hold)(pf_ctx *c, int32_t in, int32_t type, int tb,
                                     pf_gemm_held *held);
 

@@ -21,17 +21,17 @@
  */
 typedef struct {
   const T *a;
-  int64_t a_row, a_col, k;              /* element (r, p) at a[r * a_row + p * a_col] */
+  int64_t a_row, a_col, k; /* element (r, p) at a[r * a_row + p * a_col] */
   const T *b;
   int64_t ldb;
   T *c;
   int64_t ldc;
-  int cols, add, stream;                /* stream: c goes past the caches; whole lines */
-  const char *next;                     /* NULL: b is near, nothing is fetched */
-  int64_t next_step, next_part;         /* bytes of it fetched in a step of k, in a tile */
+  int cols, add, stream;        /* stream: c goes past the caches; whole lines */
+  const char *next;             /* NULL: b is near, nothing is fetched */
+  int64_t next_step, next_part; /* bytes of it fetched in a step of k, in a tile */
 } TILE(micro);
 
-PF_INLINE void TILE(micro_store)(const TILE(micro) *t, V acc[][GEMM_WIDE], VH *halves,
+PF_INLINE void TILE(micro_store)(const TILE(micro) * t, V acc[][GEMM_WIDE], VH *halves,
                                  const int nv, const int mr, const int half) {
   const int left = t->cols - (nv - 1) * VL;
   const int64_t ldc = t->ldc;
@@ -63,7 +63,7 @@ PF_INLINE void TILE(micro_store)(const TILE(micro) *t, V acc[][GEMM_WIDE], VH *h
 }
 
 /* c[j * ldc + r] = acc[r][j], TURNED rows of nv vectors */
-PF_INLINE void TILE(store_turned)(const TILE(micro) *t, V acc[][GEMM_WIDE], const int nv) {
+PF_INLINE void TILE(store_turned)(const TILE(micro) * t, V acc[][GEMM_WIDE], const int nv) {
 #if GEMM_TURNED
 #pragma GCC unroll 4
   for (int v = 0; v < nv; v++) {
@@ -81,14 +81,13 @@ PF_INLINE T TILE(a_at)(const a_rows *a, const int r) {
   return *(const T *)(r % 3 == 0 ? at : r % 3 == 1 ? at + a->row : at + a->row_2);
 }
 
-PF_INLINE a_rows TILE(rows_of)(const TILE(micro) *t) {
+PF_INLINE a_rows TILE(rows_of)(const TILE(micro) * t) {
   return a_rows_of(t->a, t->a_row * (int64_t)sizeof(T), t->a_col * (int64_t)sizeof(T));
 }
 
 /* The sums of all k. fetch: rows of b and shares of `next` are fetched. */
-PF_INLINE void TILE(micro_sums)(const TILE(micro) *t, V acc[][GEMM_WIDE], VH *halves,
-                                const int nv, const int mr, const int masked, const int half,
-                                const int fetch) {
+PF_INLINE void TILE(micro_sums)(const TILE(micro) * t, V acc[][GEMM_WIDE], VH *halves, const int nv,
+                                const int mr, const int masked, const int half, const int fetch) {
   a_rows a = TILE(rows_of)(t);
   const int64_t ldb = t->ldb, next_step = t->next_step;
   const T *b = t->b, *ahead = b + FETCH_ROWS * ldb;
@@ -119,7 +118,7 @@ PF_INLINE void TILE(micro_sums)(const TILE(micro) *t, V acc[][GEMM_WIDE], VH *ha
 
 /* far: whether b and `next` may be so. Where the last vector is whole it is not masked: Intel's
  * processors take a multiplier's time for a mask. */
-PF_INLINE void TILE(micro_body)(const TILE(micro) *t, const int nv, const int mr, const int half,
+PF_INLINE void TILE(micro_body)(const TILE(micro) * t, const int nv, const int mr, const int half,
                                 const int turned, const int far) {
   V acc[GEMM_ROWS][GEMM_WIDE];
   VH halves[GEMM_ROWS];
@@ -150,7 +149,8 @@ PF_INLINE void TILE(micro_body)(const TILE(micro) *t, const int nv, const int mr
   __attribute__((noinline)) static void TILE(micro_##nv##_##mr)(const TILE(micro) *t) { \
     TILE(micro_body)(t, nv, mr, 0, 0, nv >= GEMM_FAR_NV); \
   }
-GEMM_EACH_MICRO(GEMM_MICRO) GEMM_EACH_WIDE(GEMM_MICRO)
+GEMM_EACH_MICRO(GEMM_MICRO)
+GEMM_EACH_WIDE(GEMM_MICRO)
 #undef GEMM_MICRO
 
 typedef void (*TILE(micro_run))(const TILE(micro) *);
@@ -165,15 +165,17 @@ static const TILE(micro_run) TILE(micros)[GEMM_WIDE + 1][GEMM_ROWS + 1] = {
   __attribute__((noinline)) static void TILE(turned_##nv)(const TILE(micro) *t) { \
     TILE(micro_body)(t, nv, mr, 0, 1, 0); \
   }
-GEMM_MICRO(1, GEMM_TURNED) GEMM_MICRO(2, GEMM_TURNED) GEMM_MICRO(3, GEMM_TURNED)
+GEMM_MICRO(1, GEMM_TURNED)
+GEMM_MICRO(2, GEMM_TURNED)
+GEMM_MICRO(3, GEMM_TURNED)
 #undef GEMM_MICRO
-static const TILE(micro_run) TILE(turned)[] = {NULL, TILE(turned_1), TILE(turned_2),
-                                               TILE(turned_3)};
+static const TILE(micro_run)
+    TILE(turned)[] = {NULL, TILE(turned_1), TILE(turned_2), TILE(turned_3)};
 #endif
 
 #if GEMM_HALVES
 /* The same of half vectors only, the last of them masked. */
-PF_INLINE void TILE(half_body)(const TILE(micro) *t, const int nh, const int mr) {
+PF_INLINE void TILE(half_body)(const TILE(micro) * t, const int nh, const int mr) {
   VH acc[GEMM_ROWS][2 * GEMM_ALL_HALVES - 1];
   a_rows a = TILE(rows_of)(t);
   const T *b = t->b;
@@ -222,13 +224,13 @@ PF_INLINE void TILE(half_body)(const TILE(micro) *t, const int nh, const int mr)
 GEMM_EACH_MICRO(GEMM_MICRO)
 #undef GEMM_MICRO
 #define GEMM_MICRO(nv, mr) [nv][mr] = TILE(half_##nv##_##mr),
-static const TILE(micro_run) TILE(halves)[GEMM_NV + 1][GEMM_ROWS + 1] = {
-  GEMM_EACH_MICRO(GEMM_MICRO)};
+static const TILE(micro_run)
+    TILE(halves)[GEMM_NV + 1][GEMM_ROWS + 1] = {GEMM_EACH_MICRO(GEMM_MICRO)};
 #undef GEMM_MICRO
 #endif
 
 #if GEMM_HALVES
-PF_INLINE void TILE(tails_store)(const TILE(micro) *t, VH acc[][GEMM_ALL_HALVES], VH *tails,
+PF_INLINE void TILE(tails_store)(const TILE(micro) * t, VH acc[][GEMM_ALL_HALVES], VH *tails,
                                  const int full, const int tail) {
   const int64_t ldc = t->ldc;
   T *c = t->c, buf[GEMM_ROWS * (VHL / 2)];
@@ -255,7 +257,7 @@ PF_INLINE void TILE(tails_store)(const TILE(micro) *t, VH acc[][GEMM_ALL_HALVES]
 /* GEMM_ROWS rows of `full` half vectors and `tail` columns behind them. A vector of tails is of
  * `group` rows: lane l belongs to row l / tail. Its factor is blended by masks: with a constant
  * pattern, vblendps, it would take a multiplier's time. */
-PF_INLINE void TILE(tails_body)(const TILE(micro) *t, const int full, const int tail) {
+PF_INLINE void TILE(tails_body)(const TILE(micro) * t, const int full, const int tail) {
   const int group = VHL / tail;
   VH acc[GEMM_ROWS][GEMM_ALL_HALVES], tails[GEMM_ROWS];
   a_rows a = TILE(rows_of)(t);
@@ -293,18 +295,17 @@ PF_INLINE void TILE(tails_body)(const TILE(micro) *t, const int full, const int 
 GEMM_EACH_TAIL(GEMM_MICRO)
 #undef GEMM_MICRO
 #define GEMM_MICRO(full, tail) [full * VHL + tail] = TILE(tails_##full##_##tail),
-static const TILE(micro_run) TILE(tails)[(GEMM_ALL_HALVES + 1) * VHL] = {
-  GEMM_EACH_TAIL(GEMM_MICRO)};
+static const TILE(micro_run)
+    TILE(tails)[(GEMM_ALL_HALVES + 1) * VHL] = {GEMM_EACH_TAIL(GEMM_MICRO)};
 #undef GEMM_MICRO
 #endif
 
 /* Rows [0, m) of nv vectors' columns, in tiles of nearly equal height. */
-static void TILE(micro_rows)(TILE(micro) *t, int nv, int64_t m) {
+static void TILE(micro_rows)(TILE(micro) * t, int nv, int64_t m) {
   const int most = gemm_rows(nv);
   const TILE(micro_run) *runs = TILE(micros)[nv];
 #if GEMM_HALVES
-  const TILE(micro_run) tails =
-      t->cols < (GEMM_ALL_HALVES + 1) * VHL ? TILE(tails)[t->cols] : NULL;
+  const TILE(micro_run) tails = t->cols < (GEMM_ALL_HALVES + 1) * VHL ? TILE(tails)[t->cols] : NULL;
   for (; tails && m >= GEMM_ROWS; m -= GEMM_ROWS) {
     tails(t);
     t->a += GEMM_ROWS * t->a_row;

@@ -13,7 +13,7 @@ enum { TINY = 16 };
 /* Element of op(a) (a_at) and of op(b) that lane l of c reads at step p. */
 typedef struct {
   int a_at[TINY][TINY], b_at[TINY][TINY];
-  int a_extent, b_extent;              /* elements of a, of b, that lie in memory */
+  int a_extent, b_extent; /* elements of a, of b, that lie in memory */
 } tiny_plan;
 
 /* False if the product is not a tiny one. */
@@ -35,7 +35,8 @@ static int tiny_plan_of(const pf_gemm *g, tiny_plan *plan) {
 
 PF_INLINE uint32_t tiny_mask(int64_t n) { return (1u << n) - 1; }
 
-typedef struct {                       /* batch entries [lo, hi) of pf_gemm_many */
+/* batch entries [lo, hi) of pf_gemm_many */
+typedef struct {
   const void *a, *b;
   void *c;
   const int64_t *a_at, *b_at;
@@ -61,8 +62,8 @@ PF_INLINE void tiny_body_f32(const tiny_plan *t, const tiny_batch *s, const int 
     if (whole) {
 #pragma GCC unroll 4
       for (int p = 0; p < 4; p++)
-        sum = _mm512_fmadd_ps(_mm512_permutexvar_ps(xs[p], x), _mm512_permutexvar_ps(ys[p], y),
-                              sum);
+        sum =
+            _mm512_fmadd_ps(_mm512_permutexvar_ps(xs[p], x), _mm512_permutexvar_ps(ys[p], y), sum);
       _mm512_storeu_ps(c, sum);
       continue;
     }
@@ -89,7 +90,7 @@ PF_INLINE void tiny_body_f64(const tiny_plan *t, const tiny_batch *s, const int 
 #pragma GCC unroll 4
     for (int p = 0; p < 4; p++) {
       xs[p][0] = tiny_half(t->a_at[p], 0), xs[p][1] = tiny_half(t->a_at[p], 1);
-      ys[p] = tiny_half(t->b_at[p], 0);   /* the same for both halves of c */
+      ys[p] = tiny_half(t->b_at[p], 0); /* the same for both halves of c */
     }
   for (int64_t i = s->lo; i < s->hi; i++) {
     const double *a = (const double *)s->a + s->a_at[i], *b = (const double *)s->b + s->b_at[i];

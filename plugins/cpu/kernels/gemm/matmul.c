@@ -9,9 +9,12 @@
 #include "base/machine.h"
 #include "gemm/gemm_product.h"
 
-enum { STREAM_BYTES = 2 * PF_STREAM_BYTES };       /* results of that size go past the caches */
+enum { STREAM_BYTES = 2 * PF_STREAM_BYTES }; /* results of that size go past the caches */
 
-typedef struct { int32_t T, ta, tb, pad; pf_gemm_held b; } matmul_state;
+typedef struct {
+  int32_t T, ta, tb, pad;
+  pf_gemm_held b;
+} matmul_state;
 
 static pf_status run_typed(pf_ctx *c, pf_gemm_call *p, const DLTensor *x, const DLTensor *y,
                            DLTensor *out) {
@@ -93,7 +96,7 @@ static void batch_offsets(const DLTensor *t, const int64_t *shape, int32_t nd, i
                           int64_t *at) {
   int64_t matrix = t->shape[t->ndim - 2] * t->shape[t->ndim - 1];
   const int64_t own = pf_product(t->shape, 0, t->ndim - 2);
-  if (own == n || own == 1) {           /* nothing or everything is broadcast */
+  if (own == n || own == 1) { /* nothing or everything is broadcast */
     for (int64_t i = 0; i < n; i++) at[i] = own == 1 ? 0 : i * matrix;
     return;
   }
@@ -190,9 +193,6 @@ static pf_status batch_cost(pf_infer *f, double *flops, double *bytes) {
                       PF_REF(pf_attr, tb_, PF_ATTR_BOOL, offsetof(matmul_state, tb))), \
     .state_size = sizeof(matmul_state), .compute = fn, .cost = cost_, __VA_ARGS__)
 const pf_kernel *const PF_ISA_NAME(matmul_kernels)[] = {
-  ENTRY("MatMul", "transpose_a", "transpose_b", matmul, PF_ISA_NAME(pf_matmul_cost),
-        .init = hold),
+  ENTRY("MatMul", "transpose_a", "transpose_b", matmul, PF_ISA_NAME(pf_matmul_cost), .init = hold),
   ENTRY("BatchMatMul", "adj_x", "adj_y", batch_matmul, batch_cost, .init = NULL),
-  ENTRY("BatchMatMulV2", "adj_x", "adj_y", batch_matmul, batch_cost, .init = NULL),
-  NULL
-};
+  ENTRY("BatchMatMulV2", "adj_x", "adj_y", batch_matmul, batch_cost, .init = NULL), NULL};

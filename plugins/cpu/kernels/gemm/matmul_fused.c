@@ -3,8 +3,8 @@
  *
  * Invariants
  *   1. The epilogue sees every element of the result once, while its block is in the cache.
- *   2. A constant b is packed into panels, once for all that use it, and the constant itself let go.
- *      Without panels sums are those of MatMul.
+ *   2. A constant b is packed into panels, once for all that use it, and the constant itself let
+ *      go. Without panels sums are those of MatMul.
  *   3. Halves: the epilogue is computed in float, the result rounded once.
  * Threads: those of gemm_product.h; the state is read only after init.
  */
@@ -15,7 +15,7 @@ typedef struct {
   int64_t num_args;
   pf_list fused_ops;
   double alpha;
-  pf_fused fused;                       /* from init on, like b */
+  pf_fused fused; /* from init on, like b */
   pf_gemm_held b;
 } fused_state;
 
@@ -35,8 +35,9 @@ static pf_status set_sizes(pf_ctx *c, const fused_state *s, pf_gemm *g) {
   g->n = b ? bs[s->tb ? 0 : 1] : s->b.n;
   int64_t inner = b ? bs[s->tb ? 1 : 0] : s->b.k;
   if (g->k != inner)
-    return PF_INVALID(c, "Matrix size-incompatible: a %s%s has %" PRId64 " columns, b has %" PRId64
-                      " rows", PF_SHAPE(a).s, s->ta ? " transposed" : "", g->k, inner);
+    return PF_INVALID(
+        c, "Matrix size-incompatible: a %s%s has %" PRId64 " columns, b has %" PRId64 " rows",
+        PF_SHAPE(a).s, s->ta ? " transposed" : "", g->k, inner);
   pf_gemm_layout(g, s->ta, s->tb, a->shape[1], b ? bs[1] : 1);
   return PF_OK;
 }
@@ -84,13 +85,13 @@ static pf_status compute(pf_ctx *c, const void *state) {
 
 const pf_kernel *const PF_ISA_NAME(matmul_fused_kernels)[] = {
   PF_CPU_FLAGS("_FusedMatMul", "T=" PF_FLOATS, PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE,
-    .attrs = PF_ATTRS(PF_ATTR(fused_state, PF_ATTR_TYPE, T),
-                      PF_ATTR(fused_state, PF_ATTR_INT, num_args),
-                      PF_ATTR(fused_state, PF_ATTR_LIST | PF_ATTR_STRING, fused_ops),
-                      PF_REF(pf_attr, "transpose_a", PF_ATTR_BOOL, offsetof(fused_state, ta)),
-                      PF_REF(pf_attr, "transpose_b", PF_ATTR_BOOL, offsetof(fused_state, tb)),
-                      PF_REF(pf_attr, "leakyrelu_alpha", PF_ATTR_FLOAT,
-                             offsetof(fused_state, alpha))),
-    .state_size = sizeof(fused_state), .init = init, .compute = compute,
-    .cost = PF_ISA_NAME(pf_matmul_cost)),
+               .attrs = PF_ATTRS(
+                   PF_ATTR(fused_state, PF_ATTR_TYPE, T),
+                   PF_ATTR(fused_state, PF_ATTR_INT, num_args),
+                   PF_ATTR(fused_state, PF_ATTR_LIST | PF_ATTR_STRING, fused_ops),
+                   PF_REF(pf_attr, "transpose_a", PF_ATTR_BOOL, offsetof(fused_state, ta)),
+                   PF_REF(pf_attr, "transpose_b", PF_ATTR_BOOL, offsetof(fused_state, tb)),
+                   PF_REF(pf_attr, "leakyrelu_alpha", PF_ATTR_FLOAT, offsetof(fused_state, alpha))),
+               .state_size = sizeof(fused_state), .init = init, .compute = compute,
+               .cost = PF_ISA_NAME(pf_matmul_cost)),
   NULL};

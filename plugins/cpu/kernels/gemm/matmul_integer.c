@@ -40,10 +40,15 @@ static pf_status matmul_integer(pf_ctx *c, const void *state) {
   uint8_t *rows = (uint8_t *)(sums + m);
   const uint8_t flip = s->T == PF_INT8 ? 128 : 0;
   copy_rows(PF_DATA(const uint8_t, a), m, k, lda, flip, rows, sums);
-  const pf_byte_product p = {.m = m, .n = n, .k = k, .lda = lda, .a = rows,
+  const pf_byte_product p = {.m = m,
+                             .n = n,
+                             .k = k,
+                             .lda = lda,
+                             .a = rows,
                              .b = PF_DATA(const int8_t, c->in[2]),
                              .sums = PF_DATA(const int32_t, c->in[3]),
-                             .zeros = PF_DATA(const int32_t, c->in[4]), .row_sums = sums,
+                             .zeros = PF_DATA(const int32_t, c->in[4]),
+                             .row_sums = sums,
                              .a_zero = *PF_DATA(const uint8_t, c->in[1]) ^ flip,
                              .c = PF_DATA(int32_t, out)};
   return PF_ISA_NAME(pf_multiply_bytes)(c, &p);
@@ -53,5 +58,4 @@ const pf_kernel *const PF_ISA_NAME(matmul_integer_kernels)[] = {
   PF_CPU_FLAGS("_MatMulInteger", "T=uint8|int8", PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE,
                .attrs = PF_ATTRS(PF_ATTR(integer_state, PF_ATTR_TYPE, T)),
                .state_size = sizeof(integer_state), .compute = matmul_integer),
-  NULL
-};
+  NULL};

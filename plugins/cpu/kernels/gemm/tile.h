@@ -39,10 +39,10 @@ PF_INLINE int tile_rows(int nv) { return nv == 2 ? 4 : 8; }
 typedef struct {
   const T *const *a;
   const T *b;
-  const int64_t *a_off;            /* one per run */
+  const int64_t *a_off; /* one per run */
   int64_t runs, len, a_step, b_step, b_run;
   T *const *c;
-  int rows, cols, add;             /* add: c += instead of c = */
+  int rows, cols, add; /* add: c += instead of c = */
 } TILE(tile);
 
 PF_INLINE void TILE(tile_store)(T *c, const V *acc, const int nv, int cols, int add) {
@@ -65,7 +65,7 @@ PF_INLINE void TILE(tile_store)(T *c, const V *acc, const int nv, int cols, int 
   }
 }
 
-PF_INLINE void TILE(tile_body)(const TILE(tile) *t, const int nv, const int mr) {
+PF_INLINE void TILE(tile_body)(const TILE(tile) * t, const int nv, const int mr) {
   V acc[TILE_MAX_ROWS][TILE_NV];
   const T *a[TILE_MAX_ROWS];
 #pragma GCC unroll 16
@@ -95,27 +95,27 @@ PF_INLINE void TILE(tile_body)(const TILE(tile) *t, const int nv, const int mr) 
     if (r < t->rows) TILE(tile_store)(t->c[r], acc[r], nv, t->cols, t->add);
 }
 
-__attribute__((noinline)) static void TILE(tile_1)(const TILE(tile) *t) {
+__attribute__((noinline)) static void TILE(tile_1)(const TILE(tile) * t) {
   TILE(tile_body)(t, 1, tile_rows(1));
 }
-__attribute__((noinline)) static void TILE(tile_2)(const TILE(tile) *t) {
+__attribute__((noinline)) static void TILE(tile_2)(const TILE(tile) * t) {
   TILE(tile_body)(t, 2, tile_rows(2));
 }
 #if defined(__AVX512F__) || defined(__aarch64__)
-__attribute__((noinline)) static void TILE(tile_3)(const TILE(tile) *t) {
+__attribute__((noinline)) static void TILE(tile_3)(const TILE(tile) * t) {
   TILE(tile_body)(t, 3, tile_rows(3));
 }
-__attribute__((noinline)) static void TILE(tile_4)(const TILE(tile) *t) {
+__attribute__((noinline)) static void TILE(tile_4)(const TILE(tile) * t) {
   TILE(tile_body)(t, 4, tile_rows(4));
 }
 #endif
 
 /* One row against b where it lies: no other row pays for it. */
-__attribute__((noinline)) static void TILE(tile_thin)(const TILE(tile) *t) {
+__attribute__((noinline)) static void TILE(tile_thin)(const TILE(tile) * t) {
   TILE(tile_body)(t, TILE_NV, 1);
 }
 
-PF_INLINE void TILE(tile_run)(const TILE(tile) *t, int nv) {
+PF_INLINE void TILE(tile_run)(const TILE(tile) * t, int nv) {
   switch (nv) {
 #if defined(__AVX512F__) || defined(__aarch64__)
     case 4: TILE(tile_4)(t); break;

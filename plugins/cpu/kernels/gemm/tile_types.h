@@ -14,7 +14,8 @@ PF_INLINE void transpose_4x4_f32(const float *x, int64_t ldx, float *y, int64_t 
   _mm_storeu_ps(y + 2 * ldy, c);
   _mm_storeu_ps(y + 3 * ldy, d);
 #else
-  for (int i = 0; i < 4; i++) for (int j = 0; j < 4; j++) y[j * ldy + i] = x[i * ldx + j];
+  for (int i = 0; i < 4; i++)
+    for (int j = 0; j < 4; j++) y[j * ldy + i] = x[i * ldx + j];
 #endif
 }
 PF_INLINE void transpose_4x4_f64(const double *x, int64_t ldx, double *y, int64_t ldy) {
@@ -28,7 +29,8 @@ PF_INLINE void transpose_4x4_f64(const double *x, int64_t ldx, double *y, int64_
   _mm256_storeu_pd(y + 2 * ldy, _mm256_permute2f128_pd(e, g, 0x31));
   _mm256_storeu_pd(y + 3 * ldy, _mm256_permute2f128_pd(f, h, 0x31));
 #else
-  for (int i = 0; i < 4; i++) for (int j = 0; j < 4; j++) y[j * ldy + i] = x[i * ldx + j];
+  for (int i = 0; i < 4; i++)
+    for (int j = 0; j < 4; j++) y[j * ldy + i] = x[i * ldx + j];
 #endif
 }
 
@@ -52,7 +54,8 @@ PF_INLINE void transpose_8x4_f32(const float *x, int64_t ldx, float *y, int64_t 
   const int64_t ldt = cols < 4 ? 8 : ldy;
   transpose_4x4_f32(x, ldx, to, ldt);
   transpose_4x4_f32(x + 4 * ldx, ldx, to + 4, ldt);
-  if (cols < 4) for (int j = 0; j < cols; j++) memcpy(y + j * ldy, t[j], sizeof t[j]);
+  if (cols < 4)
+    for (int j = 0; j < cols; j++) memcpy(y + j * ldy, t[j], sizeof t[j]);
 #endif
 }
 PF_INLINE void transpose_8x4_f64(const double *x, int64_t ldx, double *y, int64_t ldy, int cols) {
@@ -62,16 +65,17 @@ PF_INLINE void transpose_8x4_f64(const double *x, int64_t ldx, double *y, int64_
     __m256d r[2][2];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
-      r[i / 2][i % 2] = _mm256_insertf128_pd(
-          _mm256_castpd128_pd256(_mm_loadu_pd(x + (i % 2) * ldx + i / 2 * 2)),
-          _mm_loadu_pd(x + (i % 2 + 2) * ldx + i / 2 * 2), 1);
+      r[i / 2][i % 2] =
+          _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(x + (i % 2) * ldx + i / 2 * 2)),
+                               _mm_loadu_pd(x + (i % 2 + 2) * ldx + i / 2 * 2), 1);
     _mm256_storeu_pd(y, _mm256_unpacklo_pd(r[0][0], r[0][1]));
     if (cols > 1) _mm256_storeu_pd(y + ldy, _mm256_unpackhi_pd(r[0][0], r[0][1]));
     if (cols > 2) _mm256_storeu_pd(y + 2 * ldy, _mm256_unpacklo_pd(r[1][0], r[1][1]));
     if (cols > 3) _mm256_storeu_pd(y + 3 * ldy, _mm256_unpackhi_pd(r[1][0], r[1][1]));
   }
 #else
-  for (int j = 0; j < cols; j++) for (int i = 0; i < 8; i++) y[j * ldy + i] = x[i * ldx + j];
+  for (int j = 0; j < cols; j++)
+    for (int i = 0; i < 8; i++) y[j * ldy + i] = x[i * ldx + j];
 #endif
 }
 

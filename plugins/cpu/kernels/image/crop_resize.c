@@ -9,13 +9,17 @@
  */
 #include "base/common.h"
 
-typedef struct { pf_str method; double extrapolation; int32_t nearest; } crop_state;
+typedef struct {
+  pf_str method;
+  double extrapolation;
+  int32_t nearest;
+} crop_state;
 typedef struct {
   const crop_state *s;
   const DLTensor *image;
   const float *boxes, *dy;
   const int32_t *owner;
-  int64_t n, h, w, ch, oh, ow;         /* boxes; the image; a crop */
+  int64_t n, h, w, ch, oh, ow; /* boxes; the image; a crop */
   int32_t type;
   void *out;
 } job;
@@ -43,8 +47,10 @@ static pf_status boxes_of(pf_ctx *c, int32_t in, int64_t batch, job *j) {
   j->owner = PF_DATA(const int32_t, owner);
   for (int64_t i = 0; i < j->n; i++)
     if (j->owner[i] < 0 || j->owner[i] >= batch)
-      return pf_failf(c, PF_OUT_OF_RANGE, "box_index has values outside [0, batch_size): box %"
-                      PRId64 " has %d, batch_size is %" PRId64, i, j->owner[i], batch);
+      return pf_failf(c, PF_OUT_OF_RANGE,
+                      "box_index has values outside [0, batch_size): box %" PRId64
+                      " has %d, batch_size is %" PRId64,
+                      i, j->owner[i], batch);
   return PF_OK;
 }
 static pf_status image_of(pf_ctx *c, const DLTensor *x, job *j) {
@@ -69,8 +75,9 @@ static pf_status crops_of(pf_ctx *c, job *j) {
 static pf_status agree(pf_ctx *c, const job *j) {
   const DLTensor *dy = c->in[0];
   if (dy->shape[0] != j->n || (j->n && dy->shape[3] != j->ch))
-    return PF_INVALID(c, "grads %s must have the boxes %" PRId64 " and the channels %" PRId64
-                      " of the image", PF_SHAPE(dy).s, j->n, j->ch);
+    return PF_INVALID(
+        c, "grads %s must have the boxes %" PRId64 " and the channels %" PRId64 " of the image",
+        PF_SHAPE(dy).s, j->n, j->ch);
   return PF_OK;
 }
 
@@ -82,7 +89,11 @@ static float sample_at(float lo, float hi, int64_t i, int64_t crop, int64_t size
 }
 static int inside(float at, int64_t size) { return at >= 0 && at <= (float)(size - 1); }
 
-typedef struct { int64_t lo, hi; float part; int in; } axis_point;
+typedef struct {
+  int64_t lo, hi;
+  float part;
+  int in;
+} axis_point;
 static axis_point point_at(float lo, float hi, int64_t i, int64_t crop, int64_t size, int nearest) {
   float at = sample_at(lo, hi, i, crop, size);
   axis_point p = {.in = inside(at, size)};
@@ -132,7 +143,8 @@ static void crop_columns(const job *j, int64_t n, const axis_point *x, int64_t m
     float *out = (float *)j->out + ((n * j->oh + i) * j->ow + m0) * j->ch;
     for (int64_t m = 0; m < m1 - m0; m++, out += j->ch) {
       if (y.in && x[m].in) crop_pixel(j, j->owner[n] * j->h, &y, &x[m], out);
-      else for (int64_t k = 0; k < j->ch; k++) out[k] = (float)j->s->extrapolation;
+      else
+        for (int64_t k = 0; k < j->ch; k++) out[k] = (float)j->s->extrapolation;
     }
   }
 }
@@ -199,8 +211,7 @@ static pf_status crop_grad_image(pf_ctx *c, const void *state) {
   if (size->ndim != 1 || size->shape[0] != 4)
     return PF_INVALID(c, "image_size must have 4 elements, got shape %s", PF_SHAPE(size).s);
   for (int i = 0; i < 4; i++) shape[i] = PF_DATA(const int32_t, size)[i];
-  if (shape[1] <= 0 || shape[2] <= 0)
-    return PF_INVALID(c, "image dimensions must be positive");
+  if (shape[1] <= 0 || shape[2] <= 0) return PF_INVALID(c, "image dimensions must be positive");
   j.h = shape[1], j.w = shape[2], j.ch = shape[3];
   PF_TRY(boxes_of(c, 1, shape[0], &j));
   PF_TRY(agree(c, &j));
@@ -266,11 +277,11 @@ static pf_status crop_grad_boxes(pf_ctx *c, const void *state) {
 #define FLAGS (PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE)
 #define PIXELS "T=uint8|uint16|int8|int16|int32|int64|half|float|double"
 const pf_kernel *const crop_resize_kernels[] = {
-    PF_CPU_FLAGS("CropAndResize", PIXELS, FLAGS, COMMON(crop),
-                 .attrs = PF_ATTRS(METHOD, PF_REF(pf_attr, "extrapolation_value", PF_ATTR_FLOAT,
-                                                  offsetof(crop_state, extrapolation)))),
-    PF_CPU_FLAGS("CropAndResizeGradImage", "T=float|half|double", FLAGS, COMMON(crop_grad_image),
-                 .attrs = PF_ATTRS(METHOD)),
-    PF_CPU_FLAGS("CropAndResizeGradBoxes", PIXELS, FLAGS, COMMON(crop_grad_boxes),
-                 .attrs = PF_ATTRS(METHOD)),
-    NULL};
+  PF_CPU_FLAGS("CropAndResize", PIXELS, FLAGS, COMMON(crop),
+               .attrs = PF_ATTRS(METHOD, PF_REF(pf_attr, "extrapolation_value", PF_ATTR_FLOAT,
+                                                offsetof(crop_state, extrapolation)))),
+  PF_CPU_FLAGS("CropAndResizeGradImage", "T=float|half|double", FLAGS, COMMON(crop_grad_image),
+               .attrs = PF_ATTRS(METHOD)),
+  PF_CPU_FLAGS("CropAndResizeGradBoxes", PIXELS, FLAGS, COMMON(crop_grad_boxes),
+               .attrs = PF_ATTRS(METHOD)),
+  NULL};

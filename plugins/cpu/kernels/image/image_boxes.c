@@ -10,10 +10,16 @@
 
 /* ---------------------------------------------------------------- drawing */
 static const float colors[10][4] = {
-    {1, 1, 0, 1}, {0, 0, 1, 1}, {1, 0, 0, 1}, {0, 1, 0, 1}, {0.5f, 0, 0.5f, 1},
-    {0.5f, 0.5f, 0, 1}, {0.5f, 0, 0, 1}, {0, 0, 0.5f, 1}, {0, 1, 1, 1}, {1, 0, 1, 1}};
+  {1, 1, 0, 1},       {0, 0, 1, 1},    {1, 0, 0, 1},    {0, 1, 0, 1}, {0.5f, 0, 0.5f, 1},
+  {0.5f, 0.5f, 0, 1}, {0.5f, 0, 0, 1}, {0, 0, 0.5f, 1}, {0, 1, 1, 1}, {1, 0, 1, 1}};
 
-typedef struct { void *y; int32_t type; int64_t h, w, ch; const float *color; int grey; } canvas;
+typedef struct {
+  void *y;
+  int32_t type;
+  int64_t h, w, ch;
+  const float *color;
+  int grey;
+} canvas;
 
 static void paint(const canvas *v, int64_t b, int64_t y, int64_t x) {
   for (int64_t k = 0; k < v->ch; k++) {
@@ -46,12 +52,12 @@ static void draw_box(const canvas *v, int64_t b, const float *box) {
 
 static pf_status draw(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0], *boxes = c->in[1], *own = c->n_in > 2 ? c->in[2] : NULL;
-  if (x->ndim != 4) return PF_INVALID(c, "The rank of the images should be 4, got %s",
-                                      PF_SHAPE(x).s);
+  if (x->ndim != 4)
+    return PF_INVALID(c, "The rank of the images should be 4, got %s", PF_SHAPE(x).s);
   int64_t ch = x->shape[3];
   if (ch != 1 && ch != 3 && ch != 4)
-    return PF_INVALID(c, "Channel depth should be either 1 (GRY), 3 (RGB), or 4 (RGBA), got %"
-                      PRId64, ch);
+    return PF_INVALID(
+        c, "Channel depth should be either 1 (GRY), 3 (RGB), or 4 (RGBA), got %" PRId64, ch);
   if (boxes->ndim != 3 || boxes->shape[2] != 4 || boxes->shape[0] != x->shape[0])
     return PF_INVALID(c, "boxes must be [batch, boxes, 4], got shape %s beside images %s",
                       PF_SHAPE(boxes).s, PF_SHAPE(x).s);
@@ -59,13 +65,19 @@ static pf_status draw(pf_ctx *c, const void *state) {
   int64_t n_colors = 10, step = 4;
   if (own && pf_numel(own) > 0) {
     if (own->ndim != 2 || own->shape[1] < ch)
-      return PF_INVALID(c, "colors must be a 2-d matrix of at least %" PRId64
-                        " columns, got shape %s", ch, PF_SHAPE(own).s);
+      return PF_INVALID(c,
+                        "colors must be a 2-d matrix of at least %" PRId64 " columns, got shape %s",
+                        ch, PF_SHAPE(own).s);
     table = PF_DATA(const float, own), n_colors = own->shape[0], step = own->shape[1];
   }
   DLTensor *y = c->host->forward(c, 0, 0, x->shape, x->ndim);
   PF_EXHAUSTED(y);
-  canvas v = {PF_DATA(void, y), c->in_type[0], x->shape[1], x->shape[2], ch, table,
+  canvas v = {PF_DATA(void, y),
+              c->in_type[0],
+              x->shape[1],
+              x->shape[2],
+              ch,
+              table,
               ch == 1 && table == &colors[0][0]};
   if (v.y != PF_DATA(void, x))
     memcpy(v.y, PF_DATA(void, x), (size_t)(pf_numel(x) * pf_type_size(v.type)));
@@ -79,7 +91,11 @@ static pf_status draw(pf_ctx *c, const void *state) {
 }
 
 /* ---------------------------------------------------------------- random words, one by one */
-typedef struct { uint64_t key, lo, hi; uint32_t word[4]; int at; } drawer;
+typedef struct {
+  uint64_t key, lo, hi;
+  uint32_t word[4];
+  int at;
+} drawer;
 static uint32_t next(drawer *d) {
   if (d->at == 4) {
     uint32_t x0 = (uint32_t)d->lo, x1 = (uint32_t)(d->lo >> 32), x2 = (uint32_t)d->hi;
@@ -96,29 +112,28 @@ static uint32_t next(drawer *d) {
   }
   return d->word[d->at++];
 }
-static float unit(drawer *d) {
-  return pf_bits_float((next(d) & 0x7fffffu) | 0x3f800000u) - 1.0f;
-}
+static float unit(drawer *d) { return pf_bits_float((next(d) & 0x7fffffu) | 0x3f800000u) - 1.0f; }
 /* uniform in [0, n), without skew: numbers below 2^32 mod n are drawn again */
 static uint32_t below(drawer *d, uint32_t n) {
   if ((n & (n - 1)) == 0) return next(d) & (n - 1);
   uint32_t skew = UINT32_MAX % n + 1, x;
-  do x = next(d); while (x < skew);
+  do x = next(d);
+  while (x < skew);
   return x % n;
 }
 
 /* ---------------------------------------------------------------- sampling */
-enum { MOST_ATTEMPTS = 10000000 };      /* half a second */
+enum { MOST_ATTEMPTS = 10000000 }; /* half a second */
 typedef struct {
   pf_list aspects, areas;
   double covered;
   int64_t attempts;
-  int32_t whole;                       /* use_image_if_no_bounding_boxes */
+  int32_t whole; /* use_image_if_no_bounding_boxes */
 } sample_state;
 typedef struct { int64_t x0, y0, x1, y1; } rect;
 
-static pf_status range_of(pf_ctx *c, const pf_list *list, const char *name, double most,
-                          float *lo, float *hi) {
+static pf_status range_of(pf_ctx *c, const pf_list *list, const char *name, double most, float *lo,
+                          float *hi) {
   const double *v = list->items;
   if (list->n != 2) return PF_INVALID(c, "%s field must specify 2 dimensions", name);
   if (!(v[0] > 0 && v[1] > 0 && v[0] <= most && v[1] <= most))
@@ -189,8 +204,9 @@ static pf_status boxes_of(pf_ctx *c, const sample_state *s, int64_t w, int64_t h
     const float *b = PF_DATA(const float, t) + 4 * i;
     for (int k = 0; k < 4; k++)
       if (!(b[k] >= 0 && b[k] <= 1))
-        return PF_INVALID(c, "All bounding box coordinates must be in [0.0, 1.0]: box %" PRId64
-                          " has %g", i, (double)b[k]);
+        return PF_INVALID(
+            c, "All bounding box coordinates must be in [0.0, 1.0]: box %" PRId64 " has %g", i,
+            (double)b[k]);
     if (b[0] >= b[2] || b[1] >= b[3])
       return PF_INVALID(c, "box %" PRId64 " [%g, %g, %g, %g] must have ymin < ymax and xmin < xmax",
                         i, (double)b[0], (double)b[1], (double)b[2], (double)b[3]);
@@ -200,7 +216,7 @@ static pf_status boxes_of(pf_ctx *c, const sample_state *s, int64_t w, int64_t h
   if (*n) return PF_OK;
   if (!s->whole)
     return PF_INVALID(c, "No bounding boxes provided as input. One must enable "
-                      "use_image_if_no_bounding_boxes if you wish to not provide any.");
+                         "use_image_if_no_bounding_boxes if you wish to not provide any.");
   (*out)[(*n)++] = (rect){0, 0, w, h};
   return PF_OK;
 }
@@ -273,9 +289,8 @@ static pf_status sample_v2(pf_ctx *c, const void *s) {
                                  FIELD("max_attempts", PF_ATTR_INT, attempts), __VA_ARGS__ \
                                  FIELD("use_image_if_no_bounding_boxes", PF_ATTR_BOOL, whole)))
 const pf_kernel *const image_boxes_kernels[] = {
-    PF_CPU("DrawBoundingBoxes", "T=half|float", .compute = draw),
-    PF_CPU("DrawBoundingBoxesV2", "T=half|float", .compute = draw),
-    SAMPLE("SampleDistortedBoundingBox", sample_v1,
-           FIELD("min_object_covered", PF_ATTR_FLOAT, covered), ),
-    SAMPLE("SampleDistortedBoundingBoxV2", sample_v2),
-    NULL};
+  PF_CPU("DrawBoundingBoxes", "T=half|float", .compute = draw),
+  PF_CPU("DrawBoundingBoxesV2", "T=half|float", .compute = draw),
+  SAMPLE("SampleDistortedBoundingBox", sample_v1,
+         FIELD("min_object_covered", PF_ATTR_FLOAT, covered), ),
+  SAMPLE("SampleDistortedBoundingBoxV2", sample_v2), NULL};

@@ -63,7 +63,13 @@ static void saturate(const float *p, float scale, float *o) {
 
 /* ---------------------------------------------------------------- all pixels */
 enum { TO_HSV, TO_RGB, HUE, SATURATION };
-typedef struct { const void *in; void *out; float amount; int what; int32_t type; } job;
+typedef struct {
+  const void *in;
+  void *out;
+  float amount;
+  int what;
+  int32_t type;
+} job;
 
 static void one_pixel(const job *j, const float *p, float *o) {
   switch (j->what) {
@@ -129,8 +135,8 @@ static pf_status adjust_saturation(pf_ctx *c, const void *s) {
 typedef struct {
   const void *in;
   void *out;
-  double *mean;                        /* one per channel and worker */
-  int64_t n, ch;                       /* pixels of an image, channels */
+  double *mean;  /* one per channel and worker */
+  int64_t n, ch; /* pixels of an image, channels */
   float factor;
   int32_t type;
 } contrast_job;
@@ -192,8 +198,7 @@ static void contrast_images(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 static pf_status adjust_contrast(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0];
   contrast_job j = {.type = c->in_type[0]};
-  if (x->ndim < 3)
-    return PF_INVALID(c, "input must be at least 3-D, got shape %s", PF_SHAPE(x).s);
+  if (x->ndim < 3) return PF_INVALID(c, "input must be at least 3-D, got shape %s", PF_SHAPE(x).s);
   PF_TRY(amount_of(c, "contrast_factor", &j.factor));
   DLTensor *y = c->host->forward(c, 0, 0, x->shape, x->ndim);
   PF_EXHAUSTED(y);
@@ -209,9 +214,9 @@ static pf_status adjust_contrast(pf_ctx *c, const void *state) {
 
 #define FLAGS (PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE)
 const pf_kernel *const PF_ISA_NAME(image_color_kernels)[] = {
-    PF_CPU_FLAGS("RGBToHSV", "T=half|bfloat16|float|double", FLAGS, .compute = rgb_to_hsv),
-    PF_CPU_FLAGS("HSVToRGB", "T=half|bfloat16|float|double", FLAGS, .compute = hsv_to_rgb),
-    PF_CPU_FLAGS("AdjustHue", "T=half|float", FLAGS, .compute = adjust_hue),
-    PF_CPU_FLAGS("AdjustSaturation", "T=half|float", FLAGS, .compute = adjust_saturation),
-    PF_CPU_FLAGS("AdjustContrastv2", "T=half|float", FLAGS, .compute = adjust_contrast),
-    NULL};
+  PF_CPU_FLAGS("RGBToHSV", "T=half|bfloat16|float|double", FLAGS, .compute = rgb_to_hsv),
+  PF_CPU_FLAGS("HSVToRGB", "T=half|bfloat16|float|double", FLAGS, .compute = hsv_to_rgb),
+  PF_CPU_FLAGS("AdjustHue", "T=half|float", FLAGS, .compute = adjust_hue),
+  PF_CPU_FLAGS("AdjustSaturation", "T=half|float", FLAGS, .compute = adjust_saturation),
+  PF_CPU_FLAGS("AdjustContrastv2", "T=half|float", FLAGS, .compute = adjust_contrast),
+  NULL};

@@ -13,10 +13,13 @@
 #include "base/common.h"
 
 /* ---------------------------------------------------------------- patches */
-typedef struct { pf_list ksizes, strides, rates; pf_str padding; } patch_state;
+typedef struct {
+  pf_list ksizes, strides, rates;
+  pf_str padding;
+} patch_state;
 typedef struct {
   int64_t in[3], out[3], k[3], stride[3], rate[3], before[3];
-  int64_t pixel;                       /* bytes */
+  int64_t pixel; /* bytes */
   const char *x;
   char *y;
 } patch_job;
@@ -28,8 +31,10 @@ static pf_status numbers_of(pf_ctx *c, const pf_list *list, const char *name, in
   if (list->n != n)
     return PF_INVALID(c, "%s must have %d elements, got %" PRId64, name, n, list->n);
   if (v[0] != 1 || v[n - 1] != 1)
-    return pf_failf(c, PF_UNIMPLEMENTED, "Only support ksizes across space: the first and last "
-                    "of %s must be 1", name);
+    return pf_failf(c, PF_UNIMPLEMENTED,
+                    "Only support ksizes across space: the first and last "
+                    "of %s must be 1",
+                    name);
   for (int i = 1; i < n - 1; i++)
     if (v[i] < 1 || v[i] > INT32_MAX)
       return PF_INVALID(c, "%s must be positive, got %" PRId64, name, v[i]);
@@ -41,7 +46,7 @@ static pf_status numbers_of(pf_ctx *c, const pf_list *list, const char *name, in
 static void patch_rows(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const patch_job *j = arg;
   int64_t patch = j->k[0] * j->k[1] * j->k[2] * j->pixel;
-  for (int64_t r = lo; r < hi; r++) {          /* r = (b * depth + z) * height + y */
+  for (int64_t r = lo; r < hi; r++) { /* r = (b * depth + z) * height + y */
     int64_t y = r % j->out[1], z = r / j->out[1] % j->out[0], b = r / j->out[1] / j->out[0];
     char *o = j->y + r * j->out[2] * patch;
     for (int64_t x = 0; x < j->out[2]; x++)
@@ -53,8 +58,7 @@ static void patch_rows(void *arg, int64_t lo, int64_t hi, int32_t worker) {
           for (int64_t kx = 0; kx < j->k[2]; kx++, o += j->pixel) {
             int64_t ix = x * j->stride[2] + kx * j->rate[2] - j->before[2];
             int64_t at = ((b * j->in[0] + iz) * j->in[1] + iy) * j->in[2] + ix;
-            if (row && ix >= 0 && ix < j->in[2])
-              memcpy(o, j->x + at * j->pixel, (size_t)j->pixel);
+            if (row && ix >= 0 && ix < j->in[2]) memcpy(o, j->x + at * j->pixel, (size_t)j->pixel);
             else memset(o, 0, (size_t)j->pixel);
           }
         }
@@ -65,18 +69,18 @@ static pf_status patches(pf_ctx *c, const patch_state *s, int volume) {
   const DLTensor *x = c->in[0];
   int32_t nd = volume ? 5 : 4;
   patch_job j = {.rate = {1, 1, 1}, .x = PF_DATA(const char, x)};
-  int same = s->padding.len == 4;      /* SAME, else VALID */
-  if (x->ndim != nd) return PF_INVALID(c, "input must be %d-dimensional, got shape %s", nd,
-                                       PF_SHAPE(x).s);
+  int same = s->padding.len == 4; /* SAME, else VALID */
+  if (x->ndim != nd)
+    return PF_INVALID(c, "input must be %d-dimensional, got shape %s", nd, PF_SHAPE(x).s);
   PF_TRY(numbers_of(c, &s->ksizes, "ksizes", volume, j.k));
   PF_TRY(numbers_of(c, &s->strides, "strides", volume, j.stride));
   if (!volume) PF_TRY(numbers_of(c, &s->rates, "rates", volume, j.rate));
   int64_t ch = x->shape[nd - 1], depth = ch;
   for (int i = 0; i < 3; i++) {
     j.in[i] = i == 0 && !volume ? 1 : x->shape[i + nd - 4];
-    int64_t span = (j.k[i] - 1) * j.rate[i] + 1;      /* both below 2^31 */
+    int64_t span = (j.k[i] - 1) * j.rate[i] + 1; /* both below 2^31 */
     if (j.in[i] > INT32_MAX) return PF_INVALID(c, "input is too large: %s", PF_SHAPE(x).s);
-    if (!same && j.in[i] - span + j.stride[i] < 0)     /* none at all, as in convolutions */
+    if (!same && j.in[i] - span + j.stride[i] < 0) /* none at all, as in convolutions */
       return PF_INVALID(c, "a window of %" PRId64 " does not fit into %s with padding VALID", span,
                         PF_SHAPE(x).s);
     j.out[i] = same ? (j.in[i] + j.stride[i] - 1) / j.stride[i]
@@ -99,7 +103,11 @@ static pf_status volume_patches(pf_ctx *c, const void *s) { return patches(c, s,
 
 /* ---------------------------------------------------------------- glimpses */
 enum { UNIFORM, GAUSSIAN, ZERO };
-typedef struct { int32_t centered, normalized, uniform; pf_str noise; int kind; } glimpse_state;
+typedef struct {
+  int32_t centered, normalized, uniform;
+  pf_str noise;
+  int kind;
+} glimpse_state;
 typedef struct {
   const glimpse_state *s;
   int version;
@@ -115,14 +123,15 @@ static pf_status glimpse_init(pf_ctx *c, void *state) {
   else if (n.len == 7 && !memcmp(n.data, "uniform", 7)) s->kind = UNIFORM;
   else if (n.len == 8 && !memcmp(n.data, "gaussian", 8)) s->kind = GAUSSIAN;
   else if (n.len == 4 && !memcmp(n.data, "zero", 4)) s->kind = ZERO;
-  else return PF_INVALID(c, "The noise should be uniform, gaussian or zero, got '%.*s'",
-                         (int)PF_MIN(n.len, 100), n.data);
+  else
+    return PF_INVALID(c, "The noise should be uniform, gaussian or zero, got '%.*s'",
+                      (int)PF_MIN(n.len, 100), n.data);
   if (s->uniform && n.len && s->kind != UNIFORM)
     return PF_INVALID(c, "The uniform_noise and noise should not be specified at the same time");
   return PF_OK;
 }
 
-static uint64_t mixed(uint64_t x) {    /* splitmix64 (Vigna): bits from a position */
+static uint64_t mixed(uint64_t x) { /* splitmix64 (Vigna): bits from a position */
   x += 0x9E3779B97F4A7C15u;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
@@ -183,7 +192,9 @@ static void glimpses(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 
 static pf_status glimpse(pf_ctx *c, const void *state, int version) {
   const DLTensor *x = c->in[0], *size = c->in[1], *offsets = c->in[2];
-  glimpse_job j = {.s = state, .version = version, .x = PF_DATA(const float, x),
+  glimpse_job j = {.s = state,
+                   .version = version,
+                   .x = PF_DATA(const float, x),
                    .offsets = PF_DATA(const float, offsets)};
   if (x->ndim != 4) return PF_INVALID(c, "input must be 4-dimensional, got %s", PF_SHAPE(x).s);
   if (size->ndim != 1 || size->shape[0] != 2)
@@ -221,8 +232,6 @@ static pf_status glimpse_v2(pf_ctx *c, const void *s) { return glimpse(c, s, 2);
 #define FLAGS (PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE)
 #define ELEMENTS "T=" PF_NUMBERS
 const pf_kernel *const image_patches_kernels[] = {
-    PATCHES("ExtractImagePatches", ELEMENTS "|bool", image_patches, LIST(rates), ),
-    PATCHES("ExtractVolumePatches", "T=" PF_REAL, volume_patches),
-    GLIMPSE("ExtractGlimpse", glimpse_v1),
-    GLIMPSE("ExtractGlimpseV2", glimpse_v2),
-    NULL};
+  PATCHES("ExtractImagePatches", ELEMENTS "|bool", image_patches, LIST(rates), ),
+  PATCHES("ExtractVolumePatches", "T=" PF_REAL, volume_patches),
+  GLIMPSE("ExtractGlimpse", glimpse_v1), GLIMPSE("ExtractGlimpseV2", glimpse_v2), NULL};

@@ -23,7 +23,10 @@ enum { TABLE = 1024, CACHED = 4 };
 enum { BILINEAR, BICUBIC, AREA };
 typedef struct { int32_t align, half; } resize_state;
 /* the taps of i: start[i] .. start[i + 1] */
-typedef struct { int64_t n, *start, *index; float *weight; } taps;
+typedef struct {
+  int64_t n, *start, *index;
+  float *weight;
+} taps;
 typedef struct { int64_t b, h, w, ch, oh, ow; } sizes;
 
 /* ---------------------------------------------------------------- where output pixels lie */
@@ -151,8 +154,8 @@ typedef struct {
   int kind;
   int32_t type;
   const char *in;
-  int64_t per_worker;                  /* floats of `rows` */
-  float *out, *rows, *wide;            /* CACHED filtered rows and one row as floats, per worker */
+  int64_t per_worker;       /* floats of `rows` */
+  float *out, *rows, *wide; /* CACHED filtered rows and one row as floats, per worker */
 } job;
 
 #define TO_FLOAT(TYPE, T, TAG) \
@@ -160,7 +163,9 @@ typedef struct {
 static void to_float(int32_t type, const void *x, float *y, int64_t n) {
   switch (type) {
     PF_EACH_INT(TO_FLOAT)
-    case PF_FLOAT64: for (int64_t i = 0; i < n; i++) y[i] = (float)((const double *)x)[i]; break;
+    case PF_FLOAT64:
+      for (int64_t i = 0; i < n; i++) y[i] = (float)((const double *)x)[i];
+      break;
     default: pf_half_to_float(type, x, y, n);
   }
 }
@@ -187,10 +192,13 @@ PF_INLINE void filter_area(const taps *t, const float *x, float *y, int64_t ch) 
     if (ch > 4) memset(o, 0, (size_t)ch * 4);
     for (int64_t m = t->start[i]; m < t->start[i + 1]; m++) {
       const float *p = x + t->index[m] * ch;
-      if (ch > 4) for (int64_t k = 0; k < ch; k++) o[k] += p[k] * t->weight[m];
-      else for (int64_t k = 0; k < ch; k++) sum[k] += p[k] * t->weight[m];
+      if (ch > 4)
+        for (int64_t k = 0; k < ch; k++) o[k] += p[k] * t->weight[m];
+      else
+        for (int64_t k = 0; k < ch; k++) sum[k] += p[k] * t->weight[m];
     }
-    if (ch <= 4) for (int64_t k = 0; k < ch; k++) o[k] = sum[k];
+    if (ch <= 4)
+      for (int64_t k = 0; k < ch; k++) o[k] = sum[k];
   }
 }
 static void filter_row(const job *j, const float *x, float *y) {
@@ -257,8 +265,7 @@ static void resize_rows(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     }
     if (j->kind == BICUBIC) {
       const float *row[4], *w = j->y.weight + first;
-      for (int k = 0; k < 4; k++)
-        row[k] = filtered(j, b, j->y.index[first + k], rows, wide, tags);
+      for (int k = 0; k < 4; k++) row[k] = filtered(j, b, j->y.index[first + k], rows, wide, tags);
       for (int64_t i = 0; i < n; i++)
         out[i] = row[0][i] * w[0] + row[1][i] * w[1] + row[2][i] * w[2] + row[3][i] * w[3];
       continue;
@@ -291,10 +298,10 @@ static pf_status area(pf_ctx *c, const void *s) { return resize(c, s, AREA); }
 
 /* ---------------------------------------------------------------- gradients: the taps, backward */
 typedef struct {
-  sizes z;                             /* h, w: the image's; oh, ow: the gradient's */
+  sizes z; /* h, w: the image's; oh, ow: the gradient's */
   taps x, y;
   const float *dy;
-  void *dx, *row;                      /* one row of dx per worker */
+  void *dx, *row; /* one row of dx per worker */
 } grad_job;
 
 #define GRADIENT(NAME, T) \
@@ -362,15 +369,23 @@ static int64_t *nearest_of(pf_ctx *c, int64_t in, int64_t out, const resize_stat
   return at;
 }
 
-typedef struct { sizes z; const int64_t *x, *y; const char *in; char *out; int64_t size; } near_job;
+typedef struct {
+  sizes z;
+  const int64_t *x, *y;
+  const char *in;
+  char *out;
+  int64_t size;
+} near_job;
 static void nearest_rows(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const near_job *j = arg;
   for (int64_t r = lo; r < hi; r++) {
     int64_t row = r / j->z.oh * j->z.h + j->y[r % j->z.oh];
     const char *in = j->in + row * j->z.w * j->size;
     char *out = j->out + r * j->z.ow * j->size;
-    switch (j->size) {                 /* a pixel's bytes; equal for all */
-      case 4: for (int64_t i = 0; i < j->z.ow; i++) memcpy(out + 4 * i, in + 4 * j->x[i], 4); break;
+    switch (j->size) { /* a pixel's bytes; equal for all */
+      case 4:
+        for (int64_t i = 0; i < j->z.ow; i++) memcpy(out + 4 * i, in + 4 * j->x[i], 4);
+        break;
       case 12:
         for (int64_t i = 0; i < j->z.ow; i++) memcpy(out + 12 * i, in + 12 * j->x[i], 12);
         break;
@@ -456,14 +471,13 @@ static pf_status nearest_grad(pf_ctx *c, const void *state) {
 #define FLAGS (PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE)
 #define PIXELS "T=int8|uint8|int16|uint16|int32|int64|bfloat16|half|float|double"
 const pf_kernel *const PF_ISA_NAME(image_resize_kernels)[] = {
-    PF_CPU_FLAGS("ResizeBilinear", PIXELS, FLAGS, COMMON(bilinear)),
-    PF_CPU_FLAGS("ResizeBicubic", PIXELS, FLAGS, COMMON(bicubic)),
-    PF_CPU_FLAGS("ResizeNearestNeighbor", PIXELS, FLAGS, COMMON(nearest)),
-    PF_CPU_FLAGS("ResizeArea", PIXELS, FLAGS, .compute = area, .state_size = sizeof(resize_state),
-                 .attrs = PF_ATTRS(FLAG("align_corners", align))),
-    PF_CPU_FLAGS("ResizeBilinearGrad", "T=float|bfloat16|half|double", FLAGS,
-                 COMMON(bilinear_grad)),
-    PF_CPU_FLAGS("ResizeBicubicGrad", "T=float|double", FLAGS, COMMON(bicubic_grad)),
-    PF_CPU_FLAGS("ResizeNearestNeighborGrad", "T=uint8|int8|int32|half|bfloat16|float|double",
-                 FLAGS, COMMON(nearest_grad)),
-    NULL};
+  PF_CPU_FLAGS("ResizeBilinear", PIXELS, FLAGS, COMMON(bilinear)),
+  PF_CPU_FLAGS("ResizeBicubic", PIXELS, FLAGS, COMMON(bicubic)),
+  PF_CPU_FLAGS("ResizeNearestNeighbor", PIXELS, FLAGS, COMMON(nearest)),
+  PF_CPU_FLAGS("ResizeArea", PIXELS, FLAGS, .compute = area, .state_size = sizeof(resize_state),
+               .attrs = PF_ATTRS(FLAG("align_corners", align))),
+  PF_CPU_FLAGS("ResizeBilinearGrad", "T=float|bfloat16|half|double", FLAGS, COMMON(bilinear_grad)),
+  PF_CPU_FLAGS("ResizeBicubicGrad", "T=float|double", FLAGS, COMMON(bicubic_grad)),
+  PF_CPU_FLAGS("ResizeNearestNeighborGrad", "T=uint8|int8|int32|half|bfloat16|float|double", FLAGS,
+               COMMON(nearest_grad)),
+  NULL};

@@ -11,14 +11,17 @@
 #include "base/common.h"
 #include <stdlib.h>
 
-enum { MOST_PADDED = 1 << 26 };        /* boxes an output is padded to */
-typedef struct { float score; int32_t box, seen; } candidate;
+enum { MOST_PADDED = 1 << 26 }; /* boxes an output is padded to */
 typedef struct {
-  const float *boxes;                  /* [n, 4], or NULL: overlaps [n, n] */
+  float score;
+  int32_t box, seen;
+} candidate;
+typedef struct {
+  const float *boxes; /* [n, 4], or NULL: overlaps [n, n] */
   const float *overlaps, *scores;
-  int64_t n, stride;                   /* boxes; floats from a score to the next */
-  int64_t box_stride;                  /* floats from a box to the next */
-  int64_t most;                        /* boxes to choose */
+  int64_t n, stride;  /* boxes; floats from a score to the next */
+  int64_t box_stride; /* floats from a box to the next */
+  int64_t most;       /* boxes to choose */
   float overlap, score, sigma;
 } query;
 
@@ -122,8 +125,8 @@ static pf_status query_of(pf_ctx *c, query *q) {
   if (scores->ndim != 1 || scores->shape[0] != boxes->shape[0])
     return PF_INVALID(c, "scores has incompatible shape %s, boxes are %s", PF_SHAPE(scores).s,
                       PF_SHAPE(boxes).s);
-  *q = (query){.n = boxes->shape[0], .stride = 1, .box_stride = 4, .score = -INFINITY,
-               .overlap = 0.5f};
+  *q = (query){
+    .n = boxes->shape[0], .stride = 1, .box_stride = 4, .score = -INFINITY, .overlap = 0.5f};
   PF_TRY(floats_of(c, 0, &q->boxes));
   PF_TRY(floats_of(c, 1, &q->scores));
   return count_of(c, 2, "max_output_size", &q->most);
@@ -139,8 +142,9 @@ static pf_status run(pf_ctx *c, const query *q, candidate **chosen, int64_t *n) 
 /* output 0: the indices, with zeros up to `size` */
 static pf_status give_indices(pf_ctx *c, const candidate *chosen, int64_t n, int64_t size) {
   if (size > MOST_PADDED && size > n)
-    return pf_failf(c, PF_RESOURCE_EXHAUSTED, "padding %" PRId64 " boxes to max_output_size %"
-                    PRId64 " is more than %d", n, size, MOST_PADDED);
+    return pf_failf(c, PF_RESOURCE_EXHAUSTED,
+                    "padding %" PRId64 " boxes to max_output_size %" PRId64 " is more than %d", n,
+                    size, MOST_PADDED);
   DLTensor *y = pf_output_checked(c, 0, &size, 1);
   PF_EXHAUSTED(y);
   for (int64_t i = 0; i < size; i++) PF_DATA(int32_t, y)[i] = i < n ? chosen[i].box : 0;
@@ -154,7 +158,10 @@ static pf_status give_count(pf_ctx *c, int32_t out, int64_t n) {
 }
 
 /* ---------------------------------------------------------------- the ops */
-typedef struct { double iou; int32_t pad, clip; } nms_state;
+typedef struct {
+  double iou;
+  int32_t pad, clip;
+} nms_state;
 static pf_status indices_only(pf_ctx *c, const query *q) {
   candidate *chosen;
   int64_t n;
@@ -202,8 +209,7 @@ static pf_status nms_v5(pf_ctx *c, const void *state) {
   PF_TRY(threshold_of(c, 4, "score_threshold", &q.score));
   PF_TRY(threshold_of(c, 5, "soft_nms_sigma", &q.sigma));
   PF_TRY(fraction(c, q.overlap, "iou_threshold"));
-  if (!(q.sigma >= 0))
-    return PF_INVALID(c, "soft_nms_sigma must be >= 0, got %g", (double)q.sigma);
+  if (!(q.sigma >= 0)) return PF_INVALID(c, "soft_nms_sigma must be >= 0, got %g", (double)q.sigma);
   PF_TRY(run(c, &q, &chosen, &n));
   int64_t size = ((const nms_state *)state)->pad ? q.most : n;
   PF_TRY(give_indices(c, chosen, n, size));
@@ -218,7 +224,8 @@ static pf_status nms_v5(pf_ctx *c, const void *state) {
 }
 static pf_status nms_overlaps(pf_ctx *c, const void *state) {
   const DLTensor *overlaps = c->in[0], *scores = c->in[1];
-  query q = {.overlaps = PF_DATA(const float, overlaps), .stride = 1,
+  query q = {.overlaps = PF_DATA(const float, overlaps),
+             .stride = 1,
              .scores = PF_DATA(const float, scores)};
   candidate *chosen;
   int64_t n;
@@ -236,15 +243,19 @@ static pf_status nms_overlaps(pf_ctx *c, const void *state) {
 }
 
 /* ---------------------------------------------------------------- per class */
-typedef struct { float score; int32_t box, class_; int64_t order; } detection;
+typedef struct {
+  float score;
+  int32_t box, class_;
+  int64_t order;
+} detection;
 typedef struct {
   const float *boxes, *scores;
-  int64_t n, q, classes, most, size;   /* boxes, box sets (1 or classes) */
+  int64_t n, q, classes, most, size; /* boxes, box sets (1 or classes) */
   float overlap, score;
   int clip;
   float *out_boxes, *out_scores, *out_classes;
   int32_t *valid;
-  candidate *heap, *chosen;            /* per worker */
+  candidate *heap, *chosen; /* per worker */
   detection *all;
   int64_t room;
 } combined;
@@ -262,9 +273,13 @@ static void combine_images(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     int64_t total = 0;
     for (int64_t k = 0; k < j->classes; k++) {
       query q = {.boxes = j->boxes + (b * j->n * j->q + (j->q > 1 ? k : 0)) * 4,
-                 .scores = j->scores + b * j->n * j->classes + k, .n = j->n,
-                 .stride = j->classes, .box_stride = 4 * j->q, .most = PF_MIN(j->most, j->n),
-                 .overlap = j->overlap, .score = j->score};
+                 .scores = j->scores + b * j->n * j->classes + k,
+                 .n = j->n,
+                 .stride = j->classes,
+                 .box_stride = 4 * j->q,
+                 .most = PF_MIN(j->most, j->n),
+                 .overlap = j->overlap,
+                 .score = j->score};
       int64_t n = choose(&q, heap, chosen);
       for (int64_t i = 0; i < n; i++, total++)
         all[total] = (detection){chosen[i].score, chosen[i].box, (int32_t)k, total};
@@ -274,8 +289,8 @@ static void combine_images(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     j->valid[b] = (int32_t)total;
     for (int64_t i = 0; i < j->size; i++) {
       const detection *d = i < total ? all + i : NULL;
-      const float *box = d ? j->boxes + ((b * j->n + d->box) * j->q +
-                                         (j->q > 1 ? d->class_ : 0)) * 4 : NULL;
+      const float *box =
+          d ? j->boxes + ((b * j->n + d->box) * j->q + (j->q > 1 ? d->class_ : 0)) * 4 : NULL;
       for (int k = 0; k < 4; k++) {
         float v = box ? box[k] : 0;
         j->out_boxes[(b * j->size + i) * 4 + k] = j->clip ? PF_MAX(PF_MIN(v, 1), 0) : v;
@@ -296,8 +311,9 @@ static pf_status combined_inputs(pf_ctx *c, combined *j) {
                       PF_SHAPE(scores).s, PF_SHAPE(boxes).s);
   j->n = boxes->shape[1], j->q = boxes->shape[2], j->classes = scores->shape[2];
   if (j->q != 1 && j->q != j->classes)
-    return PF_INVALID(c, "third dimension of boxes must be either 1 or num classes %" PRId64
-                      ", got shape %s", j->classes, PF_SHAPE(boxes).s);
+    return PF_INVALID(
+        c, "third dimension of boxes must be either 1 or num classes %" PRId64 ", got shape %s",
+        j->classes, PF_SHAPE(boxes).s);
   if (j->n > INT32_MAX || j->classes > INT32_MAX) return PF_INVALID(c, "too many boxes");
   PF_TRY(count_of(c, 2, "max_size_per_class", &j->most));
   PF_TRY(count_of(c, 3, "max_total_size", &j->size));
@@ -309,7 +325,8 @@ static pf_status combined_inputs(pf_ctx *c, combined *j) {
 }
 static pf_status nms_combined(pf_ctx *c, const void *state) {
   const nms_state *s = state;
-  combined j = {.boxes = PF_DATA(const float, c->in[0]), .scores = PF_DATA(const float, c->in[1]),
+  combined j = {.boxes = PF_DATA(const float, c->in[0]),
+                .scores = PF_DATA(const float, c->in[1]),
                 .clip = s->clip};
   PF_TRY(combined_inputs(c, &j));
   int64_t batch = c->in[0]->shape[0], workers = c->host->workers(c);
@@ -320,8 +337,9 @@ static pf_status nms_combined(pf_ctx *c, const void *state) {
   }
   int64_t padded;
   if (!pf_mul(j.size, PF_MAX(batch, 1), &padded) || padded > MOST_PADDED)
-    return pf_failf(c, PF_RESOURCE_EXHAUSTED, "padding %" PRId64 " images to %" PRId64
-                    " boxes each is more than %d", batch, j.size, MOST_PADDED);
+    return pf_failf(c, PF_RESOURCE_EXHAUSTED,
+                    "padding %" PRId64 " images to %" PRId64 " boxes each is more than %d", batch,
+                    j.size, MOST_PADDED);
   DLTensor *out[4];
   out[0] = pf_output_checked(c, 0, (int64_t[]){batch, j.size, 4}, 3);
   out[1] = out[0] ? pf_output_checked(c, 1, (int64_t[]){batch, j.size}, 2) : NULL;
@@ -345,16 +363,15 @@ static pf_status nms_combined(pf_ctx *c, const void *state) {
   .attrs = PF_ATTRS(FIELD("pad_to_max_output_size", PF_ATTR_BOOL, pad))
 #define FLAGS (PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE)
 const pf_kernel *const nms_kernels[] = {
-    PF_CPU_FLAGS("NonMaxSuppression", NULL, FLAGS, .compute = nms_v1,
-                 .state_size = sizeof(nms_state),
-                 .attrs = PF_ATTRS(FIELD("iou_threshold", PF_ATTR_FLOAT, iou))),
-    PF_CPU_FLAGS("NonMaxSuppressionV2", TYPES, FLAGS, .compute = nms_v2),
-    PF_CPU_FLAGS("NonMaxSuppressionV3", TYPES, FLAGS, .compute = nms_v3),
-    PF_CPU_FLAGS("NonMaxSuppressionV4", TYPES, FLAGS, .compute = nms_v4, PADDED),
-    PF_CPU_FLAGS("NonMaxSuppressionV5", "T=half|float", FLAGS, .compute = nms_v5, PADDED),
-    PF_CPU_FLAGS("NonMaxSuppressionWithOverlaps", NULL, FLAGS, .compute = nms_overlaps),
-    PF_CPU_FLAGS("CombinedNonMaxSuppression", NULL, FLAGS, .compute = nms_combined,
-                 .state_size = sizeof(nms_state),
-                 .attrs = PF_ATTRS(FIELD("pad_per_class", PF_ATTR_BOOL, pad),
-                                   FIELD("clip_boxes", PF_ATTR_BOOL, clip))),
-    NULL};
+  PF_CPU_FLAGS("NonMaxSuppression", NULL, FLAGS, .compute = nms_v1, .state_size = sizeof(nms_state),
+               .attrs = PF_ATTRS(FIELD("iou_threshold", PF_ATTR_FLOAT, iou))),
+  PF_CPU_FLAGS("NonMaxSuppressionV2", TYPES, FLAGS, .compute = nms_v2),
+  PF_CPU_FLAGS("NonMaxSuppressionV3", TYPES, FLAGS, .compute = nms_v3),
+  PF_CPU_FLAGS("NonMaxSuppressionV4", TYPES, FLAGS, .compute = nms_v4, PADDED),
+  PF_CPU_FLAGS("NonMaxSuppressionV5", "T=half|float", FLAGS, .compute = nms_v5, PADDED),
+  PF_CPU_FLAGS("NonMaxSuppressionWithOverlaps", NULL, FLAGS, .compute = nms_overlaps),
+  PF_CPU_FLAGS("CombinedNonMaxSuppression", NULL, FLAGS, .compute = nms_combined,
+               .state_size = sizeof(nms_state),
+               .attrs = PF_ATTRS(FIELD("pad_per_class", PF_ATTR_BOOL, pad),
+                                 FIELD("clip_boxes", PF_ATTR_BOOL, clip))),
+  NULL};

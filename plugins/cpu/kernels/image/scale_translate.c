@@ -16,8 +16,15 @@
 
 static const int64_t MOST = (int64_t)1 << 27;
 enum { LANCZOS1, LANCZOS3, LANCZOS5, GAUSSIAN, BOX, TRIANGLE, KEYS_CUBIC, MITCHELL_CUBIC, KERNELS };
-typedef struct { pf_str kernel_type; int32_t antialias, kernel; } scale_state;
-typedef struct { int64_t in, out, span; int32_t *start, *count; float *weight; } axis;
+typedef struct {
+  pf_str kernel_type;
+  int32_t antialias, kernel;
+} scale_state;
+typedef struct {
+  int64_t in, out, span;
+  int32_t *start, *count;
+  float *weight;
+} axis;
 typedef struct {
   axis rows, columns;
   const DLTensor *x;
@@ -29,15 +36,16 @@ typedef struct {
 } job;
 
 static pf_status scale_init(pf_ctx *c, void *state) {
-  static const char *const names[KERNELS] = {"lanczos1", "lanczos3", "lanczos5", "gaussian", "box",
-                                             "triangle", "keyscubic", "mitchellcubic"};
+  static const char *const names[KERNELS] = {"lanczos1", "lanczos3", "lanczos5",  "gaussian",
+                                             "box",      "triangle", "keyscubic", "mitchellcubic"};
   scale_state *s = state;
   for (s->kernel = 0; s->kernel < KERNELS; s->kernel++) {
     int64_t n = (int64_t)strlen(names[s->kernel]);
     if (s->kernel_type.len == n && !memcmp(s->kernel_type.data, names[s->kernel], (size_t)n))
       return PF_OK;
   }
-  return PF_INVALID(c, "Unrecognized kernel type: %.*s; there are lanczos1, lanczos3, lanczos5, "
+  return PF_INVALID(c,
+                    "Unrecognized kernel type: %.*s; there are lanczos1, lanczos3, lanczos5, "
                     "gaussian, box, triangle, keyscubic and mitchellcubic",
                     (int)PF_MIN(s->kernel_type.len, 100), s->kernel_type.data);
 }
@@ -62,11 +70,11 @@ static float weight_at(int32_t kernel, float x) {
     }
     case BOX: return x < 0.5f ? 1 : x == 0.5f ? 0.5f : 0;
     case TRIANGLE: return x < 1 ? 1 - x : 0;
-    case KEYS_CUBIC:                    /* Keys (1981), a = -1/2 */
+    case KEYS_CUBIC: /* Keys (1981), a = -1/2 */
       if (x >= 2) return 0;
       if (x >= 1) return ((-0.5f * x + 2.5f) * x - 4) * x + 2;
       return (1.5f * x - 2.5f) * x * x + 1;
-    case MITCHELL_CUBIC:                /* Mitchell and Netravali (1988), b = c = 1/3 */
+    case MITCHELL_CUBIC: /* Mitchell and Netravali (1988), b = c = 1/3 */
       if (x >= 2) return 0;
       if (x >= 1) return ((-7.0f / 18 * x + 2) * x - 10.0f / 3) * x + 16.0f / 9;
       return (7.0f / 6 * x - 2) * x * x + 8.0f / 9;
@@ -106,8 +114,10 @@ static pf_status make_axis(pf_ctx *c, const scale_state *s, int32_t k, int32_t s
   double span = 2 * ceil((double)radius_of(s->kernel) * (double)widen) + 1;
   a->span = span < (double)a->in ? (int64_t)span : a->in;
   if (a->out > MOST / a->span)
-    return pf_failf(c, PF_RESOURCE_EXHAUSTED, "%" PRId64 " pixels that each see %" PRId64
-                    " others take more weights than %" PRId64, a->out, a->span, MOST);
+    return pf_failf(c, PF_RESOURCE_EXHAUSTED,
+                    "%" PRId64 " pixels that each see %" PRId64
+                    " others take more weights than %" PRId64,
+                    a->out, a->span, MOST);
   a->weight = c->host->scratch(c, (uint64_t)(a->out * a->span) * 4, 64);
   a->start = c->host->scratch(c, (uint64_t)a->out * 8, 64);
   if (!a->weight || !a->start) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for weights");
@@ -184,9 +194,10 @@ static pf_status check_pairs(pf_ctx *c, int32_t scales) {
 static pf_status run(pf_ctx *c, const scale_state *s, job *j, int64_t images) {
   int64_t width = j->columns.in * j->ch;
   if (j->rows.out > MOST / PF_MAX(width, 1))
-    return pf_failf(c, PF_RESOURCE_EXHAUSTED, "an image of %" PRId64 " by %" PRId64
-                    " is needed between the passes: more than %" PRId64 " floats", j->rows.out,
-                    width, MOST);
+    return pf_failf(c, PF_RESOURCE_EXHAUSTED,
+                    "an image of %" PRId64 " by %" PRId64
+                    " is needed between the passes: more than %" PRId64 " floats",
+                    j->rows.out, width, MOST);
   PF_TRY(make_axis(c, s, 0, 2, &j->rows));
   PF_TRY(make_axis(c, s, 1, 2, &j->columns));
   float *line = c->host->scratch(c, (uint64_t)width * 4, 64);
@@ -216,8 +227,11 @@ static pf_status scale_and_translate(pf_ctx *c, const void *state) {
   int64_t shape[4] = {x->shape[0], size[0], size[1], x->shape[3]};
   DLTensor *y = pf_output_checked(c, 0, shape, 4);
   if (!y) return PF_INVALID_ARGUMENT;
-  job j = {.rows = {.in = x->shape[1], .out = size[0]}, .columns = {.in = x->shape[2],
-           .out = size[1]}, .x = x, .type = c->in_type[0], .y = PF_DATA(float, y),
+  job j = {.rows = {.in = x->shape[1], .out = size[0]},
+           .columns = {.in = x->shape[2], .out = size[1]},
+           .x = x,
+           .type = c->in_type[0],
+           .y = PF_DATA(float, y),
            .ch = x->shape[3]};
   return pf_numel(y) ? run(c, state, &j, x->shape[0]) : PF_OK;
 }
@@ -231,9 +245,12 @@ static pf_status scale_and_translate_grad(pf_ctx *c, const void *state) {
                       PF_SHAPE(dy).s, PF_SHAPE(x).s);
   DLTensor *dx = pf_output_like(c, 0, x);
   PF_EXHAUSTED(dx);
-  job j = {.rows = {.in = x->shape[1], .out = dy->shape[1]}, .columns = {.in = x->shape[2],
-           .out = dy->shape[2]}, .dy = PF_DATA(const float, dy), .y = PF_DATA(float, dx),
-           .ch = x->shape[3], .back = 1};
+  job j = {.rows = {.in = x->shape[1], .out = dy->shape[1]},
+           .columns = {.in = x->shape[2], .out = dy->shape[2]},
+           .dy = PF_DATA(const float, dy),
+           .y = PF_DATA(float, dx),
+           .ch = x->shape[3],
+           .back = 1};
   return pf_numel(dx) ? run(c, state, &j, x->shape[0]) : PF_OK;
 }
 
@@ -242,5 +259,5 @@ static pf_status scale_and_translate_grad(pf_ctx *c, const void *state) {
   .attrs = PF_ATTRS(PF_ATTR(scale_state, PF_ATTR_STRING, kernel_type), \
                     PF_ATTR(scale_state, PF_ATTR_BOOL, antialias)))
 const pf_kernel *const scale_translate_kernels[] = {
-    ENTRY("ScaleAndTranslate", NULL, scale_and_translate),
-    ENTRY("ScaleAndTranslateGrad", NULL, scale_and_translate_grad), NULL};
+  ENTRY("ScaleAndTranslate", NULL, scale_and_translate),
+  ENTRY("ScaleAndTranslateGrad", NULL, scale_and_translate_grad), NULL};

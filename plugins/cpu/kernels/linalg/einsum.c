@@ -1,20 +1,24 @@
 /* einsum.c - Einsum: sums of products of one or two operands by index letters, "...ij,jk->...ik".
  *
- * Method: every label has a size and, per operand, an element stride (the sum of the strides of its dimensions, so
- * that "ii" walks the diagonal, in the result too; 0 where a broadcast dimension is 1).  The result's labels are an outer loop, the
- * others are summed inside, in the type's own arithmetic (float32 and halves in double).  tf.einsum itself builds
- * transposes and matrix products; this op is for graphs that hold it.
- * Threads: parallel_for over the result.
+ * Method: every label has a size and, per operand, an element stride (the sum of the strides of its
+ * dimensions, so that "ii" walks the diagonal, in the result too; 0 where a broadcast dimension is
+ * 1).  The result's labels are an outer loop, the others are summed inside, in the type's own
+ * arithmetic (float32 and halves in double).  tf.einsum itself builds transposes and matrix
+ * products; this op is for graphs that hold it. Threads: parallel_for over the result.
  */
 #include <complex.h>
 #include "base/common.h"
 
-enum { ANY = 128, MAX_LABELS = 64 };        /* labels ANY, ANY + 1, ...: the dimensions of an ellipsis */
-typedef struct { uint8_t label[PF_MAX_DIMS]; int32_t n; } term;
+enum { ANY = 128, MAX_LABELS = 64 }; /* labels ANY, ANY + 1, ...: the dimensions of an ellipsis */
 typedef struct {
-  int64_t size[MAX_LABELS], step[2][MAX_LABELS], to[MAX_LABELS], inner;   /* to: strides of the result */
+  uint8_t label[PF_MAX_DIMS];
+  int32_t n;
+} term;
+typedef struct {
+  /* to: strides of the result */
+  int64_t size[MAX_LABELS], step[2][MAX_LABELS], to[MAX_LABELS], inner;
   uint8_t label[MAX_LABELS];
-  int32_t n, outer;                          /* labels; the first `outer` are the result's */
+  int32_t n, outer; /* labels; the first `outer` are the result's */
   const char *x[2];
   char *y;
   int32_t inputs, type;
@@ -22,7 +26,8 @@ typedef struct {
 typedef struct { pf_str equation; } einsum_state;
 
 /* one side of the equation: letters and at most one ellipsis, which stands for `more` dimensions */
-static pf_status read_term(pf_ctx *c, const char *s, int64_t len, int32_t more, term *t, int32_t *dots) {
+static pf_status read_term(pf_ctx *c, const char *s, int64_t len, int32_t more, term *t,
+                           int32_t *dots) {
   t->n = *dots = 0;
   for (int64_t i = 0; i < len; i++) {
     if (s[i] == ' ') continue;
@@ -31,13 +36,15 @@ static pf_status read_term(pf_ctx *c, const char *s, int64_t len, int32_t more, 
         return PF_INVALID(c, "Invalid ellipsis in the equation");
       *dots = 1, i += 2;
       for (int32_t k = 0; k < more; k++) {
-        if (t->n >= PF_MAX_DIMS) return PF_INVALID(c, "a term has more than %d labels", PF_MAX_DIMS);
+        if (t->n >= PF_MAX_DIMS)
+          return PF_INVALID(c, "a term has more than %d labels", PF_MAX_DIMS);
         t->label[t->n++] = (uint8_t)(ANY + k);
       }
       continue;
     }
     if (!((s[i] >= 'a' && s[i] <= 'z') || (s[i] >= 'A' && s[i] <= 'Z')) || t->n >= PF_MAX_DIMS)
-      return PF_INVALID(c, "Expected letters, commas, '...' and '->' in the equation, got '%c'", s[i]);
+      return PF_INVALID(c, "Expected letters, commas, '...' and '->' in the equation, got '%c'",
+                        s[i]);
     t->label[t->n++] = (uint8_t)s[i];
   }
   return PF_OK;
@@ -48,7 +55,8 @@ static int32_t letters(const char *s, int64_t len) {
   return n;
 }
 static int32_t find(const job *j, uint8_t label) {
-  for (int32_t i = 0; i < j->n; i++) if (j->label[i] == label) return i;
+  for (int32_t i = 0; i < j->n; i++)
+    if (j->label[i] == label) return i;
   return -1;
 }
 static pf_status add_label(pf_ctx *c, job *j, uint8_t label) {
@@ -71,8 +79,9 @@ static pf_status bind(pf_ctx *c, job *j, int32_t in, const term *t, int32_t shif
     int broadcasts = label >= ANY;
     if (j->size[k] < 0 || (broadcasts && j->size[k] == 1)) j->size[k] = size;
     else if (j->size[k] != size && !(broadcasts && size == 1))
-      return PF_INVALID(c, "Expected dimension %" PRId64 " at axis %d of the input shaped %s but got "
-                           "dimension %" PRId64,
+      return PF_INVALID(c,
+                        "Expected dimension %" PRId64 " at axis %d of the input shaped %s but got "
+                        "dimension %" PRId64,
                         j->size[k], d, PF_SHAPE(x).s, size);
     j->step[in][k] += broadcasts && size == 1 ? 0 : stride[d];
   }
@@ -98,7 +107,8 @@ static pf_status bind(pf_ctx *c, job *j, int32_t in, const term *t, int32_t shif
     at[0] -= j->step[0][d] * j->size[d], at[1] -= j->step[1][d] * j->size[d], count[d] = 0; \
   }
 static float half_at(const char *x, int32_t type, int64_t i) {
-  return type == PF_FLOAT16 ? pf_from_half(((const uint16_t *)x)[i]) : pf_from_bf16(((const uint16_t *)x)[i]);
+  return type == PF_FLOAT16 ? pf_from_half(((const uint16_t *)x)[i])
+                            : pf_from_bf16(((const uint16_t *)x)[i]);
 }
 static void sum_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const job *j = arg;
@@ -112,8 +122,10 @@ static void sum_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     place = 0;
     for (int32_t d = 0; d < j->outer; d++) place += count[d] * j->to[d];
     switch (j->type) {
-      SUMS(PF_FLOAT32, float, double) SUMS(PF_FLOAT64, double, double)
-      SUMS(PF_INT32, uint32_t, uint32_t) SUMS(PF_INT64, uint64_t, uint64_t)
+      SUMS(PF_FLOAT32, float, double)
+      SUMS(PF_FLOAT64, double, double)
+      SUMS(PF_INT32, uint32_t, uint32_t)
+      SUMS(PF_INT64, uint64_t, uint64_t)
       SUMS(PF_COMPLEX64, float _Complex, double _Complex)
       SUMS(PF_COMPLEX128, double _Complex, double _Complex)
       default: {
@@ -144,7 +156,8 @@ static pf_status einsum(pf_ctx *c, const void *state) {
                       (int)PF_MIN(e.len, 200), e.data);
   if (c->n_in != (comma ? 2 : 1))
     return PF_INVALID(c, "Expected %d inputs but got: %d", comma ? 2 : 1, c->n_in);
-  const char *start[2] = {e.data, comma ? comma + 1 : NULL}, *stop[2] = {comma ? comma : arrow, arrow};
+  const char *start[2] = {e.data, comma ? comma + 1 : NULL},
+             *stop[2] = {comma ? comma : arrow, arrow};
   term in[2], out;
   int32_t more[2] = {0, 0}, dots, widest = 0;
   job j = {.inputs = c->n_in, .type = c->in_type[0]};
@@ -177,14 +190,15 @@ static pf_status einsum(pf_ctx *c, const void *state) {
   j.inner = 1, inner = 0;
   for (int32_t k = j.outer; k < j.n; k++) {
     if (!j.size[k]) inner = 1;
-    else if (!pf_mul(j.inner, j.size[k], &j.inner)) return PF_INVALID(c, "the sum has too many terms");
+    else if (!pf_mul(j.inner, j.size[k], &j.inner))
+      return PF_INVALID(c, "the sum has too many terms");
   }
   if (inner) j.inner = 0;
   DLTensor *y = pf_output_checked(c, 0, shape, out.n);
   PF_EXHAUSTED(y);
   pf_row_major(shape, out.n, stride);
   for (int32_t d = 0; d < out.n; d++) j.to[find(&j, out.label[d])] += stride[d];
-  if (out.n > j.outer && pf_numel(y))     /* a repeated label: the diagonal of zeros */
+  if (out.n > j.outer && pf_numel(y)) /* a repeated label: the diagonal of zeros */
     memset(PF_DATA(char, y), 0, (size_t)(pf_numel(y) * pf_type_size(j.type)));
   if (!pf_mul(rows, j.inner, &work)) return PF_INVALID(c, "the sum has too many terms");
   for (int32_t i = 0; i < c->n_in; i++) j.x[i] = PF_DATA(const char, c->in[i]);

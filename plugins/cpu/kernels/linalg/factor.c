@@ -1,13 +1,13 @@
-/* factor.c - Qr, Svd, SelfAdjointEigV2, Lu, LogMatrixDeterminant, CholeskyGrad, MatrixTriangularSolve,
- * MatrixSolveLs, TridiagonalSolve, TridiagonalMatMul.
+/* factor.c - Qr, Svd, SelfAdjointEigV2, Lu, LogMatrixDeterminant, CholeskyGrad,
+ * MatrixTriangularSolve, MatrixSolveLs, TridiagonalSolve, TridiagonalMatMul.
  *
  * Invariants
  *   1. Tensors are [..., m, n]; one matrix after another is worked on in scratch memory, in double.
  *   2. Larger finite matrices go to LAPACK where it was found (lapack.h), others to dense_body.h;
  *      triangular systems to triangular.h.
  *   3. NaN and infinity give NaN: LAPACK's iterations never see them.
- * Threads: one per call, as the library's routines dominate; triangular systems are cut by matrices and
- * columns.
+ * Threads: one per call, as the library's routines dominate; triangular systems are cut by matrices
+ * and columns.
  */
 #include "gemm/dense.h"
 #include "linalg/triangular.h"
@@ -82,10 +82,10 @@ enum { LEAST_BLOCKED = 32, LEAST_COLUMNS = 64, MOST_COLUMNS = 256 };
 #define TASK_PRODUCTS 250000            /* the least one task does */
 typedef struct {
   const DLTensor *a, *b;
-  const int64_t *shape;                 /* of x */
+  const int64_t *shape; /* of x */
   char *x, *work;
-  uint64_t work_bytes;                  /* of each worker */
-  int64_t n, k, unit, cuts;             /* columns of a task, tasks of a right-hand side */
+  uint64_t work_bytes;      /* of each worker */
+  int64_t n, k, unit, cuts; /* columns of a task, tasks of a right-hand side */
   int32_t nd, type, lower, adjoint;
 } triangular_job;
 
@@ -102,8 +102,13 @@ static void operands_of(const triangular_job *j, int64_t i, int64_t *at_a, int64
   }
 }
 static pf_triangle triangle_of(const triangular_job *j, int64_t columns) {
-  return (pf_triangle){.n = j->n, .k = columns, .lda = j->n, .ldx = j->k, .type = j->type,
-                       .lower = j->lower, .adjoint = j->adjoint};
+  return (pf_triangle){.n = j->n,
+                       .k = columns,
+                       .lda = j->n,
+                       .ldx = j->k,
+                       .type = j->type,
+                       .lower = j->lower,
+                       .adjoint = j->adjoint};
 }
 static void solve_blocked(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const triangular_job *j = (const triangular_job *)arg;
@@ -180,9 +185,15 @@ static int64_t columns_of_task(int64_t n, int64_t k) {
 #include "gemm/dense_body.h"
 #include "linalg/factor_body.h"
 
-PF_DENSE(qr) PF_DENSE(svd) PF_DENSE(eigh) PF_DENSE(lu_op) PF_DENSE(log_determinant)
-PF_DENSE(cholesky_grad) PF_DENSE(least_squares)
-PF_DENSE(tridiagonal_solve) PF_DENSE(tridiagonal_matmul)
+PF_DENSE(qr)
+PF_DENSE(svd)
+PF_DENSE(eigh)
+PF_DENSE(lu_op)
+PF_DENSE(log_determinant)
+PF_DENSE(cholesky_grad)
+PF_DENSE(least_squares)
+PF_DENSE(tridiagonal_solve)
+PF_DENSE(tridiagonal_matmul)
 
 static pf_status triangular(pf_ctx *c, const void *state) {
   const triangular_state *o = (const triangular_state *)state;
@@ -210,8 +221,16 @@ static pf_status triangular(pf_ctx *c, const void *state) {
   if (count > 0 && has_zero(a, c->in_type[0], s.count, s.n))
     return PF_INVALID(c, "Input matrix is not invertible.");
   if (pf_numel(x) == 0) return PF_OK;
-  triangular_job j = {.a = a, .b = b, .shape = shape, .x = PF_DATA(char, x), .n = s.n, .k = r.n,
-                      .nd = nd, .type = c->in_type[0], .lower = o->lower, .adjoint = o->adjoint};
+  triangular_job j = {.a = a,
+                      .b = b,
+                      .shape = shape,
+                      .x = PF_DATA(char, x),
+                      .n = s.n,
+                      .k = r.n,
+                      .nd = nd,
+                      .type = c->in_type[0],
+                      .lower = o->lower,
+                      .adjoint = o->adjoint};
   j.unit = columns_of_task(j.n, j.k);
   j.cuts = (j.k + j.unit - 1) / j.unit;
   const int blocked = j.n >= LEAST_BLOCKED;
@@ -224,8 +243,10 @@ static pf_status triangular(pf_ctx *c, const void *state) {
   j.work = (char *)c->host->scratch(c, j.work_bytes * (uint64_t)workers, 64);
   if (!j.work) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a triangular system");
   return c->host->parallel_for(c, count * j.cuts, 1 + (int64_t)(TASK_PRODUCTS / each),
-                               blocked ? solve_blocked
-                               : pf_is_complex(j.type) ? solve_small_z : solve_small_d, &j);
+                               blocked                 ? solve_blocked
+                               : pf_is_complex(j.type) ? solve_small_z
+                                                       : solve_small_d,
+                               &j);
 }
 
 #define ATTRIBUTES(S, ...) .state_size = sizeof(S), .attrs = PF_ATTRS(__VA_ARGS__)
@@ -236,14 +257,15 @@ static pf_status triangular(pf_ctx *c, const void *state) {
 const pf_kernel *const factor_kernels[] = {
   PF_CPU_FLAGS("Qr", "T=half|" DENSE_TYPES, PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE,
                .compute = qr, ATTRIBUTES(qr_state, FLAG(qr_state, full_matrices))),
-  DENSE("Svd", svd, ATTRIBUTES(svd_state, FLAG(svd_state, compute_uv),
-                               FLAG(svd_state, full_matrices))),
+  DENSE("Svd", svd,
+        ATTRIBUTES(svd_state, FLAG(svd_state, compute_uv), FLAG(svd_state, full_matrices))),
   DENSE("SelfAdjointEigV2", eigh, ATTRIBUTES(eig_state, FLAG(eig_state, compute_v))),
-  DENSE("Lu", lu_op), DENSE("LogMatrixDeterminant", log_determinant),
+  DENSE("Lu", lu_op),
+  DENSE("LogMatrixDeterminant", log_determinant),
   DENSE("CholeskyGrad", cholesky_grad),
-  DENSE("MatrixTriangularSolve", triangular,
-        ATTRIBUTES(triangular_state, FLAG(triangular_state, lower),
-                   FLAG(triangular_state, adjoint))),
+  DENSE(
+      "MatrixTriangularSolve", triangular,
+      ATTRIBUTES(triangular_state, FLAG(triangular_state, lower), FLAG(triangular_state, adjoint))),
   DENSE("MatrixSolveLs", least_squares, ATTRIBUTES(ls_state, FLAG(ls_state, fast))),
   DENSE("TridiagonalSolve", tridiagonal_solve,
         ATTRIBUTES(tridiagonal_state, FLAG(tridiagonal_state, partial_pivoting),

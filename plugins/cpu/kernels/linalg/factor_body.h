@@ -1,6 +1,6 @@
-/* factor_body.h - the kernels of factor.c for one work type; included once per type, after dense_body.h.
- * Before including: T, N(f), CONJ, ABS, REAL, LAPACK_QR (geqrf), LAPACK_Q (orgqr), LAPACK_GEMM,
- * LAPACK_GRAM (syrk, herk), LAPACK_CHOLESKY (potrf), WORK_TYPE (T's pf_type). */
+/* factor_body.h - the kernels of factor.c for one work type; included once per type, after
+ * dense_body.h. Before including: T, N(f), CONJ, ABS, REAL, LAPACK_QR (geqrf), LAPACK_Q (orgqr),
+ * LAPACK_GEMM, LAPACK_GRAM (syrk, herk), LAPACK_CHOLESKY (potrf), WORK_TYPE (T's pf_type). */
 
 /* ---------------------------------------------------------------- Qr */
 /* a [m, n] -> q [m, p], r [p, n] */
@@ -54,8 +54,9 @@ static pf_status N(qr)(pf_ctx *c, const void *state) {
 }
 
 /* ---------------------------------------------------------------- Svd */
-/* The phase of singular and eigenvectors is free.  Here each of the first k columns of u [m, pu] gets a
- * largest entry that is real and positive, whoever computed it; v [n, pv] (may be NULL) goes along. */
+/* The phase of singular and eigenvectors is free.  Here each of the first k columns of u [m, pu]
+ * gets a largest entry that is real and positive, whoever computed it; v [n, pv] (may be NULL)
+ * goes along. */
 static void N(orient)(T *u, int64_t m, int64_t pu, T *v, int64_t n, int64_t pv, int64_t k) {
   for (int64_t j = 0; j < k; j++) {
     int64_t most = 0;
@@ -84,8 +85,8 @@ static int N(factor_svd)(pf_ctx *c, T *a, double *s, T *u, T *v, int64_t m, int6
     int done = N(gesdd)(c, f, s, lu, lv, (int)m, (int)n, (int)pu, (int)pv);
     if (done < 0) return 0;
     if (done) {
-      N(flip)(lu, u, pu, m);                      /* column-major [m, pu] */
-      for (int64_t i = 0; i < n * pv; i++) v[i] = CONJ(lv[i]);   /* V^H, column-major [pv, n] */
+      N(flip)(lu, u, pu, m);                                   /* column-major [m, pu] */
+      for (int64_t i = 0; i < n * pv; i++) v[i] = CONJ(lv[i]); /* V^H, column-major [pv, n] */
       return 1;
     }
     N(flip)(f, a, n, m);
@@ -149,7 +150,7 @@ static pf_status N(eigh)(pf_ctx *c, const void *state) {
   PF_EXHAUSTED(w);
   for (int64_t i = 0; i < s.count; i++) {
     N(load)(PF_DATA(void, c->in[0]), type, i * n * n, n * n, a);
-    for (int64_t j = 0; j < n; j++) {               /* the lower triangle counts */
+    for (int64_t j = 0; j < n; j++) { /* the lower triangle counts */
       a[j * n + j] = REAL(a[j * n + j]);
       for (int64_t k = j + 1; k < n; k++) a[j * n + k] = CONJ(a[k * n + j]);
     }
@@ -224,7 +225,8 @@ static pf_status N(log_determinant)(pf_ctx *c, const void *state) {
 }
 
 /* ---------------------------------------------------------------- CholeskyGrad */
-/* g = L^-H phi(L^H dL) L^-1, phi: the lower triangle with half the diagonal; then its Hermitian part */
+/* g = L^-H phi(L^H dL) L^-1, phi: the lower triangle with half the diagonal; then its Hermitian
+ * part */
 static pf_status N(cholesky_grad)(pf_ctx *c, const void *state) {
   matrices s;
   int32_t type = c->in_type[0];
@@ -242,13 +244,14 @@ static pf_status N(cholesky_grad)(pf_ctx *c, const void *state) {
   for (int64_t i = 0; i < s.count; i++) {
     N(load)(PF_DATA(void, c->in[0]), type, i * nn, nn, l);
     N(load)(PF_DATA(void, c->in[1]), type, i * nn, nn, g);
-    for (int64_t j = 0; j < nn; j++) if (j % n > j / n) l[j] = g[j] = 0;
+    for (int64_t j = 0; j < nn; j++)
+      if (j % n > j / n) l[j] = g[j] = 0;
     N(transpose)(l, h, n, n);
     N(product)(h, g, t, n, n, n);
     for (int64_t j = 0; j < nn; j++) t[j] = j % n > j / n ? 0 : j % n == j / n ? 0.5 * t[j] : t[j];
-    N(substitute)(l, t, n, n, 1, 1, 0);             /* L^-H t */
+    N(substitute)(l, t, n, n, 1, 1, 0); /* L^-H t */
     N(transpose)(t, h, n, n);
-    N(substitute)(l, h, n, n, 1, 1, 0);             /* (t L^-1)^H */
+    N(substitute)(l, h, n, n, 1, 1, 0); /* (t L^-1)^H */
     for (int64_t j = 0; j < nn; j++) g[j] = 0.5 * (h[j] + CONJ(h[j % n * n + j / n]));
     N(store)(PF_DATA(void, y), type, i * nn, nn, g);
   }
@@ -287,12 +290,19 @@ static int N(normal_by_library)(const T *a, const T *b, T *x, T *gram, T *rhs, i
   LAPACK_GRAM("U", tall ? "N" : "C", &q, &sum, &one, a, &n, &zero, gram, &q, 1, 1);
   for (int64_t i = 0; i < q; i++) gram[i * q + i] += l;
   LAPACK_CHOLESKY("U", &q, gram, &q, &info, 1);
-  for (int64_t i = 0; i < q; i++) if (!(REAL(gram[i * q + i]) > 0)) return 0;   /* NaN too */
+  for (int64_t i = 0; i < q; i++)
+    if (!(REAL(gram[i * q + i]) > 0)) return 0; /* NaN too */
   if (info || !k) return !info;
   if (tall) LAPACK_GEMM("N", "C", &k, &n, &m, &one_t, b, &k, a, &n, &zero_t, x, &k, 1, 1);
   else memcpy(rhs, b, sizeof(T) * (size_t)m * (size_t)k);
-  pf_triangle t = {.n = q, .k = k, .lda = q, .ldx = k, .a = gram, .x = tall ? x : rhs,
-                   .type = WORK_TYPE, .lower = 1};
+  pf_triangle t = {.n = q,
+                   .k = k,
+                   .lda = q,
+                   .ldx = k,
+                   .a = gram,
+                   .x = tall ? x : rhs,
+                   .type = WORK_TYPE,
+                   .lower = 1};
   for (; t.adjoint < 2; t.adjoint++) pf_triangulars()->solve(&t, room);
   if (!tall) LAPACK_GEMM("N", "C", &k, &n, &m, &one_t, rhs, &k, a, &n, &zero_t, x, &k, 1, 1);
   return 1;
@@ -357,8 +367,12 @@ static pf_status N(least_squares)(pf_ctx *c, const void *state) {
   double *values = (double *)pf_room(c, 1, 1, q);
   PF_EXHAUSTED(values);
   T *rhs = x + mn, *out = rhs + mk, *work = out + nk;
-  pf_triangle t = {.n = PF_MIN(s.m, s.n), .k = r.n, .lda = PF_MIN(s.m, s.n), .ldx = r.n,
-                   .type = WORK_TYPE, .lower = 1};
+  pf_triangle t = {.n = PF_MIN(s.m, s.n),
+                   .k = r.n,
+                   .lda = PF_MIN(s.m, s.n),
+                   .ldx = r.n,
+                   .type = WORK_TYPE,
+                   .lower = 1};
   uint64_t room_bytes = pf_triangulars()->work(&t);
   t.adjoint = 1;
   room_bytes = PF_MAX(room_bytes, pf_triangulars()->work(&t));
@@ -377,15 +391,15 @@ static pf_status N(least_squares)(pf_ctx *c, const void *state) {
   return PF_OK;
 }
 
-/* ---------------------------------------------------------------- TridiagonalSolve, TridiagonalMatMul */
+/* ---------------------------------------------------------- TridiagonalSolve, TridiagonalMatMul */
 /* one system: d rows [super, main, sub] of n, x [n, k] in place; 0: a zero pivot */
 static int N(gauss3)(const T *d, T *x, T *w, int64_t n, int64_t k, int pivoting) {
   const T *up = d, *diag = d + n, *low = d + 2 * n;
-  T *a = w, *b = w + n, *e = w + 2 * n;             /* the upper factor: three diagonals */
+  T *a = w, *b = w + n, *e = w + 2 * n; /* the upper factor: three diagonals */
   for (int64_t i = 0; i < n; i++) a[i] = diag[i], b[i] = i + 1 < n ? up[i] : 0, e[i] = 0;
   for (int64_t i = 0; i + 1 < n; i++) {
     T l = low[i + 1];
-    if (pivoting && ABS(l) > ABS(a[i])) {           /* rows i and i + 1 change places */
+    if (pivoting && ABS(l) > ABS(a[i])) { /* rows i and i + 1 change places */
       T f = a[i] / l, next = b[i + 1], main = a[i + 1];
       a[i] = l;
       a[i + 1] = b[i] - f * main;
@@ -422,7 +436,8 @@ static pf_status N(tridiagonal_solve)(pf_ctx *c, const void *state) {
   PF_TRY(pf_matrices(c, 0, "diagonals", &s));
   PF_TRY(pf_matrices(c, 1, "rhs", &r));
   if (s.m != 3) return PF_INVALID(c, "Expected 3 diagonals got shape %s", PF_SHAPE(d).s);
-  if (r.m != s.n || d->ndim != b->ndim || !pf_same_dims(d->shape, d->ndim - 2, b->shape, b->ndim - 2))
+  if (r.m != s.n || d->ndim != b->ndim ||
+      !pf_same_dims(d->shape, d->ndim - 2, b->shape, b->ndim - 2))
     return PF_INVALID(c, "diagonals %s and right-hand sides %s do not fit", PF_SHAPE(d).s,
                       PF_SHAPE(b).s);
   DLTensor *y = pf_output_checked(c, 0, b->shape, b->ndim);
@@ -434,8 +449,9 @@ static pf_status N(tridiagonal_solve)(pf_ctx *c, const void *state) {
     N(load)(PF_DATA(void, d), type, i * 3 * n, 3 * n, x + nk);
     N(load)(PF_DATA(void, b), type, i * nk, nk, x);
     if (!N(gauss3)(x + nk, x, x + nk + 3 * n, n, r.n, pivoting))
-      return PF_INVALID(c, "The first element of diagonals is zero, or a pivot: the matrix %" PRId64
-                           " is not invertible",
+      return PF_INVALID(c,
+                        "The first element of diagonals is zero, or a pivot: the matrix %" PRId64
+                        " is not invertible",
                         i);
     N(store)(PF_DATA(void, y), type, i * nk, nk, x);
   }

@@ -2,14 +2,15 @@
  * axis too.
  *
  * Method: the complex Schur form A = Q U Q^H (Golub and Van Loan, 7.5: Hessenberg form, then steps
- * of QR with Wilkinson's shifts), f(U) of the triangle, Q f(U) Q^H (Higham, Functions of Matrices, 6.3 and
- * 11.5).
+ * of QR with Wilkinson's shifts), f(U) of the triangle, Q f(U) Q^H (Higham, Functions of Matrices,
+ * 6.3 and 11.5).
  *
  * Invariants
  *   1. Work is done in double complex and rounded once, whatever the type.
  *   2. An eigenvalue whose distance from the negative axis is rounding counts as lying on it.
- *   3. Where there is no value (NaN and infinity in the input, a logarithm of a singular matrix, a root
- *      of a nilpotent one, a real root of one with a negative eigenvalue) all of the matrix is NaN.
+ *   3. Where there is no value (NaN and infinity in the input, a logarithm of a singular matrix, a
+ *      root of a nilpotent one, a real root of one with a negative eigenvalue) all of the matrix is
+ *      NaN.
  * Threads: one per call.
  */
 #include "gemm/dense.h"
@@ -63,8 +64,8 @@ static number shift_of(const number *a, int64_t n, int64_t hi) {
   const number p = a[(hi - 1) * n + hi - 1], q = a[(hi - 1) * n + hi], r = a[hi * n + hi - 1],
                s = a[hi * n + hi];
   const number half = (p - s) / 2, root = csqrt(half * half + q * r);
-  const number sum = creal(half) * creal(root) + cimag(half) * cimag(root) >= 0 ? half + root
-                                                                               : half - root;
+  const number sum =
+      creal(half) * creal(root) + cimag(half) * cimag(root) >= 0 ? half + root : half - root;
   return sum == 0 ? s : s - q * r / sum;
 }
 /* one step on rows and columns [lo, hi] */
@@ -88,17 +89,25 @@ static int schur(number *a, number *z, int64_t n) {
     for (; lo > 0; lo--) {
       const double below = cabs(a[lo * n + lo - 1]);
       double near = cabs(a[lo * n + lo]) + cabs(a[(lo - 1) * n + lo - 1]);
-      if (near == 0) for (int64_t j = 0; j < n; j++) near += cabs(a[(lo - 1) * n + j]);
-      if (below <= DBL_EPSILON * near) { a[lo * n + lo - 1] = 0; break; }
+      if (near == 0)
+        for (int64_t j = 0; j < n; j++) near += cabs(a[(lo - 1) * n + j]);
+      if (below <= DBL_EPSILON * near) {
+        a[lo * n + lo - 1] = 0;
+        break;
+      }
     }
-    if (lo == hi) { hi--, steps = 0; continue; }
+    if (lo == hi) {
+      hi--, steps = 0;
+      continue;
+    }
     if (++steps > STEPS_PER_ROW) return 0;
     /* now and then another one: the usual shift may go in circles */
-    const number shift = steps % 10 == 0 ? a[hi * n + hi] + cabs(a[hi * n + hi - 1])
-                                         : shift_of(a, n, hi);
+    const number shift =
+        steps % 10 == 0 ? a[hi * n + hi] + cabs(a[hi * n + hi - 1]) : shift_of(a, n, hi);
     qr_step(a, z, n, lo, hi, shift);
   }
-  for (int64_t i = 1; i < n; i++) for (int64_t j = 0; j < i; j++) a[i * n + j] = 0;
+  for (int64_t i = 1; i < n; i++)
+    for (int64_t j = 0; j < i; j++) a[i * n + j] = 0;
   return 1;
 }
 static double norm_of(const number *a, int64_t n) {
@@ -177,11 +186,14 @@ static void turn_back(const number *z, const number *u, number *y, number *work,
       for (int64_t k = 0; k < n; k++) y[i * n + j] += work[i * n + k] * conj(z[j * n + k]);
 }
 static int is_finite(const number *a, int64_t n) {
-  for (int64_t i = 0; i < n; i++) if (!isfinite(creal(a[i])) || !isfinite(cimag(a[i]))) return 0;
+  for (int64_t i = 0; i < n; i++)
+    if (!isfinite(creal(a[i])) || !isfinite(cimag(a[i]))) return 0;
   return 1;
 }
 static int is_triangle(const number *a, int64_t n) {
-  for (int64_t i = 1; i < n; i++) for (int64_t j = 0; j < i; j++) if (a[i * n + j] != 0) return 0;
+  for (int64_t i = 1; i < n; i++)
+    for (int64_t j = 0; j < i; j++)
+      if (a[i * n + j] != 0) return 0;
   return 1;
 }
 /* a -> f(a), work: 7 n * n; 0: there is no value */
@@ -192,7 +204,8 @@ static int function_of(number *a, number *work, int64_t n, int logarithm) {
   const int triangle = is_triangle(a, n);
   if (!triangle && !schur(a, z, n)) return 0;
   if (!triangle) snap(a, n);
-  for (int64_t i = 0; i < n && logarithm; i++) if (a[i * n + i] == 0) return 0;
+  for (int64_t i = 0; i < n && logarithm; i++)
+    if (a[i * n + i] == 0) return 0;
   if (logarithm) log_triangle(a, y, n);
   else root_triangle(a, n);
   if (triangle) return is_finite(a, nn);
@@ -259,8 +272,8 @@ static pf_status logarithm(pf_ctx *c, const void *state) {
 
 extern const pf_kernel *const functions_kernels[];
 const pf_kernel *const functions_kernels[] = {
-  PF_CPU_FLAGS("MatrixSquareRoot", "T=" DENSE_TYPES,
-               PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE, .compute = square_root),
-  PF_CPU_FLAGS("MatrixLogarithm", "T=" DENSE_TYPES,
-               PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE, .compute = logarithm),
+  PF_CPU_FLAGS("MatrixSquareRoot", "T=" DENSE_TYPES, PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE,
+               .compute = square_root),
+  PF_CPU_FLAGS("MatrixLogarithm", "T=" DENSE_TYPES, PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE,
+               .compute = logarithm),
   NULL};

@@ -1,13 +1,14 @@
 /* lapack.h - the LAPACK routines of the OpenBLAS that the loader may have brought (prefix scipy_).
  *
  * Invariants
- *   1. Filled once, while the plugin starts; every pointer is there, or `lapack.found` is 0 and callers use
- *      the plugin's own loops (dense_body.h).
- *   2. Fortran's convention: column-major, everything by reference, 32-bit integers; the lengths of strings
- *      go last and are 1.
- *   3. It sees finite numbers only (pf_are_finite): what it makes of infinities and NaN depends on its
- *      blocks, and those on the processor.
- * Threads: the library is pinned to one thread (blas.c); calls from several threads are independent.
+ *   1. Filled once, while the plugin starts; every pointer is there, or `lapack.found` is 0 and
+ *      callers use the plugin's own loops (dense_body.h).
+ *   2. Fortran's convention: column-major, everything by reference, 32-bit integers; the lengths of
+ *      strings go last and are 1.
+ *   3. It sees finite numbers only (pf_are_finite): what it makes of infinities and NaN depends on
+ *      its blocks, and those on the processor.
+ * Threads: the library is pinned to one thread (blas.c); calls from several threads are
+ * independent.
  */
 #ifndef PF_CPU_LAPACK_H
 #define PF_CPU_LAPACK_H
@@ -78,8 +79,7 @@ PF_LOCAL int pf_are_finite(int32_t type, const void *a, int64_t n) {
   if (type == PF_FLOAT32 || type == PF_COMPLEX64)
     for (int64_t i = 0; i < n; i++) any |= (f[i] & 0x7f800000u) == 0x7f800000u;
   else
-    for (int64_t i = 0; i < n; i++)
-      any |= (d[i] & 0x7ff0000000000000u) == 0x7ff0000000000000u;
+    for (int64_t i = 0; i < n; i++) any |= (d[i] & 0x7ff0000000000000u) == 0x7ff0000000000000u;
   return !any;
 }
 #endif

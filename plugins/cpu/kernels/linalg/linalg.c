@@ -3,8 +3,8 @@
  * Invariants
  *   1. A tensor is [..., n, n]; each matrix is worked on in a scratch copy, its adjoint taken
  *      while copying.
- *   2. LU has partial pivoting (Golub and Van Loan, 3.4); a pivot of exactly 0 means singular.  NaN and
- *      infinities pass through.
+ *   2. LU has partial pivoting (Golub and Van Loan, 3.4); a pivot of exactly 0 means singular.  NaN
+ *      and infinities pass through.
  *   3. From LAPACK_FROM rows on LAPACK does finite ones, where it was found (lapack.h); else these
  *      O(n^3) loops.
  */
@@ -15,10 +15,10 @@
 #define LINALG_TYPES "float|double|complex64|complex128"
 
 typedef struct {
-  int64_t n, count, columns;            /* rows, matrices, columns of a right-hand side */
-  int32_t adjoint, type;                /* type: of the work, float for halves */
-  const void *a;                        /* the matrices and */
-  void *y;                              /* the results, of that type */
+  int64_t n, count, columns; /* rows, matrices, columns of a right-hand side */
+  int32_t adjoint, type;     /* type: of the work, float for halves */
+  const void *a;             /* the matrices and */
+  void *y;                   /* the results, of that type */
 } square;
 
 /* The scratch copy of one matrix, conjugate transposed for `adjoint`; the LU factors in place with
@@ -115,7 +115,7 @@ MATRIX(double _Complex, c128, cabs, conj, creal)
 
 /* every matrix of a batch; -1, or the first that cannot be done */
 typedef int64_t (*batch_loop)(const square *, const void *a, const void *b, void *y, void *work,
-    int64_t *order);
+                              int64_t *order);
 #define LOOPS(NAME) \
   static const batch_loop NAME##_loops[PF_TYPE_COUNT] = { \
     [PF_FLOAT32] = NAME##_all_f32, [PF_FLOAT64] = NAME##_all_f64, \
@@ -126,14 +126,14 @@ LOOPS(cholesky)
 
 typedef struct { int32_t adjoint; } adjoint_state;
 static const pf_attr adjoint_attr = {sizeof(pf_attr), 0, "adjoint", PF_ATTR_BOOL,
-    offsetof(adjoint_state, adjoint)};
+                                     offsetof(adjoint_state, adjoint)};
 
 static pf_status check_square(pf_ctx *c, const DLTensor *a, square *s) {
   PF_TRY(pf_check_rank(c, a, "input"));
   if (a->ndim < 2) return PF_INVALID(c, "Input must have rank >= 2, got shape %s", PF_SHAPE(a).s);
   s->n = a->shape[a->ndim - 1];
-  if (a->shape[a->ndim - 2] != s->n) return PF_INVALID(c,
-      "Input matrices must be square, got shape %s", PF_SHAPE(a).s);
+  if (a->shape[a->ndim - 2] != s->n)
+    return PF_INVALID(c, "Input matrices must be square, got shape %s", PF_SHAPE(a).s);
   s->count = pf_product(a->shape, 0, a->ndim - 2);
   s->columns = s->n;
   s->type = c->in_type[0];
@@ -167,8 +167,8 @@ static void turn(const char *a, char *t, int64_t m, int64_t n, int64_t esize) {
     for (int64_t j = 0; j < n; j++)
       memcpy(t + (j * m + i) * esize, a + (i * n + j) * esize, (size_t)esize);
 }
-/* y = op(a)^-1 b (b NULL: the identity) for every matrix: row-major a is the library's a^T, so op "T"
- * solves with a, "N" with a^T, and for complex adjoints b and y are conjugated instead. */
+/* y = op(a)^-1 b (b NULL: the identity) for every matrix: row-major a is the library's a^T, so
+ * op "T" solves with a, "N" with a^T, and for complex adjoints b and y are conjugated instead. */
 static int64_t lapack_solve(const square *s, int32_t type, const char *a, const char *b, char *y,
                             char *work, void *order) {
   routines f = routines_of(type);
@@ -208,7 +208,8 @@ static int64_t lapack_solve(const square *s, int32_t type, const char *a, const 
   }
   return -1;
 }
-/* The lower factor of a = L L^H in row-major order is the upper one, L^T, of a^T for the library. */
+/* The lower factor of a = L L^H in row-major order is the upper one, L^T, of a^T for the
+ * library. */
 static int64_t lapack_cholesky(const square *s, int32_t type, const char *a, char *y) {
   routines f = routines_of(type);
   int64_t es = pf_type_size(type), nn = s->n * s->n;
@@ -239,8 +240,9 @@ static pf_status run_lapack(pf_ctx *c, const batch_loop *loops, const square *s,
   PF_EXHAUSTED(order);
   if (loops == cholesky_loops) failed = lapack_cholesky(s, s->type, s->a, s->y);
   else failed = lapack_solve(s, s->type, s->a, b, s->y, work, order);
-  return failed < 0 ? PF_OK : PF_INVALID(c, "%s (matrix %" PRId64 " of %" PRId64 ")", failure,
-      failed, s->count);
+  return failed < 0
+             ? PF_OK
+             : PF_INVALID(c, "%s (matrix %" PRId64 " of %" PRId64 ")", failure, failed, s->count);
 }
 static pf_status run(pf_ctx *c, const batch_loop *loops, const square *s, const void *b,
                      const char *failure) {
@@ -248,15 +250,16 @@ static pf_status run(pf_ctx *c, const batch_loop *loops, const square *s, const 
   if (pf_lapack.found && s->n >= LAPACK_FROM && s->n < 1 << 24 && s->columns < 1 << 24 &&
       loops != determine_loops)
     return run_lapack(c, loops, s, b, failure);
-  if (!pf_mul(s->n, s->n, &bytes) || !pf_mul(bytes, esize, &bytes)) return PF_INVALID(c,
-      "matrices of %" PRId64 " rows are too large", s->n);
+  if (!pf_mul(s->n, s->n, &bytes) || !pf_mul(bytes, esize, &bytes))
+    return PF_INVALID(c, "matrices of %" PRId64 " rows are too large", s->n);
   void *work = c->host->scratch(c, (uint64_t)bytes + 64, 64);
   PF_EXHAUSTED(work);
   int64_t *order = (int64_t *)c->host->scratch(c, (uint64_t)s->n * 8 + 8, 8);
   PF_EXHAUSTED(order);
   int64_t failed = loops[s->type](s, s->a, b, s->y, work, order);
-  return failed < 0 ? PF_OK : PF_INVALID(c, "%s (matrix %" PRId64 " of %" PRId64 ")", failure,
-      failed, s->count);
+  return failed < 0
+             ? PF_OK
+             : PF_INVALID(c, "%s (matrix %" PRId64 " of %" PRId64 ")", failure, failed, s->count);
 }
 
 static pf_status inverse(pf_ctx *c, const void *state) {
@@ -280,8 +283,8 @@ static pf_status solve(pf_ctx *c, const void *state) {
   square s = {.adjoint = ((const adjoint_state *)state)->adjoint};
   PF_TRY(check_square(c, a, &s));
   if (b->ndim != a->ndim || !pf_same_dims(a->shape, a->ndim - 1, b->shape, b->ndim - 1))
-    return PF_INVALID(c, "Input matrix and rhs are incompatible: matrix %s, rhs %s",
-        PF_SHAPE(a).s, PF_SHAPE(b).s);
+    return PF_INVALID(c, "Input matrix and rhs are incompatible: matrix %s, rhs %s", PF_SHAPE(a).s,
+                      PF_SHAPE(b).s);
   s.columns = b->shape[b->ndim - 1];
   DLTensor *y = c->host->output(c, 0, b->shape, b->ndim);
   PF_EXHAUSTED(y);
@@ -327,9 +330,8 @@ static pf_status cube_cost(pf_infer *f, double *flops, double *bytes) {
 #define ENTRY(op, types, ...) PF_CPU_LONG(op, "T=" types, .cost = cube_cost, __VA_ARGS__)
 const pf_kernel *const linalg_kernels[] = {
   ENTRY("MatrixInverse", "half|" LINALG_TYPES, .state_size = sizeof(adjoint_state),
-      .compute = inverse, .attrs = PF_ATTRS(&adjoint_attr)),
+        .compute = inverse, .attrs = PF_ATTRS(&adjoint_attr)),
   ENTRY("MatrixSolve", LINALG_TYPES, .state_size = sizeof(adjoint_state), .compute = solve,
-      .attrs = PF_ATTRS(&adjoint_attr)),
+        .attrs = PF_ATTRS(&adjoint_attr)),
   ENTRY("MatrixDeterminant", LINALG_TYPES, .compute = determinant),
-  ENTRY("Cholesky", LINALG_TYPES, .compute = cholesky),
-  NULL};
+  ENTRY("Cholesky", LINALG_TYPES, .compute = cholesky), NULL};

@@ -12,8 +12,8 @@
 #include "gemm/gemm.h"
 #include "vec/simd.h"
 
-enum { BLOCK = 32, WIDE = 4 };          /* rows of a block; most vectors of a tile (complex: half) */
-enum { TURN = 8 };                      /* rows of a square of a matrix that is turned */
+enum { BLOCK = 32, WIDE = 4 }; /* rows of a block; most vectors of a tile (complex: half) */
+enum { TURN = 8 };             /* rows of a square of a matrix that is turned */
 
 #define TILE_F32
 #include "gemm/tile_begin.h"

@@ -12,16 +12,16 @@
 #include "base/isa.h"
 
 typedef struct {
-  int64_t n, k, lda, ldx;               /* lda, ldx: elements from row to row */
+  int64_t n, k, lda, ldx; /* lda, ldx: elements from row to row */
   const void *a;
   void *x;
-  int32_t type;                         /* float, double, complex64 or complex128 */
-  int32_t lower, adjoint, unit;         /* op: a, or its adjoint; unit: ones on the diagonal */
+  int32_t type;                 /* float, double, complex64 or complex128 */
+  int32_t lower, adjoint, unit; /* op: a, or its adjoint; unit: ones on the diagonal */
 } pf_triangle;
 
 typedef struct {
   uint64_t (*work)(const pf_triangle *);
-  void (*solve)(const pf_triangle *, void *work);   /* work: so many bytes, 64-aligned */
+  void (*solve)(const pf_triangle *, void *work); /* work: so many bytes, 64-aligned */
 } pf_triangular;
 
 extern const pf_triangular pf_triangular_baseline;
@@ -32,7 +32,8 @@ PF_LOCAL const pf_triangular *pf_triangulars(void) {
 #ifdef PF_HAVE_AVX2
   const int isa = pf_cpu_isa();
   return isa == PF_ISA_LEVEL_AVX512 ? &pf_triangular_avx512
-         : isa == PF_ISA_LEVEL_AVX2 ? &pf_triangular_avx2 : &pf_triangular_baseline;
+         : isa == PF_ISA_LEVEL_AVX2 ? &pf_triangular_avx2
+                                    : &pf_triangular_baseline;
 #else
   return &pf_triangular_baseline;
 #endif

@@ -2,12 +2,12 @@
  * them; included once per type, after tile_begin.h. */
 
 typedef struct {
-  int64_t n, k, lda, ldx;               /* lda, ldx: in T */
+  int64_t n, k, lda, ldx; /* lda, ldx: in T */
   const T *a;
   T *x;
-  int complex, forward, adjoint, unit;  /* forward: row 0 is the first that is known */
-  T *negated;                           /* -x, compact, as products want it; NULL: one block */
-  T *turned;                            /* a block of a complex adjoint */
+  int complex, forward, adjoint, unit; /* forward: row 0 is the first that is known */
+  T *negated;                          /* -x, compact, as products want it; NULL: one block */
+  T *turned;                           /* a block of a complex adjoint */
   void *work;
 } TILE(triangle);
 
@@ -15,16 +15,16 @@ typedef struct {
 /* The block's numbers, in the order in which its rows become known. */
 typedef struct {
   int64_t n;
-  T below[2][BLOCK][BLOCK];             /* -a's numbers left of the diagonal: re, im */
+  T below[2][BLOCK][BLOCK]; /* -a's numbers left of the diagonal: re, im */
   T diagonal[2][BLOCK];
-  _Alignas(64) T rows[2][BLOCK][WIDE * VL];    /* of x */
+  _Alignas(64) T rows[2][BLOCK][WIDE * VL]; /* of x */
 } TILE(block);
 
-static int64_t TILE(row_of)(const TILE(triangle) *t, int64_t lo, int64_t n, int64_t s) {
+static int64_t TILE(row_of)(const TILE(triangle) * t, int64_t lo, int64_t n, int64_t s) {
   return t->forward ? lo + s : lo + n - 1 - s;
 }
 
-static void TILE(take_block)(const TILE(triangle) *t, int64_t lo, int64_t n, TILE(block) *b) {
+static void TILE(take_block)(const TILE(triangle) * t, int64_t lo, int64_t n, TILE(block) * b) {
   const int z = t->complex;
   b->n = n;
   for (int64_t s = 0; s < n; s++) {
@@ -37,14 +37,14 @@ static void TILE(take_block)(const TILE(triangle) *t, int64_t lo, int64_t n, TIL
       else b->diagonal[0][s] = t->unit ? 1 : v[0], b->diagonal[1][s] = t->unit ? 0 : im;
     }
   }
-  if (n % 2 == 0) return;               /* rows go in pairs */
+  if (n % 2 == 0) return; /* rows go in pairs */
   memset(b->below[0][n], 0, sizeof b->below[0][n]);
   memset(b->below[1][n], 0, sizeof b->below[1][n]);
   memset(b->rows[0][n], 0, sizeof b->rows[0][n]);
   memset(b->rows[1][n], 0, sizeof b->rows[1][n]);
 }
 
-PF_INLINE void TILE(substitute)(TILE(block) *b, const int nv) {
+PF_INLINE void TILE(substitute)(TILE(block) * b, const int nv) {
   for (int64_t s = 0; s < b->n; s += 2) {
     T *first = b->rows[0][s], *second = b->rows[0][s + 1];
     V x[WIDE], y[WIDE];
@@ -90,7 +90,7 @@ PF_INLINE void TILE(add_product)(V *x, V *xi, V f, V g, V re, V im) {
   *x = V_FMA(-g, im, V_FMA(f, re, *x));
   *xi = V_FMA(g, re, V_FMA(f, im, *xi));
 }
-PF_INLINE void TILE(substitute_complex)(TILE(block) *b, const int nv) {
+PF_INLINE void TILE(substitute_complex)(TILE(block) * b, const int nv) {
   for (int64_t s = 0; s < b->n; s += 2) {
     V x[2], xi[2], y[2], yi[2];
 #pragma GCC unroll 2
@@ -124,18 +124,19 @@ PF_INLINE void TILE(substitute_complex)(TILE(block) *b, const int nv) {
 }
 
 /* Columns [j, j + cols) of the block's rows, in and out. */
-static void TILE(load_rows)(const TILE(triangle) *t, int64_t lo, TILE(block) *b, int64_t j,
+static void TILE(load_rows)(const TILE(triangle) * t, int64_t lo, TILE(block) * b, int64_t j,
                             int64_t cols, int64_t room) {
   for (int64_t s = 0; s < b->n; s++) {
     const T *from = t->x + TILE(row_of)(t, lo, b->n, s) * t->ldx + (j << t->complex);
     T *re = b->rows[0][s], *im = b->rows[1][s];
-    if (t->complex) for (int64_t c = 0; c < cols; c++) re[c] = from[2 * c], im[c] = from[2 * c + 1];
+    if (t->complex)
+      for (int64_t c = 0; c < cols; c++) re[c] = from[2 * c], im[c] = from[2 * c + 1];
     else memcpy(re, from, sizeof(T) * (size_t)cols);
     for (int64_t c = cols; c < room; c++) re[c] = 0;
     for (int64_t c = cols; t->complex && c < room; c++) im[c] = 0;
   }
 }
-static void TILE(store_rows)(const TILE(triangle) *t, int64_t lo, const TILE(block) *b, int64_t j,
+static void TILE(store_rows)(const TILE(triangle) * t, int64_t lo, const TILE(block) * b, int64_t j,
                              int64_t cols) {
   const int z = t->complex;
   const int64_t width = t->k << z;
@@ -144,17 +145,20 @@ static void TILE(store_rows)(const TILE(triangle) *t, int64_t lo, const TILE(blo
     const T *re = b->rows[0][s], *im = b->rows[1][s];
     T *to = t->x + i * t->ldx + (j << z);
     if (!z) memcpy(to, re, sizeof(T) * (size_t)cols);
-    else for (int64_t c = 0; c < cols; c++) to[2 * c] = re[c], to[2 * c + 1] = im[c];
+    else
+      for (int64_t c = 0; c < cols; c++) to[2 * c] = re[c], to[2 * c + 1] = im[c];
     if (!t->negated) continue;
     T *less = t->negated + (i << z) * width + (j << z);
-    if (!z) for (int64_t c = 0; c < cols; c++) less[c] = -re[c];
-    else for (int64_t c = 0; c < cols; c++) {
-      less[2 * c] = -re[c], less[2 * c + 1] = -im[c];
-      less[width + 2 * c] = im[c], less[width + 2 * c + 1] = -re[c];
-    }
+    if (!z)
+      for (int64_t c = 0; c < cols; c++) less[c] = -re[c];
+    else
+      for (int64_t c = 0; c < cols; c++) {
+        less[2 * c] = -re[c], less[2 * c + 1] = -im[c];
+        less[width + 2 * c] = im[c], less[width + 2 * c + 1] = -re[c];
+      }
   }
 }
-static void TILE(solve_block)(const TILE(triangle) *t, int64_t lo, int64_t n) {
+static void TILE(solve_block)(const TILE(triangle) * t, int64_t lo, int64_t n) {
   const int64_t most = (t->complex ? WIDE / 2 : WIDE) * VL;
   TILE(block) b;
   TILE(take_block)(t, lo, n, &b);
@@ -182,15 +186,23 @@ static void TILE(turn)(const T *a, int64_t lda, T *y, int64_t m, int64_t k) {
         }
 }
 /* Rows [i, i + m) less op(a)'s columns [l, l + k) times those rows of x. */
-static pf_gemm TILE(product)(const TILE(triangle) *t, int64_t i, int64_t m, int64_t l, int64_t k) {
+static pf_gemm TILE(product)(const TILE(triangle) * t, int64_t i, int64_t m, int64_t l, int64_t k) {
   const int z = t->complex;
   const int64_t width = t->k << z;
-  pf_gemm g = {.m = m, .n = width, .k = k << z, .b_row = width, .b_col = 1, .ldc = t->ldx, .add = 1,
-               .a_row = t->lda, .a_col = 1, .work = t->work};
+  pf_gemm g = {.m = m,
+               .n = width,
+               .k = k << z,
+               .b_row = width,
+               .b_col = 1,
+               .ldc = t->ldx,
+               .add = 1,
+               .a_row = t->lda,
+               .a_col = 1,
+               .work = t->work};
   if (t->adjoint && z) g.a_row = 2 * k;
   else if (t->adjoint) g.a_row = 1, g.a_col = t->lda;
   g.how = PF_ISA_NAME(pf_gemm_how)(&g, sizeof(T));
-  if (!t->x) return g;                  /* asked for its work */
+  if (!t->x) return g; /* asked for its work */
   g.b = t->negated + (l << z) * width;
   g.c = t->x + i * t->ldx;
   g.a = t->adjoint ? t->a + l * t->lda + i : t->a + i * t->lda + (l << z);
@@ -201,7 +213,7 @@ static pf_gemm TILE(product)(const TILE(triangle) *t, int64_t i, int64_t m, int6
 }
 static int64_t TILE(half_of)(int64_t n) { return (n / BLOCK + 1) / 2 * BLOCK; }
 
-static void TILE(solve_rows)(const TILE(triangle) *t, int64_t lo, int64_t n) {
+static void TILE(solve_rows)(const TILE(triangle) * t, int64_t lo, int64_t n) {
   if (n <= BLOCK) {
     TILE(solve_block)(t, lo, n);
     return;
@@ -215,7 +227,7 @@ static void TILE(solve_rows)(const TILE(triangle) *t, int64_t lo, int64_t n) {
 }
 
 /* ---------------------------------------------------------------- the room it takes */
-static uint64_t TILE(products_work)(const TILE(triangle) *t, int64_t n) {
+static uint64_t TILE(products_work)(const TILE(triangle) * t, int64_t n) {
   if (n <= BLOCK) return 64;
   const int64_t half = TILE(half_of)(n), rest = n - half;
   const pf_gemm g = TILE(product)(t, 0, rest, 0, half);
@@ -225,15 +237,22 @@ static uint64_t TILE(products_work)(const TILE(triangle) *t, int64_t n) {
 }
 static TILE(triangle) TILE(triangle_of)(const pf_triangle *p) {
   const int z = p->type == PF_COMPLEX64 || p->type == PF_COMPLEX128;
-  return (TILE(triangle)){.n = p->n, .k = p->k, .lda = p->lda << z, .ldx = p->ldx << z, .a = p->a,
-                          .x = p->x, .complex = z, .forward = p->lower != p->adjoint,
-                          .adjoint = p->adjoint, .unit = p->unit};
+  return (TILE(triangle)){.n = p->n,
+                          .k = p->k,
+                          .lda = p->lda << z,
+                          .ldx = p->ldx << z,
+                          .a = p->a,
+                          .x = p->x,
+                          .complex = z,
+                          .forward = p->lower != p->adjoint,
+                          .adjoint = p->adjoint,
+                          .unit = p->unit};
 }
-static uint64_t TILE(negated_bytes)(const TILE(triangle) *t) {
+static uint64_t TILE(negated_bytes)(const TILE(triangle) * t) {
   if (t->n <= BLOCK) return 0;
   return ((uint64_t)(t->n * t->k) * sizeof(T) * (t->complex ? 4 : 1) + 63) / 64 * 64;
 }
-static uint64_t TILE(turned_bytes)(const TILE(triangle) *t) {
+static uint64_t TILE(turned_bytes)(const TILE(triangle) * t) {
   if (t->n <= BLOCK || !t->complex || !t->adjoint) return 0;
   const int64_t half = TILE(half_of)(t->n);
   return ((uint64_t)(half * (t->n - half)) * 2 * sizeof(T) + 63) / 64 * 64;

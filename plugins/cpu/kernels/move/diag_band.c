@@ -1,15 +1,14 @@
 /* diag_band.c - bands of diagonals: MatrixDiagV2/V3, MatrixDiagPartV2/V3, MatrixSetDiagV2/V3.
  *
- * A band [k0, k1] is packed as [..., k1 - k0 + 1, longest], the highest diagonal first (one diagonal: [..., longest]).
- * A diagonal shorter than the longest stands left or right in its row, as `align` says for those above and those below
- * the main one (V2: left).
- * Threads: one per call.
+ * A band [k0, k1] is packed as [..., k1 - k0 + 1, longest], the highest diagonal first (one
+ * diagonal: [..., longest]). A diagonal shorter than the longest stands left or right in its row,
+ * as `align` says for those above and those below the main one (V2: left). Threads: one per call.
  */
 #include "base/common.h"
 
 typedef struct { pf_str align; } band_state;
 typedef struct {
-  int64_t lo, hi, rows, cols, longest, count;   /* count: matrices */
+  int64_t lo, hi, rows, cols, longest, count; /* count: matrices */
   int left_above, left_below;
 } band;
 
@@ -20,8 +19,9 @@ static pf_status read_band(pf_ctx *c, int32_t in, const band_state *s, band *b) 
   if (n < 1 || n > 2) return PF_INVALID(c, "k must be a scalar or have 1 or 2 elements, got %d", n);
   b->lo = k[0], b->hi = k[n - 1];
   if (b->lo > b->hi)
-    return PF_INVALID(c, "lower_diag_index must not be larger than upper_diag_index: %" PRId64
-                         " > %" PRId64, b->lo, b->hi);
+    return PF_INVALID(
+        c, "lower_diag_index must not be larger than upper_diag_index: %" PRId64 " > %" PRId64,
+        b->lo, b->hi);
 #define IS(name) (s->align.len == (int64_t)strlen(name) && !memcmp(s->align.data, name, strlen(name)))
   b->left_above = !s->align.len || IS("LEFT_LEFT") || IS("LEFT_RIGHT");
   b->left_below = !s->align.len || IS("LEFT_LEFT") || IS("RIGHT_LEFT");
@@ -34,8 +34,9 @@ static int64_t length_of(const band *b, int64_t d) {
 static pf_status check_band(pf_ctx *c, band *b) {
   if ((b->lo != 0 && !(-b->rows < b->lo && b->lo < b->cols)) ||
       (b->hi != 0 && !(-b->rows < b->hi && b->hi < b->cols)))
-    return PF_INVALID(c, "k [%" PRId64 ", %" PRId64 "] is out of bounds: must be between %" PRId64
-                         " and %" PRId64,
+    return PF_INVALID(c,
+                      "k [%" PRId64 ", %" PRId64 "] is out of bounds: must be between %" PRId64
+                      " and %" PRId64,
                       b->lo, b->hi, -b->rows, b->cols);
   b->longest = PF_MIN(b->rows + PF_MIN(b->hi, 0), b->cols - PF_MAX(b->lo, 0));
   return PF_OK;
@@ -70,7 +71,8 @@ static pf_status part(pf_ctx *c, const void *state) {
   int32_t nd = x->ndim - 2;
   band b;
   PF_TRY(pf_check_rank(c, x, "input"));
-  if (nd < 0) return PF_INVALID(c, "input must be at least 2-dim, received shape: %s", PF_SHAPE(x).s);
+  if (nd < 0)
+    return PF_INVALID(c, "input must be at least 2-dim, received shape: %s", PF_SHAPE(x).s);
   PF_TRY(read_band(c, 1, state, &b));
   PF_TRY(check_padding(c, 2));
   b.rows = x->shape[nd], b.cols = x->shape[nd + 1], b.count = pf_product(x->shape, 0, nd);
@@ -89,9 +91,9 @@ static pf_status check_packed(pf_ctx *c, const DLTensor *d, const band *b, int32
   if (d->ndim == nd && d->shape[nd - 1] == b->longest &&
       (b->lo == b->hi || d->shape[nd - 2] == b->hi - b->lo + 1))
     return PF_OK;
-  return PF_INVALID(c, "diagonal %s is not a band k = [%" PRId64 ", %" PRId64 "] of %" PRId64
-                       " elements",
-                    PF_SHAPE(d).s, b->lo, b->hi, b->longest);
+  return PF_INVALID(
+      c, "diagonal %s is not a band k = [%" PRId64 ", %" PRId64 "] of %" PRId64 " elements",
+      PF_SHAPE(d).s, b->lo, b->hi, b->longest);
 }
 static pf_status set_diag(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0], *d = c->in[1];
@@ -99,7 +101,8 @@ static pf_status set_diag(pf_ctx *c, const void *state) {
   int32_t nd = x->ndim - 2;
   band b;
   PF_TRY(pf_check_rank(c, x, "input"));
-  if (nd < 0) return PF_INVALID(c, "input must be at least 2-dim, received shape: %s", PF_SHAPE(x).s);
+  if (nd < 0)
+    return PF_INVALID(c, "input must be at least 2-dim, received shape: %s", PF_SHAPE(x).s);
   PF_TRY(read_band(c, 2, state, &b));
   b.rows = x->shape[nd], b.cols = x->shape[nd + 1], b.count = pf_product(x->shape, 0, nd);
   PF_TRY(check_band(c, &b));

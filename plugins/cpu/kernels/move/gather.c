@@ -17,10 +17,10 @@ static pf_text position(const DLTensor *t, int32_t nd, int64_t i) {
 typedef struct {
   const char *x;
   char *y;
-  const pf_mover *move;                   /* of large results: stored past the caches */
+  const pf_mover *move; /* of large results: stored past the caches */
   const DLTensor *index;
-  int32_t type;                           /* of index */
-  int64_t outer, n, m, bytes;             /* y[b, o, i] = x[b, o, index[b, i]]: runs of `bytes` */
+  int32_t type;               /* of index */
+  int64_t outer, n, m, bytes; /* y[b, o, i] = x[b, o, index[b, i]]: runs of `bytes` */
 } gather_task;
 #define GATHER_RUN(T) \
   for (int64_t i = i0; i < i1; i++) \
@@ -40,9 +40,11 @@ static void gather_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     const char *x = t->x + row * t->n * t->bytes;
     char *y = t->y + row * t->m * t->bytes;
     if (t->move) stream_rows(t, x, y, i0, i1, b);
-    else if (t->bytes == 4) { GATHER_RUN(uint32_t) }
-    else if (t->bytes == 8) { GATHER_RUN(uint64_t) }
-    else
+    else if (t->bytes == 4) {
+      GATHER_RUN(uint32_t)
+    } else if (t->bytes == 8) {
+      GATHER_RUN(uint64_t)
+    } else
       for (int64_t i = i0; i < i1; i++)
         memcpy(y + i * t->bytes, x + pf_index_at(t->index, t->type, b * t->m + i) * t->bytes,
                (size_t)t->bytes);
@@ -81,7 +83,7 @@ static pf_status gather_along(pf_ctx *c, int32_t axis, int32_t batch_dims) {
   for (int32_t i = axis + 1; i < x->ndim; i++) shape[nd++] = x->shape[i];
   DLTensor *y = pf_output_checked(c, 0, shape, nd);
   PF_EXHAUSTED(y);
-  if (pf_numel(y) == 0) return PF_OK;      /* no index is used: none is wrong, as in TF */
+  if (pf_numel(y) == 0) return PF_OK; /* no index is used: none is wrong, as in TF */
   PF_TRY(check_indices(c, 1, x->shape[axis]));
   int64_t inner = pf_product(x->shape, axis + 1, x->ndim),
           batch = pf_product(x->shape, 0, batch_dims);
@@ -171,9 +173,13 @@ static pf_status bad_vector(pf_ctx *c, int32_t in, int64_t i, int64_t k, const c
   }
 static int64_t flat_indices(int32_t type, const DLTensor *index, int64_t i, int64_t n, int64_t k,
                             const int64_t *shape, int64_t *at) {
-  if (type == PF_INT32) { FLAT(int32_t) }
-  else if (type == PF_INT64) { FLAT(int64_t) }
-  else { FLAT(int16_t) }
+  if (type == PF_INT32) {
+    FLAT(int32_t)
+  } else if (type == PF_INT64) {
+    FLAT(int64_t)
+  } else {
+    FLAT(int16_t)
+  }
   return n;
 }
 #define TAKE(T) \
@@ -229,16 +235,23 @@ static pf_status gather_nd(pf_ctx *c, const void *state) {
     break;
 static pf_status add_run(pf_ctx *c, int32_t type, void *y, const void *x, int64_t n) {
   switch (type) {
-    ADD_RUN(PF_FLOAT32, float) ADD_RUN(PF_FLOAT64, double)
-    ADD_RUN(PF_COMPLEX64, float _Complex) ADD_RUN(PF_COMPLEX128, double _Complex)
-    ADD_RUN(PF_INT8, uint8_t) ADD_RUN(PF_UINT8, uint8_t) ADD_RUN(PF_INT16, uint16_t)
+    ADD_RUN(PF_FLOAT32, float)
+    ADD_RUN(PF_FLOAT64, double)
+    ADD_RUN(PF_COMPLEX64, float _Complex)
+    ADD_RUN(PF_COMPLEX128, double _Complex)
+    ADD_RUN(PF_INT8, uint8_t)
+    ADD_RUN(PF_UINT8, uint8_t)
+    ADD_RUN(PF_INT16, uint16_t)
     ADD_RUN(PF_UINT16, uint16_t)
-    ADD_RUN(PF_INT32, uint32_t) ADD_RUN(PF_UINT32, uint32_t) ADD_RUN(PF_INT64, uint64_t)
+    ADD_RUN(PF_INT32, uint32_t)
+    ADD_RUN(PF_UINT32, uint32_t)
+    ADD_RUN(PF_INT64, uint64_t)
     ADD_RUN(PF_UINT64, uint64_t)
     case PF_BOOL:
       for (int64_t j = 0; j < n; j++) ((uint8_t *)y)[j] |= ((const uint8_t *)x)[j];
       break;
-    case PF_FLOAT16: case PF_BFLOAT16:
+    case PF_FLOAT16:
+    case PF_BFLOAT16:
       for (int64_t j = 0; j < n; j++) {
         float a, b;
         pf_half_to_float(type, (uint16_t *)y + j, &a, 1);
@@ -284,8 +297,9 @@ static pf_status scatter_nd(pf_ctx *c, const void *state) {
   for (int64_t i = 0; i < m; i++) {
     int64_t at = flat_index(c, 0, i, k, shape);
     if (at < 0) return bad_vector(c, 0, i, k, "shape", shape, nd);
-    if (run) PF_TRY(add_run(c, c->in_type[1], PF_DATA(char, y) + at * run * esize,
-                            PF_DATA(const char, updates) + i * run * esize, run));
+    if (run)
+      PF_TRY(add_run(c, c->in_type[1], PF_DATA(char, y) + at * run * esize,
+                     PF_DATA(const char, updates) + i * run * esize, run));
   }
   return PF_OK;
 }
@@ -420,7 +434,7 @@ static pf_status dynamic_stitch(pf_ctx *c, const void *state) {
   DLTensor *y = pf_output_checked(c, 0, shape, nd + 1);
   PF_EXHAUSTED(y);
   int64_t run = pf_product(shape, 1, nd + 1);
-  PF_TRY(pf_zero(c, y, 0, rows * run, esize));           /* rows no index names */
+  PF_TRY(pf_zero(c, y, 0, rows * run, esize)); /* rows no index names */
   for (int32_t k = 0; k < n; k++)
     for (int64_t i = 0, m = pf_numel(c->in[k]); i < m; i++)
       PF_TRY(pf_copy_run(c, y, pf_in_index(c, k, i) * run, c->in[n + k], i * run, run, esize));
@@ -499,21 +513,20 @@ static pf_status sparse_to_dense(pf_ctx *c, const void *state) {
 }
 
 const pf_kernel *const gather_kernels[] = {
-    PF_CPU("Gather", NULL, .compute = gather),
-    PF_CPU("GatherV2", NULL, .state_size = sizeof(gather_state), .compute = gather_v2,
-           .attrs = PF_ATTRS(PF_ATTR(gather_state, PF_ATTR_INT, batch_dims))),
-    PF_CPU("GatherNd", NULL, .compute = gather_nd),
-    PF_CPU("ScatterNd", NULL, .compute = scatter_nd),
-    PF_CPU("TensorScatterUpdate", NULL, .compute = tensor_scatter_update),
-    PF_CPU("OneHot", NULL, .state_size = sizeof(axis_state), .compute = one_hot,
-           .attrs = PF_ATTRS(PF_ATTR(axis_state, PF_ATTR_INT, axis))),
-    PF_CPU("DynamicPartition", NULL, .compute = dynamic_partition),
-    PF_CPU("DynamicStitch", NULL, .compute = dynamic_stitch),
-    PF_CPU("ParallelDynamicStitch", NULL, .compute = dynamic_stitch),
-    PF_CPU("ReverseSequence", NULL, .state_size = sizeof(sequence_state),
-           .compute = reverse_sequence,
-           .attrs = PF_ATTRS(PF_ATTR(sequence_state, PF_ATTR_INT, seq_dim),
-                             PF_ATTR(sequence_state, PF_ATTR_INT, batch_dim))),
-    PF_CPU("SparseToDense", NULL, .state_size = sizeof(sparse_state), .compute = sparse_to_dense,
-           .attrs = PF_ATTRS(PF_ATTR(sparse_state, PF_ATTR_BOOL, validate_indices))),
-    NULL};
+  PF_CPU("Gather", NULL, .compute = gather),
+  PF_CPU("GatherV2", NULL, .state_size = sizeof(gather_state), .compute = gather_v2,
+         .attrs = PF_ATTRS(PF_ATTR(gather_state, PF_ATTR_INT, batch_dims))),
+  PF_CPU("GatherNd", NULL, .compute = gather_nd),
+  PF_CPU("ScatterNd", NULL, .compute = scatter_nd),
+  PF_CPU("TensorScatterUpdate", NULL, .compute = tensor_scatter_update),
+  PF_CPU("OneHot", NULL, .state_size = sizeof(axis_state), .compute = one_hot,
+         .attrs = PF_ATTRS(PF_ATTR(axis_state, PF_ATTR_INT, axis))),
+  PF_CPU("DynamicPartition", NULL, .compute = dynamic_partition),
+  PF_CPU("DynamicStitch", NULL, .compute = dynamic_stitch),
+  PF_CPU("ParallelDynamicStitch", NULL, .compute = dynamic_stitch),
+  PF_CPU("ReverseSequence", NULL, .state_size = sizeof(sequence_state), .compute = reverse_sequence,
+         .attrs = PF_ATTRS(PF_ATTR(sequence_state, PF_ATTR_INT, seq_dim),
+                           PF_ATTR(sequence_state, PF_ATTR_INT, batch_dim))),
+  PF_CPU("SparseToDense", NULL, .state_size = sizeof(sparse_state), .compute = sparse_to_dense,
+         .attrs = PF_ATTRS(PF_ATTR(sparse_state, PF_ATTR_BOOL, validate_indices))),
+  NULL};

@@ -12,7 +12,7 @@ static pf_status copy_part(pf_ctx *c, DLTensor *dst, const DLTensor *src, int to
                            int64_t esize) {
   int64_t run[2] = {outer, n * inner}, bytes = run[1] * esize,
           dst_at = to_whole ? first * inner : 0;
-  if (outer == 1 && bytes <= 4096 && esize) {                 /* short: cheaper than planning */
+  if (outer == 1 && bytes <= 4096 && esize) { /* short: cheaper than planning */
     memcpy(PF_DATA(char, dst) + dst_at * esize,
            PF_DATA(const char, src) + (to_whole ? 0 : first * inner) * esize, (size_t)bytes);
     return PF_OK;
@@ -23,7 +23,11 @@ static pf_status copy_part(pf_ctx *c, DLTensor *dst, const DLTensor *src, int to
   return pf_box_copy(c, &b, dst, src);
 }
 
-typedef struct { const pf_part *part; int64_t n, turn; char *y; } join_task;
+typedef struct {
+  const pf_part *part;
+  int64_t n, turn;
+  char *y;
+} join_task;
 static void join_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const join_task *t = (const join_task *)arg;
   const pf_mover *move = pf_movers();

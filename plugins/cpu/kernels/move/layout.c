@@ -110,7 +110,7 @@ static pf_status tile(pf_ctx *c, const void *state) {
   pf_row_major(shape, n, dst);
   pf_box b;
   b.esize = pf_type_size(c->in_type[0]), b.nd = 2 * n, b.dst_at = b.src_at = 0;
-  for (int32_t i = 0; i < n; i++) {                     /* each dimension: copies, then elements */
+  for (int32_t i = 0; i < n; i++) { /* each dimension: copies, then elements */
     b.shape[2 * i] = by[i], b.dst_stride[2 * i] = dst[i] * x->shape[i], b.src_stride[2 * i] = 0;
     b.shape[2 * i + 1] = x->shape[i], b.dst_stride[2 * i + 1] = dst[i],
                     b.src_stride[2 * i + 1] = src[i];
@@ -119,7 +119,11 @@ static pf_status tile(pf_ctx *c, const void *state) {
 }
 
 /* ---------------------------------------------------------------- space, depth, batch */
-typedef struct { int64_t block_size; pf_str data_format; int32_t nchw; } depth_state;
+typedef struct {
+  int64_t block_size;
+  pf_str data_format;
+  int32_t nchw;
+} depth_state;
 static pf_status depth_init(pf_ctx *c, void *state) {
   depth_state *s = (depth_state *)state;
   s->nchw = s->data_format.len == 4 && !memcmp(s->data_format.data, "NCHW", 4);
@@ -309,16 +313,16 @@ static pf_status batch_to_space(pf_ctx *c, const void *state) {
   PF_ATTR(depth_state, PF_ATTR_INT, block_size), PF_ATTR(depth_state, PF_ATTR_STRING, data_format))
 
 const pf_kernel *const layout_kernels[] = {
-    PF_CPU("Transpose", NULL, .compute = transpose),
-    PF_CPU("ConjugateTranspose", NULL, .compute = conjugate_transpose),
-    PF_CPU("BroadcastTo", NULL, .compute = broadcast_to),
-    PF_CPU("Tile", NULL, .compute = tile),
-    PF_CPU("SpaceToDepth", NULL, .compute = space_to_depth, DEPTH),
-    PF_CPU("DepthToSpace", NULL, .compute = depth_to_space, DEPTH),
-    PF_CPU("SpaceToBatchND", NULL, .compute = space_to_batch_nd),
-    PF_CPU("BatchToSpaceND", NULL, .compute = batch_to_space_nd),
-    PF_CPU("SpaceToBatch", NULL, .state_size = sizeof(block_state), .compute = space_to_batch,
-           .attrs = BLOCK),
-    PF_CPU("BatchToSpace", NULL, .state_size = sizeof(block_state), .compute = batch_to_space,
-           .attrs = BLOCK),
-    NULL};
+  PF_CPU("Transpose", NULL, .compute = transpose),
+  PF_CPU("ConjugateTranspose", NULL, .compute = conjugate_transpose),
+  PF_CPU("BroadcastTo", NULL, .compute = broadcast_to),
+  PF_CPU("Tile", NULL, .compute = tile),
+  PF_CPU("SpaceToDepth", NULL, .compute = space_to_depth, DEPTH),
+  PF_CPU("DepthToSpace", NULL, .compute = depth_to_space, DEPTH),
+  PF_CPU("SpaceToBatchND", NULL, .compute = space_to_batch_nd),
+  PF_CPU("BatchToSpaceND", NULL, .compute = batch_to_space_nd),
+  PF_CPU("SpaceToBatch", NULL, .state_size = sizeof(block_state), .compute = space_to_batch,
+         .attrs = BLOCK),
+  PF_CPU("BatchToSpace", NULL, .state_size = sizeof(block_state), .compute = batch_to_space,
+         .attrs = BLOCK),
+  NULL};

@@ -21,7 +21,7 @@ static pf_status index_scalar(pf_ctx *c, int64_t v) {
   pf_put_index(y, c->out_type[0], 0, v);
   return PF_OK;
 }
-static pf_status shape(pf_ctx *c, const void *state) {  /* Shape, ShapeN */
+static pf_status shape(pf_ctx *c, const void *state) { /* Shape, ShapeN */
   (void)state;
   for (int32_t i = 0; i < c->n_in; i++) PF_TRY(index_vector(c, i, c->in[i]->shape, c->in[i]->ndim));
   return PF_OK;
@@ -54,7 +54,7 @@ static pf_status reshape(pf_ctx *c, const void *state) {
       return PF_INVALID(c, "Shape %s has too many elements", pf_shape_text(dims, nd).s);
   }
   if (unknown >= 0) {
-    if (known == 0 && total == 0) {     /* what is left of both without the sizes of 0, as in TF */
+    if (known == 0 && total == 0) { /* what is left of both without the sizes of 0, as in TF */
       int fits = 1;
       known = total = 1;
       for (int32_t i = 0; i < nd; i++)
@@ -66,9 +66,8 @@ static pf_status reshape(pf_ctx *c, const void *state) {
     }
     if (known == 0)
       return PF_INVALID(
-          c,
-          "reshape cannot infer the missing input size for an empty tensor unless all "
-          "specified input sizes are non-zero");
+          c, "reshape cannot infer the missing input size for an empty tensor unless all "
+             "specified input sizes are non-zero");
     if (total % known)
       return PF_INVALID(c,
                         "Input to reshape is a tensor with %" PRId64
@@ -265,14 +264,33 @@ static int32_t one_of(int32_t type, char *out) {
   double d = 1;
   uint16_t half = 0x3c00, bf16 = 0x3f80;
   switch (type) {
-    case PF_FLOAT32: case PF_COMPLEX64: memcpy(out, &f, 4); return 1;
-    case PF_FLOAT64: case PF_COMPLEX128: memcpy(out, &d, 8); return 1;
+    case PF_FLOAT32:
+    case PF_COMPLEX64: memcpy(out, &f, 4); return 1;
+    case PF_FLOAT64:
+    case PF_COMPLEX128: memcpy(out, &d, 8); return 1;
     case PF_FLOAT16: memcpy(out, &half, 2); return 1;
     case PF_BFLOAT16: memcpy(out, &bf16, 2); return 1;
-    case PF_INT8: case PF_UINT8: case PF_BOOL: *(uint8_t *)out = 1; return 1;
-    case PF_INT16: case PF_UINT16: { uint16_t v = 1; memcpy(out, &v, 2); return 1; }
-    case PF_INT32: case PF_UINT32: { uint32_t v = 1; memcpy(out, &v, 4); return 1; }
-    case PF_INT64: case PF_UINT64: { uint64_t v = 1; memcpy(out, &v, 8); return 1; }
+    case PF_INT8:
+    case PF_UINT8:
+    case PF_BOOL: *(uint8_t *)out = 1; return 1;
+    case PF_INT16:
+    case PF_UINT16: {
+      uint16_t v = 1;
+      memcpy(out, &v, 2);
+      return 1;
+    }
+    case PF_INT32:
+    case PF_UINT32: {
+      uint32_t v = 1;
+      memcpy(out, &v, 4);
+      return 1;
+    }
+    case PF_INT64:
+    case PF_UINT64: {
+      uint64_t v = 1;
+      memcpy(out, &v, 8);
+      return 1;
+    }
     default: return 0;
   }
 }
@@ -358,7 +376,8 @@ static pf_status range(pf_ctx *c, const void *state) {
   switch (c->out_type[0]) {
     case PF_FLOAT32: RANGE_FLOAT(float)
     case PF_FLOAT64: RANGE_FLOAT(double)
-    case PF_FLOAT16: case PF_BFLOAT16: return range_half(c);
+    case PF_FLOAT16:
+    case PF_BFLOAT16: return range_half(c);
     case PF_INT8: RANGE_INT(int8_t, uint32_t)
     case PF_INT16: RANGE_INT(int16_t, uint32_t)
     case PF_INT32: RANGE_INT(int32_t, uint32_t)
@@ -396,8 +415,7 @@ static pf_status lin_space(pf_ctx *c, const void *state) {
     if (n > 1) PF_DATA(T, y)[n - 1] = b; \
   }
   if (pf_is_half(c->out_type[0])) return lin_space_half(c, y, n);
-  if (c->out_type[0] == PF_FLOAT32) LINSPACE(float) else LINSPACE(double)
-  return PF_OK;
+  if (c->out_type[0] == PF_FLOAT32) LINSPACE(float) else LINSPACE(double) return PF_OK;
 }
 
 /* ---------------------------------------------------------------- CheckNumerics */
@@ -428,32 +446,32 @@ static pf_status check_numerics(pf_ctx *c, const void *state) {
 }
 
 const pf_kernel *const shape_kernels[] = {
-    PF_CPU("Shape", NULL, .compute = shape),
-    PF_CPU("ShapeN", NULL, .compute = shape),
-    PF_CPU("Rank", NULL, .compute = rank),
-    PF_CPU("Size", NULL, .compute = size),
-    PF_CPU("Reshape", NULL, .compute = reshape, .args = PF_ALIASES("output")),
-    PF_CPU("ExpandDims", NULL, .compute = expand_dims, .args = PF_ALIASES("output")),
-    PF_CPU("Squeeze", NULL, .state_size = sizeof(squeeze_state), .compute = squeeze,
-           .args = PF_ALIASES("output"),
-           .attrs = PF_ATTRS(PF_ATTR(squeeze_state, PF_ATTR_LIST | PF_ATTR_INT, squeeze_dims))),
-    PF_CPU("EnsureShape", NULL, .state_size = sizeof(ensure_state), .compute = ensure_shape,
-           .args = PF_ALIASES("output"),
-           .attrs = PF_ATTRS(PF_ATTR(ensure_state, PF_ATTR_SHAPE, shape))),
-    PF_CPU("PlaceholderWithDefault", NULL, .compute = same),
-    PF_CPU("BroadcastArgs", NULL, .compute = broadcast_args),
-    PF_CPU("BroadcastGradientArgs", NULL, .compute = broadcast_gradient_args),
-    PF_CPU("ConcatOffset", NULL, .compute = concat_offset),
-    PF_CPU("InvertPermutation", NULL, .compute = invert_permutation),
-    PF_CPU("Fill", NULL, .compute = fill),
-    PF_CPU("ZerosLike", NULL, .compute = zeros_like),
-    PF_CPU("OnesLike", NULL, .compute = ones_like),
-    PF_CPU("Empty", NULL, .state_size = sizeof(empty_state), .compute = empty,
-           .args = PF_ARGS(PF_FLAGGED_ARG("output", PF_ARG_UNSET, 0)),
-           .attrs = PF_ATTRS(PF_ATTR(empty_state, PF_ATTR_BOOL, init))),
-    PF_CPU("Range", "Tidx=" PF_FLOATS "|" PF_SIGNED, .compute = range),
-    PF_CPU("LinSpace", "T=" PF_FLOATS, .compute = lin_space),
-    PF_CPU("CheckNumerics", "T=" PF_FLOATS, .state_size = sizeof(check_state),
-           .compute = check_numerics, .args = PF_ALIASES("output"),
-           .attrs = PF_ATTRS(PF_ATTR(check_state, PF_ATTR_STRING, message))),
-    NULL};
+  PF_CPU("Shape", NULL, .compute = shape),
+  PF_CPU("ShapeN", NULL, .compute = shape),
+  PF_CPU("Rank", NULL, .compute = rank),
+  PF_CPU("Size", NULL, .compute = size),
+  PF_CPU("Reshape", NULL, .compute = reshape, .args = PF_ALIASES("output")),
+  PF_CPU("ExpandDims", NULL, .compute = expand_dims, .args = PF_ALIASES("output")),
+  PF_CPU("Squeeze", NULL, .state_size = sizeof(squeeze_state), .compute = squeeze,
+         .args = PF_ALIASES("output"),
+         .attrs = PF_ATTRS(PF_ATTR(squeeze_state, PF_ATTR_LIST | PF_ATTR_INT, squeeze_dims))),
+  PF_CPU("EnsureShape", NULL, .state_size = sizeof(ensure_state), .compute = ensure_shape,
+         .args = PF_ALIASES("output"),
+         .attrs = PF_ATTRS(PF_ATTR(ensure_state, PF_ATTR_SHAPE, shape))),
+  PF_CPU("PlaceholderWithDefault", NULL, .compute = same),
+  PF_CPU("BroadcastArgs", NULL, .compute = broadcast_args),
+  PF_CPU("BroadcastGradientArgs", NULL, .compute = broadcast_gradient_args),
+  PF_CPU("ConcatOffset", NULL, .compute = concat_offset),
+  PF_CPU("InvertPermutation", NULL, .compute = invert_permutation),
+  PF_CPU("Fill", NULL, .compute = fill),
+  PF_CPU("ZerosLike", NULL, .compute = zeros_like),
+  PF_CPU("OnesLike", NULL, .compute = ones_like),
+  PF_CPU("Empty", NULL, .state_size = sizeof(empty_state), .compute = empty,
+         .args = PF_ARGS(PF_FLAGGED_ARG("output", PF_ARG_UNSET, 0)),
+         .attrs = PF_ATTRS(PF_ATTR(empty_state, PF_ATTR_BOOL, init))),
+  PF_CPU("Range", "Tidx=" PF_FLOATS "|" PF_SIGNED, .compute = range),
+  PF_CPU("LinSpace", "T=" PF_FLOATS, .compute = lin_space),
+  PF_CPU("CheckNumerics", "T=" PF_FLOATS, .state_size = sizeof(check_state),
+         .compute = check_numerics, .args = PF_ALIASES("output"),
+         .attrs = PF_ATTRS(PF_ATTR(check_state, PF_ATTR_STRING, message))),
+  NULL};

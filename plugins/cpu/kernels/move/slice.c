@@ -42,8 +42,8 @@ typedef struct {
   int64_t begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask;
 } slice_state;
 typedef struct {
-  int64_t begin[PF_MAX_DIMS], stride[PF_MAX_DIMS], size[PF_MAX_DIMS];  /* per input dimension */
-  int64_t shape[2 * PF_MAX_DIMS];                                      /* of the result */
+  int64_t begin[PF_MAX_DIMS], stride[PF_MAX_DIMS], size[PF_MAX_DIMS]; /* per input dimension */
+  int64_t shape[2 * PF_MAX_DIMS];                                     /* of the result */
   int32_t nd;
 } slice_plan;
 
@@ -84,12 +84,15 @@ static pf_status plan_slice(pf_ctx *c, const slice_state *s, int32_t first, cons
   p->nd = 0;
   for (int32_t i = 0; i <= n; i++) {
     int64_t bit = (int64_t)1 << i;
-    if (i == n || i == ellipsis) {                     /* what is not named is taken whole */
+    if (i == n || i == ellipsis) { /* what is not named is taken whole */
       int32_t stop = i == n ? nd : PF_MIN(PF_MAX(d, nd - axes_left), nd);
       for (; d < stop; d++) cut(p, d, dims[d], 0, 0, 1, 1, 1), p->shape[p->nd++] = dims[d];
       continue;
     }
-    if (s->new_axis_mask & bit) { p->shape[p->nd++] = 1; continue; }
+    if (s->new_axis_mask & bit) {
+      p->shape[p->nd++] = 1;
+      continue;
+    }
     if (d >= nd)
       return PF_INVALID(c, "Index out of range using input dim %d; input has only %d dims", d, nd);
     if (stride[i] == 0) return PF_INVALID(c, "strides[%d] must be non-zero", i);
@@ -231,17 +234,16 @@ static pf_status fill_borders(pf_ctx *c, const pad_plan *p, const DLTensor *x, D
 /* Large results, row by row: a row of y holds a run of x between borders, or is a border. */
 enum { BORDER = 4096 };
 typedef struct {
-  char border[BORDER] __attribute__((aligned(64)));   /* the value, over and over */
+  char border[BORDER] __attribute__((aligned(64))); /* the value, over and over */
   const pf_mover *move;
   const pad_plan *plan;
   const DLTensor *x;
   char *y;
-  int32_t nd;                           /* dimensions in front of the row's */
-  int64_t before, run, behind;          /* bytes of a row */
+  int32_t nd;                  /* dimensions in front of the row's */
+  int64_t before, run, behind; /* bytes of a row */
 } pad_task;
 static void weave_border(pf_woven *w, const pad_task *t, int64_t bytes) {
-  if (bytes >= BORDER)
-    t->move->weave(w, &(pf_part){t->border, BORDER, 0}, 1, 0, bytes / BORDER);
+  if (bytes >= BORDER) t->move->weave(w, &(pf_part){t->border, BORDER, 0}, 1, 0, bytes / BORDER);
   if (bytes % BORDER) t->move->weave(w, &(pf_part){t->border, bytes % BORDER, 0}, 1, 0, 1);
 }
 /* n rows that have runs, one behind the other at x, but for the first one's `before` and the last
@@ -276,7 +278,10 @@ static void pad_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   for (; lo < hi; lo += n) {
     int64_t from = row_of_x(t, lo, &n);
     n = PF_MIN(n, hi - lo);
-    if (from < 0) { border += n * row; continue; }
+    if (from < 0) {
+      border += n * row;
+      continue;
+    }
     weave_border(&w, t, border + t->before);
     weave_rows(&w, t, PF_DATA(const char, t->x) + from * t->run, n);
     border = t->behind;
@@ -320,7 +325,10 @@ static pf_status pad(pf_ctx *c, const void *state) {
   return pf_box_copy(c, &b, y, x);
 }
 
-typedef struct { pf_str mode; int32_t reflect; } mirror_state;
+typedef struct {
+  pf_str mode;
+  int32_t reflect;
+} mirror_state;
 static pf_status mirror_init(pf_ctx *c, void *state) {
   mirror_state *s = (mirror_state *)state;
   s->reflect = s->mode.len == 7 && !memcmp(s->mode.data, "REFLECT", 7);
@@ -365,7 +373,7 @@ static pf_status mirror_pad(pf_ctx *c, const void *state) {
     side.shape[d] = p.hi[d], side.dst_at = base + (p.lo[d] + x->shape[d]) * w;
     side.src_at = side.dst_at - (1 + reflect) * w;
     PF_TRY(pf_box_copy(c, &side, y, y));
-    b.shape[d] = p.shape[d], b.dst_at = base;          /* now whole along d */
+    b.shape[d] = p.shape[d], b.dst_at = base; /* now whole along d */
   }
   return PF_OK;
 }
@@ -416,11 +424,17 @@ static pf_status mirror_pad_grad(pf_ctx *c, const void *state) {
   }
   PF_TRY(pf_zero(c, x, 0, m, pf_type_size(type)));
   switch (type) {
-    FOLD(PF_FLOAT32, float, f32) FOLD(PF_FLOAT64, double, f64)
-    FOLD(PF_COMPLEX64, float _Complex, c64) FOLD(PF_COMPLEX128, double _Complex, c128)
-    FOLD(PF_INT8, uint8_t, u8) FOLD(PF_INT16, uint16_t, u16) FOLD(PF_INT32, uint32_t, u32)
+    FOLD(PF_FLOAT32, float, f32)
+    FOLD(PF_FLOAT64, double, f64)
+    FOLD(PF_COMPLEX64, float _Complex, c64)
+    FOLD(PF_COMPLEX128, double _Complex, c128)
+    FOLD(PF_INT8, uint8_t, u8)
+    FOLD(PF_INT16, uint16_t, u16)
+    FOLD(PF_INT32, uint32_t, u32)
     FOLD(PF_INT64, uint64_t, u64)
-    FOLD(PF_UINT8, uint8_t, u8) FOLD(PF_UINT16, uint16_t, u16) FOLD(PF_UINT32, uint32_t, u32)
+    FOLD(PF_UINT8, uint8_t, u8)
+    FOLD(PF_UINT16, uint16_t, u16)
+    FOLD(PF_UINT32, uint32_t, u32)
     FOLD(PF_UINT64, uint64_t, u64)
     case PF_BOOL:
       for (int64_t k = 0; k < n; k++) ((uint8_t *)dx)[at[k]] |= ((const uint8_t *)dy)[k];
@@ -490,7 +504,7 @@ static pf_status roll(pf_ctx *c, const void *state) {
   for (int32_t i = 0; i < x->ndim; i++)
     if (by[i]) moved[n++] = i;
   if (n > 20) return pf_failf(c, PF_UNIMPLEMENTED, "Roll along %d axes", n);
-  for (int32_t mask = 0; mask < 1 << n; mask++) {        /* each moved axis is two pieces */
+  for (int32_t mask = 0; mask < 1 << n; mask++) { /* each moved axis is two pieces */
     pf_box b = pf_box_of(pf_type_size(c->in_type[0]), x->shape, x->ndim);
     for (int32_t k = 0; k < n; k++) {
       int32_t d = moved[k];
@@ -512,22 +526,22 @@ static pf_status roll(pf_ctx *c, const void *state) {
 #define MODE PF_ATTRS(PF_ATTR(mirror_state, PF_ATTR_STRING, mode))
 
 const pf_kernel *const slice_kernels[] = {
-    PF_CPU("Slice", NULL, .compute = slice),
-    PF_CPU("StridedSlice", NULL, .state_size = sizeof(slice_state), .compute = strided_slice,
-           .attrs = MASKS),
-    PF_CPU("StridedSliceGrad", NULL, .state_size = sizeof(slice_state),
-           .compute = strided_slice_grad, .attrs = MASKS),
-    PF_CPU("StridedSliceAssign", NULL, .state_size = sizeof(slice_state),
-           .compute = strided_slice_assign_ref, .attrs = MASKS),
-    PF_CPU_BORROWS("ResourceStridedSliceAssign", NULL, .state_size = sizeof(slice_state),
-           .compute = strided_slice_assign_resource, .attrs = MASKS),
-    PF_CPU("Pad", NULL, .compute = pad),
-    PF_CPU("PadV2", NULL, .compute = pad),
-    PF_CPU("MirrorPad", NULL, .state_size = sizeof(mirror_state), .init = mirror_init,
-           .compute = mirror_pad, .attrs = MODE),
-    PF_CPU("MirrorPadGrad", NULL, .state_size = sizeof(mirror_state), .init = mirror_init,
-           .compute = mirror_pad_grad, .attrs = MODE),
-    PF_CPU("Reverse", NULL, .compute = reverse),
-    PF_CPU("ReverseV2", NULL, .compute = reverse_v2),
-    PF_CPU("Roll", NULL, .compute = roll),
-    NULL};
+  PF_CPU("Slice", NULL, .compute = slice),
+  PF_CPU("StridedSlice", NULL, .state_size = sizeof(slice_state), .compute = strided_slice,
+         .attrs = MASKS),
+  PF_CPU("StridedSliceGrad", NULL, .state_size = sizeof(slice_state), .compute = strided_slice_grad,
+         .attrs = MASKS),
+  PF_CPU("StridedSliceAssign", NULL, .state_size = sizeof(slice_state),
+         .compute = strided_slice_assign_ref, .attrs = MASKS),
+  PF_CPU_BORROWS("ResourceStridedSliceAssign", NULL, .state_size = sizeof(slice_state),
+                 .compute = strided_slice_assign_resource, .attrs = MASKS),
+  PF_CPU("Pad", NULL, .compute = pad),
+  PF_CPU("PadV2", NULL, .compute = pad),
+  PF_CPU("MirrorPad", NULL, .state_size = sizeof(mirror_state), .init = mirror_init,
+         .compute = mirror_pad, .attrs = MODE),
+  PF_CPU("MirrorPadGrad", NULL, .state_size = sizeof(mirror_state), .init = mirror_init,
+         .compute = mirror_pad_grad, .attrs = MODE),
+  PF_CPU("Reverse", NULL, .compute = reverse),
+  PF_CPU("ReverseV2", NULL, .compute = reverse_v2),
+  PF_CPU("Roll", NULL, .compute = roll),
+  NULL};

@@ -15,8 +15,14 @@
  * Past them: STREAM_PIECE bytes each, rows of src of STREAM_WIDE bytes at most where it has as
  * many.  Planes that go in strips: whole rows, STRIP_PIECE of them; or, of up to STRIP_WHOLE rows,
  * all of them and columns for each thread. */
-enum { COLUMNS = 128, PIECE = 512, STREAM_PIECE = PF_L2_BYTES, STREAM_WIDE = 4096,
-       STRIP_PIECE = 2048, STRIP_WHOLE = 8192 };
+enum {
+  COLUMNS = 128,
+  PIECE = 512,
+  STREAM_PIECE = PF_L2_BYTES,
+  STREAM_WIDE = 4096,
+  STRIP_PIECE = 2048,
+  STRIP_WHOLE = 8192
+};
 
 /* b = a without dimensions of size 1 and with neighbours merged that lie together on both sides; 0:
  * nothing to copy */
@@ -89,12 +95,12 @@ typedef struct {
   const pf_box *b;
   char *dst;
   const char *src;
-  int64_t n, ds, ss;               /* the innermost loop: in pieces, if it is long */
-  int32_t outer[PF_BOX_DIMS], n_outer;  /* the other dimensions, outermost first */
-  int64_t nj, dj, columns, tiles;  /* transpose: second inner dimension, pieces of it; all pieces */
-  int64_t piece, width;            /* elements of a piece: of the innermost one, and of nj */
-  int64_t times, apart;            /* long runs: each piece goes to so many places of dst */
-  const pf_mover *move;            /* transpose, or stores past the caches; else NULL */
+  int64_t n, ds, ss;                   /* the innermost loop: in pieces, if it is long */
+  int32_t outer[PF_BOX_DIMS], n_outer; /* the other dimensions, outermost first */
+  int64_t nj, dj, columns, tiles; /* transpose: second inner dimension, pieces of it; all pieces */
+  int64_t piece, width;           /* elements of a piece: of the innermost one, and of nj */
+  int64_t times, apart;           /* long runs: each piece goes to so many places of dst */
+  const pf_mover *move;           /* transpose, or stores past the caches; else NULL */
   int32_t stream;
 } copy_task;
 
@@ -255,11 +261,18 @@ static pf_status copy_strings(pf_ctx *c, const pf_box *b, DLTensor *dst, const D
   return PF_OK;
 }
 
-typedef struct { char *dst; const char *src; const pf_mover *move; } flat_task;
+typedef struct {
+  char *dst;
+  const char *src;
+  const pf_mover *move;
+} flat_task;
 static void flat_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const flat_task *t = (const flat_task *)arg;
   (void)worker;
-  if (!t->move) { memcpy(t->dst + lo, t->src + lo, (size_t)(hi - lo)); return; }
+  if (!t->move) {
+    memcpy(t->dst + lo, t->src + lo, (size_t)(hi - lo));
+    return;
+  }
   t->move->copy(t->src + lo, t->dst + lo, hi - lo);
   t->move->fence();
 }
@@ -314,7 +327,7 @@ static void plan_pieces(copy_task *t, int64_t nj, int64_t dj, int64_t workers) {
         few = t->n, nj = PF_MIN(nj, nj / workers / 64 * 64 + 64);
     } else if (t->move->blocks && pf_rows_apart(esize, t->ss * esize)) {
       wide = nj, /* whole rows, 4 or 64 lines of columns; one piece: columns for each thread */
-      few = (dj * esize % 64 ? 4096 : 256) / esize;
+          few = (dj * esize % 64 ? 4096 : 256) / esize;
       if (t->n <= few && t->b->nd == 2) nj = PF_MIN(nj, nj / workers / 64 * 64 + 64);
     }
     t->piece = PF_MIN(t->n, PF_MAX(all / wide, few) / few * few); /* whole lines */
@@ -353,7 +366,7 @@ pf_status pf_box_copy(pf_ctx *c, const pf_box *box, DLTensor *dst, const DLTenso
   t.b = &b, t.dst = PF_DATA(char, dst), t.src = PF_DATA(const char, src), t.tiles = 1, t.nj = 0,
   t.n_outer = 0, t.times = 1, t.apart = 0;
   int32_t inner = b.nd - 1, second = -1;
-  for (int32_t i = 0; i < b.nd; i++)               /* write along dst's contiguous dimension */
+  for (int32_t i = 0; i < b.nd; i++) /* write along dst's contiguous dimension */
     if (b.dst_stride[i] == 1) inner = i;
   if (b.src_stride[inner] != 1 && b.src_stride[inner] != 0 && b.dst_stride[inner] == 1)
     for (int32_t i = 0; i < b.nd; i++)

@@ -14,9 +14,9 @@
 
 enum { PF_BOX_DIMS = 2 * PF_MAX_DIMS };
 typedef struct {
-  int64_t esize;                         /* bytes of an element; 0: strings */
+  int64_t esize; /* bytes of an element; 0: strings */
   int32_t nd;
-  int64_t dst_at, src_at;                /* first element */
+  int64_t dst_at, src_at; /* first element */
   int64_t shape[PF_BOX_DIMS];
   int64_t dst_stride[PF_BOX_DIMS],
       src_stride[PF_BOX_DIMS]; /* in elements; src may be 0 or negative */

@@ -282,11 +282,10 @@ enum { REVERSED = 256, UPWARDS = 8192 };
 #if defined(__AVX512BW__)
 /* bytes of 16 whose elements are in the opposite order */
 static __m512i backwards(int64_t esize) {
-  static const uint8_t order[4][16] = {
-      {15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0},
-      {14, 15, 12, 13, 10, 11, 8, 9, 6, 7, 4, 5, 2, 3, 0, 1},
-      {12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3},
-      {8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7}};
+  static const uint8_t order[4][16] = {{15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0},
+                                       {14, 15, 12, 13, 10, 11, 8, 9, 6, 7, 4, 5, 2, 3, 0, 1},
+                                       {12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3},
+                                       {8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7}};
   const uint8_t *p = order[esize == 1 ? 0 : esize == 2 ? 1 : esize == 4 ? 2 : 3];
   return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)p));
 }
@@ -379,7 +378,7 @@ PF_INLINE void stream_fetching(const char *x, char *y, int64_t bytes, int how, c
     stream_lines(x + k, y + k, 64);
   }
 }
-enum { LONG = 16384 };                  /* shorter runs may end before what is fetched */
+enum { LONG = 16384 }; /* shorter runs may end before what is fetched */
 static void copy(const void *px, void *py, int64_t bytes) {
   const char *x = (const char *)px;
   char *y = (char *)py;
@@ -391,14 +390,18 @@ static void copy(const void *px, void *py, int64_t bytes) {
 }
 #if defined(__AVX512BW__)
 /* `have` bytes of the line at y, in a register; of its bytes `own` are ours */
-typedef struct { char *y; int64_t have; uint64_t own; __m512i line; } lines_out;
+typedef struct {
+  char *y;
+  int64_t have;
+  uint64_t own;
+  __m512i line;
+} lines_out;
 PF_INLINE lines_out lines_at(char *y) {
   int64_t have = (int64_t)((uintptr_t)y % 64);
   return (lines_out){y - have, have, ~0ull << have, _mm512_setzero_si512()};
 }
 /* `ahead`: where the run that is fetched lies, if one is */
-PF_INLINE void lines_add(lines_out *o, const char *p, int64_t bytes, int how,
-                         const char *ahead) {
+PF_INLINE void lines_add(lines_out *o, const char *p, int64_t bytes, int how, const char *ahead) {
   if (o->have) {
     int64_t take = PF_MIN(64 - o->have, bytes);
     uint64_t mask = ((1ull << take) - 1) << o->have;
@@ -427,8 +430,7 @@ PF_INLINE void lines_end(const lines_out *o) {
 #else
 typedef struct { char *y; } lines_out;
 PF_INLINE lines_out lines_at(char *y) { return (lines_out){y}; }
-PF_INLINE void lines_add(lines_out *o, const char *x, int64_t bytes, int how,
-                         const char *ahead) {
+PF_INLINE void lines_add(lines_out *o, const char *x, int64_t bytes, int how, const char *ahead) {
   int64_t head = PF_MIN(bytes, (int64_t)(-(uintptr_t)o->y % 64));
   int64_t rest = (bytes - head) % 64, whole = bytes - head - rest;
   memcpy(o->y, x, (size_t)head);
@@ -452,9 +454,12 @@ PF_INLINE void gather_as(const char *x, int64_t bytes, const void *index, int wi
   for (int64_t i = 0, end = PF_MIN(group, n), next; i < n; end = next) {
     next = PF_MIN(end + group, n);
     for (int64_t k = end; k < next; k++) fetch_lines(RUN(k), some);
-    if (group > 1 && whole) for (; i < end; i++) stream_lines(RUN(i), y + i * bytes, bytes);
-    else if (group > 1) for (; i < end; i++) lines_add(&o, RUN(i), bytes, FETCH_NOTHING, NULL);
-    else for (; i < end; i++) lines_add(&o, RUN(i), bytes, FETCH_IN_ORDER, NULL);
+    if (group > 1 && whole)
+      for (; i < end; i++) stream_lines(RUN(i), y + i * bytes, bytes);
+    else if (group > 1)
+      for (; i < end; i++) lines_add(&o, RUN(i), bytes, FETCH_NOTHING, NULL);
+    else
+      for (; i < end; i++) lines_add(&o, RUN(i), bytes, FETCH_IN_ORDER, NULL);
   }
   lines_end(&o);
 #undef RUN
@@ -516,6 +521,6 @@ static void write(int32_t type, const float *x, void *y, int64_t n) { halves_wri
 #else
 #define BLOCKS 0
 #endif
-const pf_mover PF_ISA_NAME(pf_mover) = {turn, stream_plane, copy, gather, grid, weave_at, weave,
-                                        weave_end, reverse, reverse_past, every_second,
-                                        read, write, fence, BLOCKS};
+const pf_mover PF_ISA_NAME(pf_mover) = {
+  turn,    stream_plane, copy,         gather, grid,  weave_at, weave, weave_end,
+  reverse, reverse_past, every_second, read,   write, fence,    BLOCKS};

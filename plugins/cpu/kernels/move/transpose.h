@@ -17,7 +17,10 @@ typedef struct {
   const char *x, *next;
   int64_t bytes, n, turns, x_run, x_turn, y_turn;
 } pf_grid;
-typedef struct { const char *at; int64_t bytes, step; } pf_part; /* a run in every `step` bytes */
+typedef struct {
+  const char *at;
+  int64_t bytes, step;
+} pf_part; /* a run in every `step` bytes */
 /* where the next run goes; of AVX-512, the line that is not whole yet: it has `have` bytes, those
  * of `own` are to be written */
 typedef struct {
@@ -34,10 +37,10 @@ typedef struct {
   /* the same past the caches; `next`: what will be read after it, of the same sizes, or NULL */
   void (*stream)(int64_t esize, const void *x, int64_t ldx, void *y, int64_t ldy, int64_t ni,
                  int64_t nj, const void *next);
-  void (*copy)(const void *x, void *y, int64_t bytes);       /* non-temporal */
+  void (*copy)(const void *x, void *y, int64_t bytes); /* non-temporal */
   /* rows of `bytes` of x at int32 or (`wide`) int64 indices, one behind the other; non-temporal */
   void (*gather)(const char *x, int64_t bytes, const void *index, int wide, int64_t n, char *y);
-  void (*grid)(const pf_grid *g, char *y);                   /* non-temporal */
+  void (*grid)(const pf_grid *g, char *y); /* non-temporal */
   /* Runs that are read in order, one behind the other, in some calls; non-temporal:
    *     pf_woven w = weave_at(y);
    *     weave(&w, part, n, lo, hi);    // run i of each of n parts, i = lo .. hi - 1
@@ -49,14 +52,14 @@ typedef struct {
   void (*weave_end)(const pf_woven *w);
   /* y[i] = x[-i], i < n; elements of 1, 2, 4 or 8 bytes */
   void (*reverse)(int64_t esize, const void *x, void *y, int64_t n);
-  void (*reverse_past)(int64_t esize, const void *x, void *y, int64_t n);    /* non-temporal */
+  void (*reverse_past)(int64_t esize, const void *x, void *y, int64_t n); /* non-temporal */
   /* whole lines of y[i] = x[2 i], non-temporal; elements of 1, 2, 4 or 8 bytes.  y is a multiple of
    * 64.  Returns how many of the bytes are done: 0 where the instruction set has no way */
   int64_t (*every_second)(int64_t esize, const void *x, void *y, int64_t bytes);
-  void (*halves_read)(int32_t type, const void *x, float *y, int64_t n);     /* half.h's */
+  void (*halves_read)(int32_t type, const void *x, float *y, int64_t n); /* half.h's */
   void (*halves_write)(int32_t type, const float *x, void *y, int64_t n);
   void (*fence)(void);
-  int32_t blocks;       /* `stream` goes along rows of x: pf_rows_apart, pf_strips_pay */
+  int32_t blocks; /* `stream` goes along rows of x: pf_rows_apart, pf_strips_pay */
 } pf_mover;
 /* Rows whose distance is nearly a multiple of 2048 bytes share few places of the nearest cache, and
  * small elements need many rows for a line: such rows are copied near before they are turned. */
@@ -66,8 +69,8 @@ PF_LOCAL int pf_rows_apart(int64_t esize, int64_t stride) {
 }
 
 /* Planes of ni long rows of nj elements go along these where the caches are far (of shorter rows
- * the hardware does not fetch ahead); those of 8 bytes where y's rows, y_step bytes apart, begin inside
- * lines. */
+ * the hardware does not fetch ahead); those of 8 bytes where y's rows, y_step bytes apart, begin
+ * inside lines. */
 enum { PF_STRIPS_FROM = 640 };
 PF_LOCAL int pf_strips_pay(int64_t esize, int64_t ni, int64_t nj, int64_t y_step) {
   return (esize == 4 || (esize == 8 && y_step % 64)) && ni >= 128 && nj >= PF_STRIPS_FROM &&
@@ -86,7 +89,8 @@ PF_LOCAL const pf_mover *pf_movers(void) {
 #ifdef PF_HAVE_AVX2
   int isa = pf_cpu_isa();
   return isa == PF_ISA_LEVEL_AVX512 ? &pf_mover_avx512
-         : isa == PF_ISA_LEVEL_AVX2 ? &pf_mover_avx2 : &pf_mover_baseline;
+         : isa == PF_ISA_LEVEL_AVX2 ? &pf_mover_avx2
+                                    : &pf_mover_baseline;
 #else
   return &pf_mover_baseline;
 #endif

@@ -13,13 +13,13 @@
  * Fast path: transpose_odd_uint8, transpose_odd_float16 (docs/paths.md).
  */
 #if defined(__AVX512BW__)
-enum { BAND = 4, BAND_COLUMNS = 1088, FETCH = 3, FETCH_FAR = 6 };  /* FETCH: strips */
+enum { BAND = 4, BAND_COLUMNS = 1088, FETCH = 3, FETCH_FAR = 6 }; /* FETCH: strips */
 #define VBMI __attribute__((target("avx512vbmi")))
 
 static const uint8_t byte_count[128] __attribute__((aligned(64))) = {
 #define EIGHT(n) n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7
-    EIGHT(0),  EIGHT(8),  EIGHT(16), EIGHT(24), EIGHT(32),  EIGHT(40),  EIGHT(48),  EIGHT(56),
-    EIGHT(64), EIGHT(72), EIGHT(80), EIGHT(88), EIGHT(96), EIGHT(104), EIGHT(112), EIGHT(120)};
+  EIGHT(0),  EIGHT(8),  EIGHT(16), EIGHT(24), EIGHT(32), EIGHT(40),  EIGHT(48),  EIGHT(56),
+  EIGHT(64), EIGHT(72), EIGHT(80), EIGHT(88), EIGHT(96), EIGHT(104), EIGHT(112), EIGHT(120)};
 #undef EIGHT
 /* 64 bytes, from byte `off` of a and b, one behind the other */
 static inline __attribute__((always_inline)) VBMI __m512i joined_8(__m512i a, __m512i b, int off) {
@@ -28,8 +28,8 @@ static inline __attribute__((always_inline)) VBMI __m512i joined_8(__m512i a, __
 /* (The 32-bit permutation is one step on any processor, the 16-bit one three on Intel's.) */
 PF_INLINE __m512i joined_32(__m512i a, __m512i b, int off) {
   static const uint32_t count[32] __attribute__((aligned(64))) = {
-      0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
-      16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
+    0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+    16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
   return _mm512_permutex2var_epi32(a, _mm512_loadu_si512(count + off / 4), b);
 }
 PF_INLINE __m512i joined_16(__m512i a, __m512i b, int off) {
@@ -39,11 +39,14 @@ PF_INLINE __m512i joined_16(__m512i a, __m512i b, int off) {
 
 /* `rows` of x, of which `left` bytes are left; `fetched`: what is read later, from rows 0 to
  * `fetched_last` */
-typedef struct { const char *x, *fetched; int64_t ldx, rows, left, fetched_last; } strip_in;
 typedef struct {
-  char old[BAND * 64 * 64] __attribute__((aligned(64)));             /* the last line of each row */
-  char near[BAND * 4 * PIECE_STEP] __attribute__((aligned(64)));     /* turned pieces */
-  char kept[BAND_COLUMNS][64] __attribute__((aligned(64)));          /* the last lines of columns */
+  const char *x, *fetched;
+  int64_t ldx, rows, left, fetched_last;
+} strip_in;
+typedef struct {
+  char old[BAND * 64 * 64] __attribute__((aligned(64)));         /* the last line of each row */
+  char near[BAND * 4 * PIECE_STEP] __attribute__((aligned(64))); /* turned pieces */
+  char kept[BAND_COLUMNS][64] __attribute__((aligned(64)));      /* the last lines of columns */
 } band_room;
 
 /* the first `bytes` of a line at x (that is, all of them where there are more than 63) */

@@ -68,7 +68,10 @@ static void strip_e16(const char *x, int64_t ldx, int64_t rows, int64_t bytes, c
 }
 
 /* 256 bytes of one row, then of the next; then the next 256 bytes of all */
-typedef struct { const char *x; int64_t ldx, rows, row; } fetch_rows;
+typedef struct {
+  const char *x;
+  int64_t ldx, rows, row;
+} fetch_rows;
 PF_INLINE void fetch_four(fetch_rows *f) {
   const char *p = f->x + f->row * f->ldx + 63; /* its first line is here, or was the last one's */
   EACH_4 __builtin_prefetch(p + 64 * i, 0, 2);
@@ -173,7 +176,8 @@ static void in_blocks(int64_t esize, const char *x, int64_t ldx, char *y, int64_
              esize == 1   ? strip_uint8_t
              : esize == 2 ? strip_uint16_t
              : esize == 4 ? strip_uint32_t
-             : esize == 8 ? strip_uint64_t : strip_e16};
+             : esize == 8 ? strip_uint64_t
+                          : strip_e16};
   int shifted = ((uintptr_t)y | (uintptr_t)t.ldy) % 64 != 0;
   int64_t rows = (shifted ? 1024 : 256) / esize, wide = PF_MAX(esize == 1 ? 256 : 512, 64 * esize);
   nj *= esize;

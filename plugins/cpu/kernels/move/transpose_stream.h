@@ -33,9 +33,13 @@ PF_INLINE void copy_near(const char *x, int64_t stride, char *near, int64_t step
   }
 }
 /* ---------------------------------------------------------------- what is read next */
-enum { FETCHED = 16 };                  /* lines fetched at a time */
+enum { FETCHED = 16 }; /* lines fetched at a time */
 /* `run`: to the nearest cache (where the second one is far), else to the second */
-typedef struct { const char *at; int64_t along, next, left, rows, step; int run; } ahead;
+typedef struct {
+  const char *at;
+  int64_t along, next, left, rows, step;
+  int run;
+} ahead;
 
 /* the rows x bytes block at x: 16 rows at a time, or along a row where rows are few or collide in
  * the caches, or where the block is one run */
@@ -46,20 +50,21 @@ static ahead fetch_block(const void *x, int64_t stride, int64_t rows, int64_t by
   int64_t lines = (bytes + 63) / 64, turns = (lines + FETCHED - 1) / FETCHED;
   if (rows < FETCHED || (rows_collide(stride) && lines % FETCHED == 0))
     return (ahead){x, 64, turns, turns, rows, stride, run};
-  return (ahead){x, stride, lines, lines, (rows + FETCHED - 1) / FETCHED, FETCHED * stride,
-                 0};
+  return (ahead){x, stride, lines, lines, (rows + FETCHED - 1) / FETCHED, FETCHED * stride, 0};
 }
 PF_INLINE void fetch(ahead *a) {
   if (a->rows <= 0) return;
   int64_t jump = a->along == 64 ? 64 * FETCHED : 64;
   const char *p = a->at + (a->next - a->left) * jump;
-  if (a->run) for (int k = 0; k < FETCHED; k++) __builtin_prefetch(p + k * a->along, 0, 3);
-  else for (int k = 0; k < FETCHED; k++) __builtin_prefetch(p + k * a->along, 0, 2);
+  if (a->run)
+    for (int k = 0; k < FETCHED; k++) __builtin_prefetch(p + k * a->along, 0, 3);
+  else
+    for (int k = 0; k < FETCHED; k++) __builtin_prefetch(p + k * a->along, 0, 2);
   if (--a->left == 0) a->left = a->next, a->at += a->step, a->rows--;
 }
 
 /* ---------------------------------------------------------------- direct */
-enum { WIDE = 4096 };                   /* bytes of a row of x that a group of lines takes */
+enum { WIDE = 4096 }; /* bytes of a row of x that a group of lines takes */
 #if defined(__AVX512F__)
 /* 16 rows, 8 columns: rows i and i + 8 share a register, so two stages and one of whole lanes do */
 PF_INLINE void half_uint32_t(const uint32_t *x, int64_t ldx, __m512i v[8]) {

@@ -11,7 +11,7 @@
  * Fast path: transpose_odd, transpose_2999 (docs/paths.md).
  */
 #if defined(__AVX512BW__)
-enum { STRIPS = 260 };                  /* whose rows of y are kept at a time */
+enum { STRIPS = 260 }; /* whose rows of y are kept at a time */
 
 /* `bytes` new bytes, a and b, of a row of y whose last ones are in `kept` */
 static void end_of_row(__m512i kept, __m512i a, __m512i b, char *y, int64_t bytes, int first,

@@ -24,17 +24,25 @@
 #include "vec/vfloat.h"
 #include "vec/vmath.h"
 
-enum { NARROW = 8, ROWS = 8,           /* radius; rows of floats a worker has */
-       TOGETHER = 256,                 /* pixels */
-       STREAM_BYTES = PF_STREAM_BYTES };
-typedef struct { int32_t T; int32_t pad; int64_t radius; double bias, alpha, beta; } lrn_state;
+enum {
+  NARROW = 8,
+  ROWS = 8,       /* radius; rows of floats a worker has */
+  TOGETHER = 256, /* pixels */
+  STREAM_BYTES = PF_STREAM_BYTES
+};
+typedef struct {
+  int32_t T;
+  int32_t pad;
+  int64_t radius;
+  double bias, alpha, beta;
+} lrn_state;
 typedef struct {
   const lrn_state *s;
-  const char *dy, *x, *y;              /* of type T */
+  const char *dy, *x, *y; /* of type T */
   char *out;
-  float *room;                         /* [workers][ROWS][c + 2 NARROW] */
+  float *room; /* [workers][ROWS][c + 2 NARROW] */
   int64_t c;
-  int stream;                          /* results go past the caches */
+  int stream; /* results go past the caches */
 } lrn;
 
 /* window_sums of wide ones: v is cut into blocks of a window's length; each window is the end of a
@@ -44,7 +52,7 @@ static void wide_sums(const float *v, float *out, int64_t r, int64_t c, float ba
                       double *ends) {
   double end = 0;
   for (int64_t j = PF_MIN(r, c - 1); j >= 0; j--) ends[j] = end += v[j];
-  for (int64_t k = 0; k < c; k += 2 * r + 1) {     /* windows that begin in a block */
+  for (int64_t k = 0; k < c; k += 2 * r + 1) { /* windows that begin in a block */
     const int64_t next = k + r + 1, to = PF_MIN(k + 2 * r + 1, c);
     int64_t j = PF_MIN(next + 2 * r, c - 1);
     double begin = end = 0;
@@ -67,8 +75,10 @@ static void window_sums(const float *v, float *out, int64_t r, int64_t c, float 
   for (int64_t k = 0; k < c; k += PF_VF) {
     int part = (int)PF_MIN(c - k, PF_VF);
     pf_vf sum = pf_vf_load_part(v + k - r, part);
-    if (part == PF_VF) for (int64_t d = 1 - r; d <= r; d++) sum += pf_vf_load(v + k + d);
-    else for (int64_t d = 1 - r; d <= r; d++) sum += pf_vf_load_part(v + k + d, part);
+    if (part == PF_VF)
+      for (int64_t d = 1 - r; d <= r; d++) sum += pf_vf_load(v + k + d);
+    else
+      for (int64_t d = 1 - r; d <= r; d++) sum += pf_vf_load_part(v + k + d, part);
     pf_vf_store_part(out + k, pf_vf_set(base) + pf_vf_set(by) * sum, part);
   }
 }
@@ -84,7 +94,7 @@ PF_INLINE pf_vf vector_root(pf_vf v) {
   return v;
 #endif
 }
-enum { OTHER, HALF, THREE_QUARTERS, ONE };      /* beta */
+enum { OTHER, HALF, THREE_QUARTERS, ONE }; /* beta */
 static int kind_of(float beta) {
   return beta == 0.75f ? THREE_QUARTERS : beta == 0.5f ? HALF : beta == 1.0f ? ONE : OTHER;
 }
@@ -98,12 +108,12 @@ PF_INLINE pf_vf normal_three_quarters(pf_vf n, pf_vf *rests) { /* rests are NaN 
   return PF_VF_FMA(p * pf_vf_set(0.25f), rest, p);
 }
 PF_INLINE pf_vf three_quarters(pf_vf n) {
-  const __m512i ends = _mm512_set1_epi32(5 << 8 | 8 << 20);      /* of 0: inf, of inf: 0 */
+  const __m512i ends = _mm512_set1_epi32(5 << 8 | 8 << 20); /* of 0: inf, of inf: 0 */
   pf_vf unused = pf_vf_set(0);
   return _mm512_fixupimm_ps(normal_three_quarters(n, &unused), n, ends, 0);
 }
 #endif
-PF_INLINE pf_vf power_of(pf_vf n, int kind) {    /* n ^ -beta */
+PF_INLINE pf_vf power_of(pf_vf n, int kind) { /* n ^ -beta */
 #if defined(__AVX512F__)
   if (kind == THREE_QUARTERS) return three_quarters(n);
 #endif
@@ -125,8 +135,7 @@ static void powers(const float *n, const float *x, float *out, float beta, int64
     case HALF: powers_as(HALF, n, x, out, c); break;
     case ONE: powers_as(ONE, n, x, out, c); break;
     default:
-      PF_IVDEP for (int64_t k = 0; k < c; k++)
-        out[k] = x[k] * pf_exp_f32(-beta * pf_log_f32(n[k]));
+      PF_IVDEP for (int64_t k = 0; k < c; k++) out[k] = x[k] * pf_exp_f32(-beta * pf_log_f32(n[k]));
   }
 }
 /* The whole vectors of a narrow window and such a power, in one walk; returns where they end.
@@ -147,8 +156,7 @@ PF_INLINE int64_t forward_as(int kind, const float *v, const float *x, float *ou
 #define SHIFTED(high, low, by) \
   _mm512_castsi512_ps(_mm512_alignr_epi32((__m512i)(high), (__m512i)(low), by))
 /* beta 0.75 and a window of five, from x itself */
-PF_INLINE void forward_five(const float *x, float *out, int64_t c, const lrn_state *s,
-                            int stream) {
+PF_INLINE void forward_five(const float *x, float *out, int64_t c, const lrn_state *s, int stream) {
   pf_vf bias = pf_vf_set((float)s->bias), alpha = pf_vf_set((float)s->alpha);
   pf_vf here = pf_vf_load_part(x, (int)PF_MIN(c, PF_VF)), next, v;
   pf_vf low = pf_vf_set(0), mid = here * here, high, sum;
@@ -192,8 +200,8 @@ PF_INLINE int groups_of_five(const float *x, float *out, int64_t pixels, int64_t
   }
   return !_mm512_cmp_ps_mask(rests, rests, _CMP_UNORD_Q);
 }
-static int stream_of_five(const float *x, float *out, int64_t pixels, int64_t c,
-                          const lrn_state *s, int stream) {
+static int stream_of_five(const float *x, float *out, int64_t pixels, int64_t c, const lrn_state *s,
+                          int stream) {
   if (c % (4 * PF_VF) == 0)
     return stream ? groups_of_five(x, out, pixels, c, s, 4, 1)
                   : groups_of_five(x, out, pixels, c, s, 4, 0);
@@ -206,12 +214,15 @@ static int is_five(const lrn_state *s) {
   return s->radius == 2 && kind_of((float)s->beta) == THREE_QUARTERS;
 }
 #else
-static int stream_of_five(const float *x, float *out, int64_t pixels, int64_t c,
-                          const lrn_state *s, int stream) {
+static int stream_of_five(const float *x, float *out, int64_t pixels, int64_t c, const lrn_state *s,
+                          int stream) {
   (void)x, (void)out, (void)pixels, (void)c, (void)s, (void)stream;
   return 0;
 }
-static int is_five(const lrn_state *s) { (void)s; return 0; }
+static int is_five(const lrn_state *s) {
+  (void)s;
+  return 0;
+}
 static void forward_five(const float *x, float *out, int64_t c, const lrn_state *s, int stream) {
   (void)x, (void)out, (void)c, (void)s, (void)stream;
 }
@@ -229,11 +240,19 @@ static int64_t forward_vectors(const float *v, const float *x, float *out, int64
   }
 }
 
-typedef struct { float *x, *dy, *y, *v, *norm, *power; double *ends; } lines;
+typedef struct {
+  float *x, *dy, *y, *v, *norm, *power;
+  double *ends;
+} lines;
 static lines lines_of(const lrn *p, int32_t worker) {
   int64_t step = p->c + 2 * NARROW;
   float *at = p->room + worker * ROWS * step + NARROW;
-  lines l = {at, at + step, at + 2 * step, at + 3 * step, at + 4 * step, at + 5 * step,
+  lines l = {at,
+             at + step,
+             at + 2 * step,
+             at + 3 * step,
+             at + 4 * step,
+             at + 5 * step,
              (double *)(at - NARROW + 6 * step)};
   memset(l.v - NARROW, 0, (size_t)step * sizeof(float));
   return l;
@@ -250,20 +269,20 @@ static void squares(const lrn *p, const float *x, const lines *l) {
 }
 /* from channel k on, which is 0 for wide windows */
 static void norms(const lrn *p, const lines *l, int64_t k) {
-  window_sums(l->v + k, l->norm + k, p->s->radius, p->c - k, (float)p->s->bias,
-              (float)p->s->alpha, l->ends);
+  window_sums(l->v + k, l->norm + k, p->s->radius, p->c - k, (float)p->s->bias, (float)p->s->alpha,
+              l->ends);
 }
 
 static void forward(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const lrn *p = arg;
   const int five = is_five(p->s);
   lines l = lines_of(p, worker);
-  int64_t done = lo;                   /* up to here they went as a stream, or cannot */
+  int64_t done = lo; /* up to here they went as a stream, or cannot */
   for (int64_t i = lo; i < hi; i++) {
     if (five && i == done && size_of(p) == 4) {
       done = PF_MIN(i + TOGETHER, hi);
-      if (stream_of_five((const float *)p->x + i * p->c, (float *)p->out + i * p->c, done - i,
-                         p->c, p->s, p->stream)) {
+      if (stream_of_five((const float *)p->x + i * p->c, (float *)p->out + i * p->c, done - i, p->c,
+                         p->s, p->stream)) {
         i = done - 1;
         continue;
       }
@@ -310,8 +329,8 @@ static pf_status run(pf_ctx *c, const lrn_state *s, const DLTensor *x, pf_range 
   p->s = s;
   p->c = x->shape[3];
   p->out = PF_DATA(char, out);
-  p->stream = s->T == PF_FLOAT32 && n * 4 >= STREAM_BYTES && p->c % 16 == 0 &&
-              (uintptr_t)p->out % 64 == 0;
+  p->stream =
+      s->T == PF_FLOAT32 && n * 4 >= STREAM_BYTES && p->c % 16 == 0 && (uintptr_t)p->out % 64 == 0;
   uint64_t floats = (uint64_t)ROWS * (uint64_t)(p->c + 2 * NARROW);
   p->room = c->host->scratch(c, floats * (uint64_t)c->host->workers(c) * 4, 64);
   if (!p->room) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for normalisation");
@@ -350,8 +369,5 @@ static pf_status lrn_grad(pf_ctx *c, const void *state) {
                     FIELD("bias", PF_ATTR_FLOAT, bias), FIELD("alpha", PF_ATTR_FLOAT, alpha), \
                     FIELD("beta", PF_ATTR_FLOAT, beta)), \
   .state_size = sizeof(lrn_state), .compute = fn)
-const pf_kernel *const PF_ISA_NAME(lrn_kernels)[] = {
-  ENTRY("LRN", lrn_forward),
-  ENTRY("LRNGrad", lrn_grad),
-  NULL
-};
+const pf_kernel *const PF_ISA_NAME(lrn_kernels)[] = {ENTRY("LRN", lrn_forward),
+                                                     ENTRY("LRNGrad", lrn_grad), NULL};

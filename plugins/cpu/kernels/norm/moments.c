@@ -27,10 +27,22 @@
 #include "reduce/reduce_groups.h"
 #include "move/transpose.h"
 
-enum { PIECE = 4096, SHIFT = 64, SHIFT_ROWS = 16, COLUMNS = 512, PART = 65536, PARTS = 64,
-       SHORT = 64, TURNED = 64, AHEAD = 4096 };   /* AHEAD: bytes */
-typedef struct { double n, mean, m2; } moments;   /* m2: sum of squares around the mean */
-typedef struct { const float *scale, *offset; float mean, by; } row_params;
+enum {
+  PIECE = 4096,
+  SHIFT = 64,
+  SHIFT_ROWS = 16,
+  COLUMNS = 512,
+  PART = 65536,
+  PARTS = 64,
+  SHORT = 64,
+  TURNED = 64,
+  AHEAD = 4096
+}; /* AHEAD: bytes */
+typedef struct { double n, mean, m2; } moments; /* m2: sum of squares around the mean */
+typedef struct {
+  const float *scale, *offset;
+  float mean, by;
+} row_params;
 
 static moments joined(moments a, moments b) {
   double n = a.n + b.n, d = b.mean - a.mean;
@@ -123,7 +135,7 @@ PF_INLINE void normalise_rows(int32_t type, const layer_norm *t, int64_t lo, int
 }
 
 typedef struct {
-  int64_t size;                        /* of an element */
+  int64_t size; /* of an element */
   row_function row;
   void (*normalise)(const layer_norm *t, int64_t lo, int64_t hi);
 } row_loops;
@@ -147,15 +159,18 @@ typedef struct {
   const row_loops *f;
   const norm_loops *columns;
   const char *x;
-  char *mean, *variance;               /* results, where there is one part; else NULL */
-  moments *partial;                    /* [outer][parts][inner] */
+  char *mean, *variance; /* results, where there is one part; else NULL */
+  moments *partial;      /* [outer][parts][inner] */
   int64_t n, inner, parts, tiles, fold;
-  int32_t type, out_type, far;         /* far: NORM_NEAR bytes and more */
+  int32_t type, out_type, far; /* far: NORM_NEAR bytes and more */
 } pass;
 
 static void put(const pass *t, int64_t i, moments m) {
   float mean = (float)m.mean, variance = (float)(m.m2 / m.n);
-  if (!t->mean) { t->partial[i] = m; return; }
+  if (!t->mean) {
+    t->partial[i] = m;
+    return;
+  }
   if (t->out_type == PF_FLOAT32) {
     ((float *)t->mean)[i] = mean, ((float *)t->variance)[i] = variance;
     return;
@@ -208,8 +223,8 @@ static void rows_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   }
   for (int64_t i = lo; i < hi; i++) {
     int64_t part = i % t->parts, from = part_begin(t, part), to = part_begin(t, part + 1);
-    put(t, i, t->f->row(t->x + (i / t->parts * t->n + from) * t->f->size, to - from,
-                        t->far ? AHEAD : 0));
+    put(t, i,
+        t->f->row(t->x + (i / t->parts * t->n + from) * t->f->size, to - from, t->far ? AHEAD : 0));
   }
 }
 static void folded_moments(const pass *t, const char *x, int64_t rows, moments *to) {
@@ -265,7 +280,8 @@ static void join_groups(groups *g, moments *m) {
 static pf_status run(pf_ctx *c, pass *t, groups *g, int64_t results) {
   int32_t last = -1, reduced = 0;
   char *mean = t->mean;
-  for (int32_t i = 0; i < g->n; i++) if (g->reduced[i]) last = i, reduced++;
+  for (int32_t i = 0; i < g->n; i++)
+    if (g->reduced[i]) last = i, reduced++;
   if (last < 0) last = g->n++, g->size[last] = 1, g->reduced[last] = 1, reduced = 1;
   int64_t outer = pf_product(g->size, 0, last);
   t->n = g->size[last], t->inner = pf_product(g->size, last + 1, g->n);
@@ -289,7 +305,10 @@ static pf_status run(pf_ctx *c, pass *t, groups *g, int64_t results) {
   return PF_OK;
 }
 
-typedef struct { pf_list axes; double epsilon; } moments_state;
+typedef struct {
+  pf_list axes;
+  double epsilon;
+} moments_state;
 static pf_status fused_moments(pf_ctx *c, const void *state) {
   const moments_state *s = state;
   const DLTensor *x = c->in[0];
@@ -312,9 +331,12 @@ static pf_status fused_moments(pf_ctx *c, const void *state) {
   PF_EXHAUSTED(variance);
   int64_t results = pf_numel(mean);
   if (results == 0) return PF_OK;
-  pass t = {.f = loops_of(c->in_type[0]), .columns = PF_ISA_NAME(norm_loops_of)(c->in_type[0]),
-            .x = PF_DATA(const char, x), .mean = PF_DATA(char, mean),
-            .variance = PF_DATA(char, variance), .type = c->in_type[0],
+  pass t = {.f = loops_of(c->in_type[0]),
+            .columns = PF_ISA_NAME(norm_loops_of)(c->in_type[0]),
+            .x = PF_DATA(const char, x),
+            .mean = PF_DATA(char, mean),
+            .variance = PF_DATA(char, variance),
+            .type = c->in_type[0],
             .out_type = c->out_type[0]};
   t.far = pf_numel(x) * t.f->size >= NORM_NEAR;
   if (count == 0) {
@@ -326,7 +348,10 @@ static pf_status fused_moments(pf_ctx *c, const void *state) {
 }
 
 /* ---------------------------------------------------------------- _FusedLayerNorm */
-typedef struct { layer_norm rows; const row_loops *f; } normalisation;
+typedef struct {
+  layer_norm rows;
+  const row_loops *f;
+} normalisation;
 static void normalise_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const normalisation *t = arg;
   (void)worker;
@@ -358,9 +383,12 @@ static pf_status fused_layer_norm(pf_ctx *c, const void *state) {
   int64_t all = pf_numel(x);
   if (all == 0) return PF_OK;
   normalisation t = {.f = loops_of(c->in_type[0])};
-  t.rows = (layer_norm){.x = PF_DATA(const char, x), .y = PF_DATA(char, y),
-                        .n = pf_numel(c->in[1]), .epsilon = s->epsilon,
-                        .scale = as_floats(c, 1), .offset = as_floats(c, 2)};
+  t.rows = (layer_norm){.x = PF_DATA(const char, x),
+                        .y = PF_DATA(char, y),
+                        .n = pf_numel(c->in[1]),
+                        .epsilon = s->epsilon,
+                        .scale = as_floats(c, 1),
+                        .offset = as_floats(c, 2)};
   if (!t.rows.scale || !t.rows.offset) return PF_RESOURCE_EXHAUSTED;
   t.rows.stream = all * t.f->size >= PF_STREAM_BYTES && t.rows.x != t.rows.y &&
                   (uintptr_t)t.rows.y % 64 == 0 && t.rows.n * t.f->size % 64 == 0;

@@ -39,8 +39,9 @@ NORM_LOOPS(PF_FLOAT32, f32)
 NORM_LOOPS(PF_FLOAT16, f16)
 NORM_LOOPS(PF_BFLOAT16, bf16)
 const norm_loops *PF_ISA_NAME(norm_loops_of)(int32_t type) {
-  return type == PF_FLOAT32 ? &norm_loops_f32
-         : type == PF_FLOAT16 ? &norm_loops_f16 : &norm_loops_bf16;
+  return type == PF_FLOAT32   ? &norm_loops_f32
+         : type == PF_FLOAT16 ? &norm_loops_f16
+                              : &norm_loops_bf16;
 }
 
 enum { PARTS = 32, SHIFT_ROWS = 16, WIDEST = 4096 };
@@ -53,17 +54,17 @@ typedef struct {
 
 typedef struct {
   const norm_loops *f;
-  int64_t c, n;                        /* channels; elements of each */
-  int64_t inner;                       /* NCHW: elements of a run; NHWC: 0 */
-  int64_t rows, w, last;               /* NHWC: rows, columns, columns of a shorter last row */
-  int64_t outer, parts, blocks;        /* NCHW: images */
-  const char *x, *dy;                  /* dy: NULL in the forward pass */
+  int64_t c, n;                 /* channels; elements of each */
+  int64_t inner;                /* NCHW: elements of a run; NHWC: 0 */
+  int64_t rows, w, last;        /* NHWC: rows, columns, columns of a shorter last row */
+  int64_t outer, parts, blocks; /* NCHW: images */
+  const char *x, *dy;           /* dy: NULL in the forward pass */
   char *y;
-  const float *mean;                   /* backward: of each column */
-  norm_params p;                       /* of each column; NCHW: of each channel */
-  double *sum, *dot;                   /* [parts][w], or [parts][c] */
-  float *shift;                        /* likewise */
-  int stream, forwards, far;           /* forwards: nothing was read before; far: much is */
+  const float *mean;         /* backward: of each column */
+  norm_params p;             /* of each column; NCHW: of each channel */
+  double *sum, *dot;         /* [parts][w], or [parts][c] */
+  float *shift;              /* likewise */
+  int stream, forwards, far; /* forwards: nothing was read before; far: much is */
 } norm;
 
 static int64_t part_begin(int64_t n, int64_t parts, int64_t i) { return n * i / parts; }
@@ -81,8 +82,8 @@ static void sum_rows(const norm *p, int64_t from, int64_t rows, int64_t w, float
     p->f->sums(at(p, p->x, from), NULL, first, w, w, 0, shift, S, Q);
     for (int64_t j = 0; j < w; j++) shift[j] = norm_shift(S[j], (double)first), S[j] = Q[j] = 0;
   }
-  p->f->sums(at(p, p->x, from), at(p, p->dy, from), rows, w, w,
-             p->far ? rows * w * p->f->size : 0, shift, S, Q);
+  p->f->sums(at(p, p->x, from), at(p, p->dy, from), rows, w, w, p->far ? rows * w * p->f->size : 0,
+             shift, S, Q);
 }
 static void sum_nhwc(void *arg, int64_t from, int64_t to, int32_t worker) {
   const norm *p = arg;
@@ -95,8 +96,7 @@ static void sum_nhwc(void *arg, int64_t from, int64_t to, int32_t worker) {
     if (p->dy) memcpy(shift, p->mean, 4 * (size_t)p->w);
     sum_rows(p, lo * p->w, hi - lo, p->w, shift, S, Q);
     if (i == p->parts - 1 && p->last)
-      p->f->sums(at(p, p->x, hi * p->w), at(p, p->dy, hi * p->w), 1, p->w, p->last, 0,
-                 shift, S, Q);
+      p->f->sums(at(p, p->x, hi * p->w), at(p, p->dy, hi * p->w), 1, p->w, p->last, 0, shift, S, Q);
   }
 }
 /* one channel of a part of the images */
@@ -109,7 +109,8 @@ static void sum_nchw(void *arg, int64_t from, int64_t to, int32_t worker) {
     double S[NORM_WIDTH] = {0}, Q[NORM_WIDTH] = {0}, s = 0, q = 0;
     float shift[NORM_WIDTH];
     for (int64_t r = part_begin(p->outer, p->parts, part), begin = r,
-                 end = part_begin(p->outer, p->parts, part + 1); r < end; r++) {
+                 end = part_begin(p->outer, p->parts, part + 1);
+         r < end; r++) {
       int64_t run = (r * p->c + k) * p->inner, tail = run + rows * NORM_WIDTH;
       int64_t next = r + 1 < end ? p->c * p->inner : ((begin - r) * p->c + 1) * p->inner;
       if (r == begin) {
@@ -131,8 +132,7 @@ static void sum_nchw(void *arg, int64_t from, int64_t to, int32_t worker) {
 }
 static pf_status run_sums(pf_ctx *c, norm *p) {
   p->far = p->n * p->c * p->f->size >= NORM_NEAR;
-  if (p->inner)
-    return pf_parallel(c, p->parts * p->c, pf_grain(p->n / p->parts * 2), sum_nchw, p);
+  if (p->inner) return pf_parallel(c, p->parts * p->c, pf_grain(p->n / p->parts * 2), sum_nchw, p);
   return pf_parallel(c, p->parts, pf_grain(p->rows / p->parts * p->w * 2), sum_nhwc, p);
 }
 static int64_t columns(const norm *p) { return p->inner ? p->c : p->w; }
@@ -153,8 +153,7 @@ static void join_moments(const norm *p, double *mean, double *square) {
   for (int64_t i = 0; i < p->parts; i++)
     for (int64_t j = 0; j < w; j++) {
       double d = p->shift[i * w + j] - mean[j % p->c];
-      square[j % p->c] +=
-          p->dot[i * w + j] + d * (2 * p->sum[i * w + j] + count_of(p, i, j) * d);
+      square[j % p->c] += p->dot[i * w + j] + d * (2 * p->sum[i * w + j] + count_of(p, i, j) * d);
     }
 }
 static void join_sums(const norm *p, double *sum, double *dot) {
@@ -175,8 +174,8 @@ static void apply_nhwc(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     int64_t b = block_of(p, i);
     int64_t from = part_begin(p->rows, p->blocks, b), to = part_begin(p->rows, p->blocks, b + 1);
     if (b == p->blocks - 1 && p->last)
-      p->f->apply(at(p, p->x, to * p->w), at(p, p->dy, to * p->w),
-                  p->y + to * p->w * p->f->size, 1, p->last, p->p, 0);
+      p->f->apply(at(p, p->x, to * p->w), at(p, p->dy, to * p->w), p->y + to * p->w * p->f->size, 1,
+                  p->last, p->p, 0);
     p->f->apply(at(p, p->x, from * p->w), at(p, p->dy, from * p->w),
                 p->y + from * p->w * p->f->size, to - from, p->w, p->p, p->stream);
   }
@@ -232,16 +231,16 @@ static void fold_rows(norm *p) {
 }
 static pf_status norm_open(pf_ctx *c, const norm_state *s, const DLTensor *x, norm *p) {
   if (x->ndim != 4) return PF_INVALID(c, "input must be 4-dimensional: %s", PF_SHAPE(x).s);
-  *p = (norm){.outer = x->shape[0], .c = x->shape[s->nchw ? 1 : 3],
-              .f = PF_ISA_NAME(norm_loops_of)(s->T)};
+  *p = (norm){
+    .outer = x->shape[0], .c = x->shape[s->nchw ? 1 : 3], .f = PF_ISA_NAME(norm_loops_of)(s->T)};
   int64_t elements = pf_numel(x);
   if (elements == 0) return PF_OK;
   p->x = PF_DATA(const char, x);
   p->n = elements / p->c;
   if (s->nchw) p->inner = x->shape[2] * x->shape[3];
   else fold_rows(p);
-  p->parts = PF_MAX(PF_MIN(PF_MIN(p->inner ? p->outer : p->rows / 4, PARTS),
-                           elements / (4 * NORM_BLOCK)), 1);
+  p->parts = PF_MAX(
+      PF_MIN(PF_MIN(p->inner ? p->outer : p->rows / 4, PARTS), elements / (4 * NORM_BLOCK)), 1);
   uint64_t places = (uint64_t)(p->parts * columns(p)) + 8;
   p->sum = c->host->scratch(c, places * 20, 64);
   if (!p->sum) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for batch normalisation");
@@ -381,8 +380,8 @@ static pf_status batch_norm_grad(pf_ctx *c, const void *state) {
   PF_TRY(check_channels(c, 2, "scale", p.c));
   PF_TRY(check_channels(c, 3, "reserve_space_1", p.c));
   PF_TRY(check_channels(c, 4, "reserve_space_2", p.c));
-  DLTensor *dx = c->host->forward(c, 0, 0, x->shape, x->ndim),   /* dy's buffer, if it is free */
-           *ds = dx ? c->host->output(c, 1, &p.c, 1) : NULL;
+  DLTensor *dx = c->host->forward(c, 0, 0, x->shape, x->ndim), /* dy's buffer, if it is free */
+      *ds = dx ? c->host->output(c, 1, &p.c, 1) : NULL;
   DLTensor *d_offset = ds ? c->host->output(c, 2, &p.c, 1) : NULL;
   PF_EXHAUSTED(d_offset);
   for (int32_t i = 3; i < c->n_out; i++) PF_EXHAUSTED(c->host->output(c, i, &none, 1));
@@ -420,5 +419,4 @@ const pf_kernel *const PF_ISA_NAME(norm_kernels)[] = {
   ENTRY("FusedBatchNormGrad", "T=float", batch_norm_grad, GRAD),
   ENTRY("FusedBatchNormGradV2", "T=half|bfloat16|float, U=float", batch_norm_grad, GRAD),
   ENTRY("FusedBatchNormGradV3", "T=half|bfloat16|float, U=float", batch_norm_grad, GRAD),
-  NULL
-};
+  NULL};

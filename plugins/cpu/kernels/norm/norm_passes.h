@@ -24,7 +24,13 @@
 
 /* Vectors; elements and rows of a block (of 4 rows SSE added and wrote sums as long as it read);
  * elements; bytes */
-enum { NORM_TILE = 4, NORM_BLOCK = 4096, NORM_ROWS = 16, NORM_WIDTH = 64, NORM_AHEAD = PF_L2_BYTES / 8 };
+enum {
+  NORM_TILE = 4,
+  NORM_BLOCK = 4096,
+  NORM_ROWS = 16,
+  NORM_WIDTH = 64,
+  NORM_AHEAD = PF_L2_BYTES / 8
+};
 typedef struct { const float *m, *a, *b, *o; } norm_params;
 
 /* What the sums around it are taken from: the mean of n first elements.  Where it is not finite the
@@ -40,9 +46,9 @@ PF_INLINE void fetch(const void *x, int64_t ahead) {
   __builtin_prefetch((const char *)x + ahead, 0, 2);
 }
 /* n columns from x on: U vectors, or less than one; `far`: what lies `ahead` bytes on is fetched */
-PF_INLINE void sums_tile(int32_t type, int U, int far, int64_t ahead, const void *x,
-                         const void *dy, int64_t rows, int64_t w, int64_t n, const float *shift,
-                         double *S, double *Q) {
+PF_INLINE void sums_tile(int32_t type, int U, int far, int64_t ahead, const void *x, const void *dy,
+                         int64_t rows, int64_t w, int64_t n, const float *shift, double *S,
+                         double *Q) {
   pf_vf sh[NORM_TILE], s[NORM_TILE], q[NORM_TILE];
   float sum[NORM_TILE * PF_VF], dot[NORM_TILE * PF_VF];
   const int64_t step = w * pf_vf_size(type);
@@ -87,10 +93,12 @@ PF_INLINE void norm_sums(int32_t type, int far, const void *x, const void *dy, i
     if (block * step > NORM_AHEAD) ahead = 0;
     const char *p = (const char *)x + r * step, *g = dy ? (const char *)dy + r * step : NULL;
     for (; j + WIDE <= w; j += WIDE) {
-      if (g) sums_tile(type, NORM_TILE, far, ahead, p + j * size, g + j * size, k, stride, WIDE,
-                       shift + j, S + j, Q + j);
-      else sums_tile(type, NORM_TILE, far, ahead, p + j * size, NULL, k, stride, WIDE, shift + j,
-                     S + j, Q + j);
+      if (g)
+        sums_tile(type, NORM_TILE, far, ahead, p + j * size, g + j * size, k, stride, WIDE,
+                  shift + j, S + j, Q + j);
+      else
+        sums_tile(type, NORM_TILE, far, ahead, p + j * size, NULL, k, stride, WIDE, shift + j,
+                  S + j, Q + j);
     }
     for (; j < w; j += PF_VF) {
       int64_t n = PF_MIN(PF_VF, w - j);
@@ -100,8 +108,8 @@ PF_INLINE void norm_sums(int32_t type, int far, const void *x, const void *dy, i
   }
 }
 
-PF_INLINE void apply_tile(int32_t type, int U, const void *x, const void *dy, void *y,
-                          int64_t rows, int64_t w, int64_t n, norm_params p, int stream) {
+PF_INLINE void apply_tile(int32_t type, int U, const void *x, const void *dy, void *y, int64_t rows,
+                          int64_t w, int64_t n, norm_params p, int stream) {
   pf_vf m[NORM_TILE], a[NORM_TILE], b[NORM_TILE], o[NORM_TILE];
   int part = n < PF_VF;
   for (int u = 0; u < U; u++) {
@@ -115,7 +123,8 @@ PF_INLINE void apply_tile(int32_t type, int U, const void *x, const void *dy, vo
       int64_t at = r * w + u * PF_VF;
       void *to = pf_vf_at(type, y, at);
       pf_vf v = part ? pf_vf_read_part(type, pf_vf_at(type, x, at), n)
-                     : pf_vf_read(type, pf_vf_at(type, x, at)), d = v - m[u];
+                     : pf_vf_read(type, pf_vf_at(type, x, at)),
+            d = v - m[u];
       if (dy) {
         pf_vf g = part ? pf_vf_read_part(type, pf_vf_at(type, dy, at), n)
                        : pf_vf_read(type, pf_vf_at(type, dy, at));
@@ -142,12 +151,12 @@ PF_INLINE void norm_apply(int32_t type, const void *x, const void *dy, void *y, 
   }
 }
 
-enum { NORM_NEAR = PF_L2_BYTES };          /* bytes: of smaller inputs nothing is fetched ahead */
+enum { NORM_NEAR = PF_L2_BYTES }; /* bytes: of smaller inputs nothing is fetched ahead */
 typedef struct {
-  int64_t size;                        /* of an element */
+  int64_t size; /* of an element */
   /* `next`: bytes from x to what is read after these rows; 0: nothing is fetched ahead */
-  void (*sums)(const void *x, const void *dy, int64_t rows, int64_t stride, int64_t w,
-               int64_t next, const float *shift, double *S, double *Q);
+  void (*sums)(const void *x, const void *dy, int64_t rows, int64_t stride, int64_t w, int64_t next,
+               const float *shift, double *S, double *Q);
   void (*apply)(const void *x, const void *dy, void *y, int64_t rows, int64_t w, norm_params p,
                 int stream);
 } norm_loops;

@@ -15,8 +15,8 @@
 #include "norm/softmax_rows.h"
 #include "move/transpose.h"
 
-enum { LANES = 32, BLOCK = 2048 };  /* a loop over fewer lanes is unrolled, not vectorised */
-enum { LONGEST_PAST = PF_L2_BYTES / 16 };      /* elements of a row that goes past the caches */
+enum { LANES = 32, BLOCK = 2048 };        /* a loop over fewer lanes is unrolled, not vectorised */
+enum { LONGEST_PAST = PF_L2_BYTES / 16 }; /* elements of a row that goes past the caches */
 enum { SOFTMAX, LOG_SOFTMAX, DENSE_LABELS, SPARSE_LABELS };
 
 typedef struct { int32_t T, Tlabels; } softmax_state;
@@ -27,8 +27,8 @@ typedef struct {
   int64_t cols, x_row, y_row, x_col, y_col;
   const void *x, *labels;
   void *loss, *out;
-  float *room;                     /* per worker: float copies of rows, exponentials of a row */
-  int past;                        /* results go past the caches */
+  float *room; /* per worker: float copies of rows, exponentials of a row */
+  int past;    /* results go past the caches */
 } rows;
 
 /* 0 <= label < cols; anything else was refused before */
@@ -207,7 +207,8 @@ static int64_t room_of_rows(const rows *r) { return (r->cols + 15) / 16 * 16; }
 static void by_row(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const rows *r = arg;
   const row_loops *f = r->type == PF_FLOAT32   ? &row_loops_f32
-                       : r->type == PF_FLOAT16 ? &row_loops_f16 : &row_loops_bf16;
+                       : r->type == PF_FLOAT16 ? &row_loops_f16
+                                               : &row_loops_bf16;
   rows_softmax(f, r->what == LOG_SOFTMAX, (const char *)r->x + lo * r->cols * f->size,
                (char *)r->out + lo * r->cols * f->size, hi - lo, r->cols,
                r->room ? r->room + worker * room_of_rows(r) : NULL, r->past);
@@ -225,7 +226,10 @@ static pf_status run_by_row(pf_ctx *c, rows *r, int64_t n) {
 static void run_rows(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const rows *r = arg;
   int64_t step = rows_at_once(r);
-  if (pf_is_half(r->type)) { half_rows(r, lo, hi, r->room + worker * room_of(r)); return; }
+  if (pf_is_half(r->type)) {
+    half_rows(r, lo, hi, r->room + worker * room_of(r));
+    return;
+  }
   if (r->what >= DENSE_LABELS && r->type == PF_FLOAT32 && r->cols >= PF_VF && r->x_col &&
       (r->what == SPARSE_LABELS || r->y_col)) {
     entropy_rows(r, lo, hi);
@@ -372,10 +376,10 @@ static pf_status l2_loss(pf_ctx *c, const void *state) {
 #define ENTRY(op, fn, ...) PF_CPU(op, "T=" PF_FLOATS, .attrs = PF_ATTRS(__VA_ARGS__), \
   .state_size = sizeof(softmax_state), .compute = fn)
 const pf_kernel *const PF_ISA_NAME(softmax_kernels)[] = {
-    ENTRY("Softmax", softmax, TYPE),
-    ENTRY("LogSoftmax", log_softmax, TYPE),
-    ENTRY("SoftmaxCrossEntropyWithLogits", cross_entropy, TYPE),
-    ENTRY("SparseSoftmaxCrossEntropyWithLogits", sparse_cross_entropy, TYPE,
-          PF_ATTR(softmax_state, PF_ATTR_TYPE, Tlabels)),
-    ENTRY("L2Loss", l2_loss, TYPE),
-    NULL};
+  ENTRY("Softmax", softmax, TYPE),
+  ENTRY("LogSoftmax", log_softmax, TYPE),
+  ENTRY("SoftmaxCrossEntropyWithLogits", cross_entropy, TYPE),
+  ENTRY("SparseSoftmaxCrossEntropyWithLogits", sparse_cross_entropy, TYPE,
+        PF_ATTR(softmax_state, PF_ATTR_TYPE, Tlabels)),
+  ENTRY("L2Loss", l2_loss, TYPE),
+  NULL};

@@ -21,7 +21,8 @@
 #include "vec/vfloat.h"
 #include "vec/vmath.h"
 
-enum { FETCHED = PF_L1_BYTES / 2, LANE_TERMS = 64 };   /* FETCHED: bytes of a row of results, at most */
+/* FETCHED: bytes of a row of results, at most */
+enum { FETCHED = PF_L1_BYTES / 2, LANE_TERMS = 64 };
 
 PF_INLINE float row_largest(const float *x, int64_t n) {
   enum { U = 4 };
@@ -31,7 +32,7 @@ PF_INLINE float row_largest(const float *x, int64_t n) {
   for (; i + U * PF_VF <= n; i += U * PF_VF)
     for (int u = 0; u < U; u++) m[u] = pf_vf_max(pf_vf_load(x + i + u * PF_VF), m[u]);
   for (; i < n; i += PF_VF) {
-    i = PF_MIN(i, n - PF_VF);            /* the last vector ends with the row */
+    i = PF_MIN(i, n - PF_VF); /* the last vector ends with the row */
     m[0] = pf_vf_max(pf_vf_load(x + i), m[0]);
   }
   return pf_vf_largest(pf_vf_max(pf_vf_max(m[0], m[1]), pf_vf_max(m[2], m[3])));
@@ -51,9 +52,9 @@ static int16_t largest_turned(const int16_t *x, int64_t n) {
   __m512i low = _mm512_set1_epi16(INT16_MIN), high = low;
   const __m512i bits = _mm512_set1_epi16(0x7fff);
   for (; i < n; i += BLOCK_16) {
-    i = PF_MIN(i, n - BLOCK_16);       /* the last block ends with the row */
+    i = PF_MIN(i, n - BLOCK_16); /* the last block ends with the row */
     __m512i a = _mm512_loadu_si512(x + i), b = _mm512_loadu_si512(x + i + 32);
-    a = _mm512_ternarylogic_epi32(a, _mm512_srai_epi16(a, 15), bits, 0x78);   /* a ^ (s & bits) */
+    a = _mm512_ternarylogic_epi32(a, _mm512_srai_epi16(a, 15), bits, 0x78); /* a ^ (s & bits) */
     b = _mm512_ternarylogic_epi32(b, _mm512_srai_epi16(b, 15), bits, 0x78);
     low = _mm512_max_epi16(low, a), high = _mm512_max_epi16(high, b);
   }
@@ -82,8 +83,8 @@ PF_INLINE float piece_exponentials(int32_t type, const void *x, float *e, int64_
                                    int64_t next) {
   enum { U = 4 };
 #if defined(__AVX512F__)
-  const int digits = e ? 4 : 3;        /* of a sum's logarithm, 3 are as good: its terms are small
-                                          where their error is large */
+  /* of a sum's logarithm, 3 are as good: its terms are small where their error is large */
+  const int digits = e ? 4 : 3;
 #else
   const int digits = 4;
 #endif
@@ -115,16 +116,21 @@ PF_INLINE float piece_exponentials(int32_t type, const void *x, float *e, int64_
 PF_INLINE float row_exponentials(int32_t type, const void *x, float *e, int64_t n, float m) {
   enum { PIECE = LANE_TERMS * 4 * PF_VF };
   double sum = 0;
-  for (int64_t i = 0; i < n; i += PIECE)        /* the next row is fetched */
-    sum += piece_exponentials(type, pf_vf_at(type, x, i), e ? e + i : NULL, PF_MIN(PIECE, n - i),
-                              m, n);
+  for (int64_t i = 0; i < n; i += PIECE) /* the next row is fetched */
+    sum += piece_exponentials(type, pf_vf_at(type, x, i), e ? e + i : NULL, PF_MIN(PIECE, n - i), m,
+                              n);
   return (float)sum;
 }
 
 /* What is left to do of a row: y = from * c, or from - m - l.  Past the caches: `known` has
  * what is known of the line that the row begins in (NULL: that is not ours), `next` gets the line
  * it ends in. */
-typedef struct { const void *from; void *y; float m, c, l; char *known, *next; } row_rest;
+typedef struct {
+  const void *from;
+  void *y;
+  float m, c, l;
+  char *known, *next;
+} row_rest;
 
 PF_INLINE pf_vf rest_of(int log, pf_vf v, pf_vf m, pf_vf c, pf_vf l) {
   return log ? (v - m) - l : v * c;
@@ -213,7 +219,7 @@ PF_INLINE void row_finish(int log, int32_t from, int32_t type, row_rest r, int64
       pf_vf_write(type, pf_vf_at(type, y, PF_VF), w, past);
     }
   }
-  if (past && i < end) {               /* one that a vector fills */
+  if (past && i < end) { /* one that a vector fills */
     pf_vf v = rest_of(log, pf_vf_read(from, pf_vf_at(from, r.from, i)), m, c, l);
     pf_vf_write(type, pf_vf_at(type, r.y, i), v, 1);
     i += PF_VF;
@@ -223,8 +229,8 @@ PF_INLINE void row_finish(int log, int32_t from, int32_t type, row_rest r, int64
 }
 
 /* sum of q (l - (x - m)), where q is not zero; out, which has exp(x - m), becomes out * c - q */
-static float piece_entropy(const float *x, const float *q, float *out, int64_t n, float m,
-                           float l, float c) {
+static float piece_entropy(const float *x, const float *q, float *out, int64_t n, float m, float l,
+                           float c) {
   pf_vf sum = pf_vf_set(0), high = pf_vf_set(m), log = pf_vf_set(l), by = pf_vf_set(c);
   for (int64_t i = 0; i < n; i += PF_VF) {
     int part = (int)PF_MIN(PF_VF, n - i);
@@ -249,8 +255,8 @@ typedef struct {
   int64_t size;
   float (*largest)(const void *x, int64_t n);
   float (*exponentials)(const void *x, float *e, int64_t n, float m);
-  void (*finish[2])(row_rest r, int64_t n);      /* from exponentials, which are floats */
-  void (*finish_log[2])(row_rest r, int64_t n);  /* from the row itself; [1]: past the caches */
+  void (*finish[2])(row_rest r, int64_t n);     /* from exponentials, which are floats */
+  void (*finish_log[2])(row_rest r, int64_t n); /* from the row itself; [1]: past the caches */
 } row_loops;
 #define ROW_FINISH(TYPE, TAG, PAST) \
   static void finish_##TAG##PAST(row_rest r, int64_t n) { \
@@ -291,7 +297,7 @@ static void rows_softmax(const row_loops *f, int log, const char *x, char *y, in
     if (!past && r + 1 < rows) m = f->largest(x + bytes, n);
     if (log) f->finish_log[past]((row_rest){x, y, top, 1, pf_log_f32(sum), known, shared}, n);
     else f->finish[past]((row_rest){e, y, 0, 1 / sum, 0, known, shared}, n);
-    if (past && r + 1 < rows) m = f->largest(x + bytes, n);   /* its end is still on its way */
+    if (past && r + 1 < rows) m = f->largest(x + bytes, n); /* its end is still on its way */
   }
   if (!past) return;
   const int64_t rest = (int64_t)((uintptr_t)y % 64);

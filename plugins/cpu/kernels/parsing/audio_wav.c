@@ -9,7 +9,10 @@
 
 enum { PCM = 1, HEADER = 44, FULL = 32768 };
 typedef struct { int64_t desired_channels, desired_samples; } wav_state;
-typedef struct { int64_t channels, rate, samples; const uint8_t *data; } wav;
+typedef struct {
+  int64_t channels, rate, samples;
+  const uint8_t *data;
+} wav;
 
 static int64_t number_at(const uint8_t *p, int bytes) {
   int64_t v = 0;
@@ -36,12 +39,15 @@ static pf_status read_header(pf_ctx *c, pf_str file, wav *w) {
   const uint8_t *f = s + at;
   w->channels = number_at(f + 2, 2), w->rate = number_at(f + 4, 4);
   if (number_at(f, 2) != PCM || number_at(f + 14, 2) != 16)
-    return PF_INVALID(c, "Can only read 16-bit PCM WAV files, got format %" PRId64 " of %" PRId64
-                      " bits", number_at(f, 2), number_at(f + 14, 2));
+    return PF_INVALID(
+        c, "Can only read 16-bit PCM WAV files, got format %" PRId64 " of %" PRId64 " bits",
+        number_at(f, 2), number_at(f + 14, 2));
   if (w->channels < 1 || number_at(f + 12, 2) != 2 * w->channels || w->rate > INT32_MAX ||
       number_at(f + 8, 4) != w->rate * 2 * w->channels)
-    return PF_INVALID(c, "Bad bytes per sample or per second in WAV header: %" PRId64
-                      " channels at %" PRId64 " Hz", w->channels, w->rate);
+    return PF_INVALID(c,
+                      "Bad bytes per sample or per second in WAV header: %" PRId64
+                      " channels at %" PRId64 " Hz",
+                      w->channels, w->rate);
   at += size + (size & 1);
   if (!find_chunk(s, file.len, "data", &at, &size))
     return PF_INVALID(c, "No data chunk found in WAV");
@@ -58,8 +64,10 @@ static pf_status decode(pf_ctx *c, const void *state) {
   if (c->in[0]->ndim != 0)
     return PF_INVALID(c, "contents must be scalar, got shape %s", PF_SHAPE(c->in[0]).s);
   if (s->desired_channels < -1 || s->desired_channels == 0 || s->desired_samples < -1)
-    return PF_INVALID(c, "desired_channels must be -1 or positive and desired_samples -1 or more, "
-                      "got %" PRId64 " and %" PRId64, s->desired_channels, s->desired_samples);
+    return PF_INVALID(c,
+                      "desired_channels must be -1 or positive and desired_samples -1 or more, "
+                      "got %" PRId64 " and %" PRId64,
+                      s->desired_channels, s->desired_samples);
   PF_TRY(c->host->str_get(c->in[0], 0, &file));
   PF_TRY(read_header(c, file, &w));
   int64_t shape[2] = {s->desired_samples < 0 ? w.samples : s->desired_samples,
@@ -117,7 +125,7 @@ static pf_status encode(pf_ctx *c, const void *state) {
 }
 
 const pf_kernel *const audio_wav_kernels[] = {
-    PF_CPU("DecodeWav", NULL, .compute = decode, .state_size = sizeof(wav_state),
-           .attrs = PF_ATTRS(PF_ATTR(wav_state, PF_ATTR_INT, desired_channels),
-                             PF_ATTR(wav_state, PF_ATTR_INT, desired_samples))),
-    PF_CPU("EncodeWav", NULL, .compute = encode), NULL};
+  PF_CPU("DecodeWav", NULL, .compute = decode, .state_size = sizeof(wav_state),
+         .attrs = PF_ATTRS(PF_ATTR(wav_state, PF_ATTR_INT, desired_channels),
+                           PF_ATTR(wav_state, PF_ATTR_INT, desired_samples))),
+  PF_CPU("EncodeWav", NULL, .compute = encode), NULL};

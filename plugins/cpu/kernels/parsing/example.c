@@ -3,7 +3,7 @@
 
 /* ---------------------------------------------------------------- keys */
 static uint32_t hash_of(pf_str s) {
-  uint32_t h = 2166136261u;             /* FNV-1a */
+  uint32_t h = 2166136261u; /* FNV-1a */
   for (int64_t i = 0; i < s.len; i++) h = (h ^ (uint8_t)s.data[i]) * 16777619u;
   return h ^ h >> 15;
 }
@@ -125,7 +125,7 @@ int ex_feature_open(ex_feature *f) {
   return more == 0;
 }
 
-static float float_at(const char *s) {  /* little endian, as messages are */
+static float float_at(const char *s) { /* little endian, as messages are */
   const uint8_t *b = (const uint8_t *)s;
   return pf_bits_float((uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 |
                        (uint32_t)b[3] << 24);

@@ -22,16 +22,17 @@
 #define PF_CPU_EXAMPLE_H
 #include "summary/proto.h"
 
-enum { EX_NONE, EX_BYTES, EX_FLOATS, EX_INTS };         /* a Feature's field numbers */
+enum { EX_NONE, EX_BYTES, EX_FLOATS, EX_INTS }; /* a Feature's field numbers */
 typedef struct {
-  pf_str bytes;                         /* a FeatureList, or a Feature from its last kind on */
+  pf_str bytes; /* a FeatureList, or a Feature from its last kind on */
   int32_t there, kind;
-  int64_t count, at;                    /* values; where the first one goes */
+  int64_t count, at; /* values; where the first one goes */
 } ex_feature;
 
-typedef struct {                        /* which feature a key asks for */
+/* which feature a key asks for */
+typedef struct {
   const pf_str *keys;
-  int32_t n, mask, *slot;               /* open addressing: 1 + a key's index, or 0 */
+  int32_t n, mask, *slot; /* open addressing: 1 + a key's index, or 0 */
 } ex_table;
 
 /* 0: no memory; -1 - k: key k stands there twice */
@@ -51,7 +52,9 @@ int ex_next_step(pf_str list, int64_t *at, ex_feature *f);
 pf_status ex_values(const pf_host *host, const ex_feature *f, DLTensor *y, int64_t at);
 
 static inline int32_t ex_type(int32_t kind) {
-  return kind == EX_BYTES ? PF_STRING : kind == EX_FLOATS ? PF_FLOAT32
-         : kind == EX_INTS ? PF_INT64 : PF_INVALID_TYPE;
+  return kind == EX_BYTES    ? PF_STRING
+         : kind == EX_FLOATS ? PF_FLOAT32
+         : kind == EX_INTS   ? PF_INT64
+                             : PF_INVALID_TYPE;
 }
 #endif

@@ -4,16 +4,20 @@
 /* ---------------------------------------------------------------- what is parsed */
 pf_status ex_batch_make(ex_batch *b, pf_ctx *c, int32_t names_in, int32_t scalar, int32_t vector) {
   const DLTensor *s = c->in[0], *names = names_in < 0 ? NULL : c->in[names_in];
-  *b = (ex_batch){.c = c, .serialized = s, .n = pf_numel(s), .single = s->ndim == 0,
-                  .no_splits = 1};
+  *b =
+      (ex_batch){.c = c, .serialized = s, .n = pf_numel(s), .single = s->ndim == 0, .no_splits = 1};
   if (s->ndim > 1 || (s->ndim ? !vector : !scalar))
     return PF_INVALID(c, "Expected serialized to be a %s, got shape: %s",
-                      scalar && vector ? "scalar or vector" : scalar ? "scalar" : "vector",
+                      scalar && vector ? "scalar or vector"
+                      : scalar         ? "scalar"
+                                       : "vector",
                       PF_SHAPE(s).s);
   if (names && pf_numel(names)) {
     if (!pf_same_shape(names, s) && !(b->single && pf_numel(names) == 1))
-      return PF_INVALID(c, "Expected names have the same shape as serialized: name.shape=%s, "
-                        "serialized.shape=%s", PF_SHAPE(names).s, PF_SHAPE(s).s);
+      return PF_INVALID(c,
+                        "Expected names have the same shape as serialized: name.shape=%s, "
+                        "serialized.shape=%s",
+                        PF_SHAPE(names).s, PF_SHAPE(s).s);
     b->names = names;
   }
   b->wrong = calloc((size_t)PF_MAX(b->n, 1), sizeof *b->wrong);
@@ -90,20 +94,26 @@ static pf_status set_default(pf_ctx *c, ex_wanted *w, int32_t in, int32_t k) {
                       pf_type_name(c->in_type[in]), k, pf_type_name(w->type));
   w->standard = pf_numel(t) || (!w->stride && t->ndim == s->ndim) ? t : NULL;
   if (w->variable && pf_numel(t) != 1)
-    return PF_INVALID(c, "dense_shape[%d] is a variable length shape: %s, therefore def_value[%d] "
+    return PF_INVALID(c,
+                      "dense_shape[%d] is a variable length shape: %s, therefore def_value[%d] "
                       "must contain a single element (the padding element).  But its shape is: %s",
                       k, shape_text(s).s, k, PF_SHAPE(t).s);
   if (!w->variable && w->standard && !pf_same_dims(t->shape, t->ndim, s->dims, s->ndim))
-    return PF_INVALID(c, "def_value[%d].shape() == %s is not compatible with dense_shapes_[%d] == "
-                      "%s", k, PF_SHAPE(t).s, k, shape_text(s).s);
+    return PF_INVALID(c,
+                      "def_value[%d].shape() == %s is not compatible with dense_shapes_[%d] == "
+                      "%s",
+                      k, PF_SHAPE(t).s, k, shape_text(s).s);
   return PF_OK;
 }
 static pf_status add_role(ex_features *f, pf_ctx *c, const ex_asked *asked, int32_t role) {
   static const char *const what[] = {"sparse_keys", "dense_keys", "ragged_keys"};
-  int32_t first = role == EX_SPARSE ? asked->out_sparse : role == EX_DENSE ? asked->out_dense
-                  : asked->out_ragged, values = first + (role == EX_SPARSE), n = n_out(c, first);
-  const ex_keys *keys = role == EX_SPARSE ? &asked->sparse : role == EX_DENSE ? &asked->dense
-                        : &asked->ragged;
+  int32_t first = role == EX_SPARSE  ? asked->out_sparse
+                  : role == EX_DENSE ? asked->out_dense
+                                     : asked->out_ragged,
+          values = first + (role == EX_SPARSE), n = n_out(c, first);
+  const ex_keys *keys = role == EX_SPARSE  ? &asked->sparse
+                        : role == EX_DENSE ? &asked->dense
+                                           : &asked->ragged;
   if (role == EX_DENSE && n && asked->shapes->n != n)
     return PF_INVALID(c, "Expected len(dense_keys) == len(dense_shapes) but got: %d vs. %" PRId64,
                       n, asked->shapes->n);
@@ -129,7 +139,8 @@ static pf_status add_role(ex_features *f, pf_ctx *c, const ex_asked *asked, int3
 pf_status ex_features_make(ex_features *f, const ex_batch *b, const ex_asked *asked) {
   pf_ctx *c = b->c;
   int64_t n = (int64_t)n_out(c, asked->out_sparse) + n_out(c, asked->out_dense) +
-              n_out(c, asked->out_ragged), all;
+              n_out(c, asked->out_ragged),
+          all;
   *f = (ex_features){0};
   f->keys = calloc((size_t)n + 1, sizeof *f->keys);
   f->want = calloc((size_t)n + 1, sizeof *f->want);
@@ -192,7 +203,7 @@ static pf_status sparse_outputs(pf_ctx *c, const ex_batch *b, const ex_wanted *w
 }
 static pf_status ragged_outputs(const ex_features *f, pf_ctx *c, const ex_batch *b, int32_t k) {
   const ex_wanted *w = &f->want[k];
-  int64_t rows = b->single ? 0 : b->n + 1;      /* a single example's values are one row */
+  int64_t rows = b->single ? 0 : b->n + 1; /* a single example's values are one row */
   int32_t type = c->out_type[w->second];
   PF_EXHAUSTED(pf_output_checked(c, w->out, &w->total, 1));
   DLTensor *splits = c->host->output(c, w->second, &rows, b->single ? b->no_splits : 1);
@@ -215,8 +226,9 @@ pf_status ex_outputs(ex_features *f, const ex_batch *b) {
       if (!ex_add(&w->total, found->count))
         return pf_fail(c, PF_RESOURCE_EXHAUSTED, "too many values");
     }
-    PF_TRY(w->role == EX_DENSE ? dense_output(c, b, w) : w->role == EX_SPARSE
-           ? sparse_outputs(c, b, w) : ragged_outputs(f, c, b, k));
+    PF_TRY(w->role == EX_DENSE    ? dense_output(c, b, w)
+           : w->role == EX_SPARSE ? sparse_outputs(c, b, w)
+                                  : ragged_outputs(f, c, b, k));
   }
   return PF_OK;
 }

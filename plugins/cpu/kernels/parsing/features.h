@@ -20,43 +20,57 @@
 #define PF_CPU_FEATURES_H
 #include "parsing/example.h"
 
-typedef struct { const pf_list *attr; int32_t in, vector; } ex_keys; /* attr, or an argument */
-typedef struct {                        /* arguments of the op; -1: it has none such */
+typedef struct {
+  const pf_list *attr;
+  int32_t in, vector;
+} ex_keys; /* attr, or an argument */
+/* arguments of the op; -1: it has none such */
+typedef struct {
   ex_keys sparse, dense, ragged;
-  int32_t defaults;                     /* inputs */
-  int32_t out_sparse, out_dense, out_ragged;  /* the first of two or three output arguments */
+  int32_t defaults;                          /* inputs */
+  int32_t out_sparse, out_dense, out_ragged; /* the first of two or three output arguments */
   const pf_list *shapes;
 } ex_asked;
 
 enum { EX_SPARSE, EX_DENSE, EX_RAGGED };
 typedef struct {
   int32_t role, type;
-  int32_t out, second, third;           /* outputs: values or dense; indices or splits; shape */
+  int32_t out, second, third; /* outputs: values or dense; indices or splits; shape */
   pf_shape shape;
-  int32_t variable;                     /* dense: blocks of `stride` values, any number of them */
+  int32_t variable; /* dense: blocks of `stride` values, any number of them */
   int64_t stride, total, most;
-  const DLTensor *standard;             /* dense: the default, or NULL */
+  const DLTensor *standard; /* dense: the default, or NULL */
 } ex_wanted;
 
 enum {
-  EX_FINE, EX_NO_MESSAGE, EX_NO_FEATURE, EX_TYPE, EX_COUNT, EX_STRIDE, EX_MISSING, EX_NO_LIST
+  EX_FINE,
+  EX_NO_MESSAGE,
+  EX_NO_FEATURE,
+  EX_TYPE,
+  EX_COUNT,
+  EX_STRIDE,
+  EX_MISSING,
+  EX_NO_LIST
 };
-typedef struct { int32_t why, key, kind, in_list; int64_t saw, step; } ex_wrong;
+typedef struct {
+  int32_t why, key, kind, in_list;
+  int64_t saw, step;
+} ex_wrong;
 
 typedef struct {
   pf_ctx *c;
-  const DLTensor *serialized, *names;   /* names: NULL if none were given */
+  const DLTensor *serialized, *names; /* names: NULL if none were given */
   int64_t n;
-  int32_t single;                       /* a scalar: outputs have no dimension of examples */
-  int32_t no_splits;                    /* rank of a single one's row splits, which say nothing */
-  ex_wrong *wrong;                      /* [n] */
+  int32_t single;    /* a scalar: outputs have no dimension of examples */
+  int32_t no_splits; /* rank of a single one's row splits, which say nothing */
+  ex_wrong *wrong;   /* [n] */
 } ex_batch;
 typedef struct {
   ex_table table;
   pf_str *keys;
   ex_wanted *want;
   int32_t n;
-  ex_feature *found;                    /* [examples][n] */
+  ex_feature *found; /* [examples][n] */
 } ex_features;
 
 pf_status ex_batch_make(ex_batch *b, pf_ctx *c, int32_t names_in, int32_t scalar, int32_t vector);

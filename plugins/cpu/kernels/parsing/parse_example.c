@@ -6,7 +6,11 @@
 #include "parsing/features.h"
 
 typedef struct { pf_list dense_shapes, sparse_keys, dense_keys; } example_state;
-typedef struct { ex_batch batch; ex_features features; int32_t failed; } example_call;
+typedef struct {
+  ex_batch batch;
+  ex_features features;
+  int32_t failed;
+} example_call;
 
 static void check_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   example_call *p = arg;
@@ -17,8 +21,7 @@ static void check_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     if (p->batch.c->host->str_get(p->batch.serialized, i, &message) ||
         !ex_read_example(&p->features.table, message, ex_found(&p->features, i)))
       wrong->why = EX_NO_MESSAGE;
-    else
-      ex_check(&p->features, i, wrong);
+    else ex_check(&p->features, i, wrong);
   }
 }
 static void fill_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
@@ -57,12 +60,14 @@ static void end_text(pf_bytes *b, const ex_wanted *w, const ex_wrong *wrong) {
   else if (wrong->why == EX_TYPE)
     pf_bytes_printf(b, "Data types don't match. Expected type: %s, Actual type: %s", ours, theirs);
   else if (wrong->why == EX_COUNT)
-    pf_bytes_printf(b, "Number of %s values != expected.  Values size: %" PRId64
-                    " but output shape: %s", kind_name(wrong->kind), wrong->saw, dims_text(w).s);
+    pf_bytes_printf(
+        b, "Number of %s values != expected.  Values size: %" PRId64 " but output shape: %s",
+        kind_name(wrong->kind), wrong->saw, dims_text(w).s);
   else
-    pf_bytes_printf(b, "Number of %s values is not a multiple of stride length. Saw %" PRId64
-                    " values but output shape is: %s", kind_name(wrong->kind), wrong->saw,
-                    dims_text(w).s);
+    pf_bytes_printf(b,
+                    "Number of %s values is not a multiple of stride length. Saw %" PRId64
+                    " values but output shape is: %s",
+                    kind_name(wrong->kind), wrong->saw, dims_text(w).s);
 }
 static pf_status explain(const example_call *p, const ex_wrong *wrong, int64_t example) {
   pf_ctx *c = p->batch.c;
@@ -86,8 +91,8 @@ static pf_status explain(const example_call *p, const ex_wrong *wrong, int64_t e
     begin_text(&b, p, example, key);
     end_text(&b, w, wrong);
   }
-  pf_status st = b.failed ? PF_RESOURCE_EXHAUSTED
-                          : c->host->fail(c, PF_INVALID_ARGUMENT, b.data, b.n);
+  pf_status st =
+      b.failed ? PF_RESOURCE_EXHAUSTED : c->host->fail(c, PF_INVALID_ARGUMENT, b.data, b.n);
   pf_bytes_free(&b);
   return st;
 }
@@ -136,5 +141,5 @@ static pf_status parse_single(pf_ctx *c, const void *state) {
   .attrs = PF_ATTRS(SHAPES, __VA_ARGS__))
 extern const pf_kernel *const parse_example_kernels[];
 const pf_kernel *const parse_example_kernels[] = {
-    PARSER("ParseExample", parse_v1, NULL), PARSER("ParseExampleV2", parse_v2, NULL),
-    PARSER("ParseSingleExample", parse_single, KEYS(sparse_keys), KEYS(dense_keys)), NULL};
+  PARSER("ParseExample", parse_v1, NULL), PARSER("ParseExampleV2", parse_v2, NULL),
+  PARSER("ParseSingleExample", parse_single, KEYS(sparse_keys), KEYS(dense_keys)), NULL};

@@ -15,9 +15,9 @@ typedef struct { int64_t steps, count, most, at_step, at_value; } list_size; /* 
 typedef struct {
   ex_batch batch;
   ex_features context, lists;
-  list_size *sizes;                     /* [examples][lists.n] */
-  uint8_t *may_miss;                    /* [lists.n] */
-  int64_t *steps, *most_steps;          /* [lists.n]: in all; the most of an example */
+  list_size *sizes;            /* [examples][lists.n] */
+  uint8_t *may_miss;           /* [lists.n] */
+  int64_t *steps, *most_steps; /* [lists.n]: in all; the most of an example */
   int32_t out_lengths, failed;
 } sequence_call;
 static list_size *sizes_of(const sequence_call *p, int64_t example) {
@@ -35,7 +35,7 @@ static int32_t check_list(const ex_wanted *w, const ex_feature *list, list_size 
     if (step.kind && ex_type(step.kind) != w->type) return EX_TYPE;
     if (w->role == EX_DENSE && step.count != w->stride) return EX_COUNT;
     size->steps++;
-    size->count += step.count;          /* each is a byte of the message, or more */
+    size->count += step.count; /* each is a byte of the message, or more */
     size->most = PF_MAX(size->most, step.count);
   }
   return more < 0 ? EX_NO_MESSAGE : EX_FINE;
@@ -73,16 +73,22 @@ static void check_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 static void explain_list(pf_bytes *b, const ex_wanted *w, const ex_wrong *wrong, const char *name,
                          const char *key) {
   if (wrong->why == EX_NO_LIST)
-    pf_bytes_printf(b, "Name: %s, Feature list '%s' is required but could not be found.  Did you "
+    pf_bytes_printf(b,
+                    "Name: %s, Feature list '%s' is required but could not be found.  Did you "
                     "mean to include it in feature_list_dense_missing_assumed_empty or "
-                    "feature_list_dense_defaults?", name, key);
+                    "feature_list_dense_defaults?",
+                    name, key);
   else if (wrong->why == EX_TYPE)
-    pf_bytes_printf(b, "Name: %s, Feature list: %s, Index: %" PRId64 ".  Data types don't match. "
-                    "Expected type: %s", name, key, wrong->step, pf_type_name(w->type));
+    pf_bytes_printf(b,
+                    "Name: %s, Feature list: %s, Index: %" PRId64 ".  Data types don't match. "
+                    "Expected type: %s",
+                    name, key, wrong->step, pf_type_name(w->type));
   else
-    pf_bytes_printf(b, "Name: %s, Key: %s, Index: %" PRId64 ".  Number of values != expected.  "
-                    "values size: %" PRId64 " but output shape: %s", name, key, wrong->step,
-                    wrong->saw, pf_shape_text(w->shape.dims, w->shape.ndim).s);
+    pf_bytes_printf(b,
+                    "Name: %s, Key: %s, Index: %" PRId64 ".  Number of values != expected.  "
+                    "values size: %" PRId64 " but output shape: %s",
+                    name, key, wrong->step, wrong->saw,
+                    pf_shape_text(w->shape.dims, w->shape.ndim).s);
 }
 static void explain_context(pf_bytes *b, const ex_wanted *w, const ex_wrong *wrong,
                             const char *name, const char *key) {
@@ -93,8 +99,10 @@ static void explain_context(pf_bytes *b, const ex_wanted *w, const ex_wrong *wro
     pf_bytes_printf(b, "Name: %s, Context feature: %s.  Data types don't match. Expected type: %s",
                     name, key, pf_type_name(w->type));
   else
-    pf_bytes_printf(b, "Inconsistent max number of elements for feature %s: expected %" PRId64
-                    ", but found %" PRId64, key, w->stride, wrong->saw);
+    pf_bytes_printf(b,
+                    "Inconsistent max number of elements for feature %s: expected %" PRId64
+                    ", but found %" PRId64,
+                    key, w->stride, wrong->saw);
 }
 static pf_status explain(const sequence_call *p, const ex_wrong *wrong, int64_t example) {
   const ex_features *f = wrong->in_list ? &p->lists : &p->context;
@@ -105,10 +113,8 @@ static pf_status explain(const sequence_call *p, const ex_wrong *wrong, int64_t 
   snprintf(key, sizeof key, "%.*s", (int)PF_MIN(k.len, 100), k.data);
   if (wrong->why == EX_NO_MESSAGE || wrong->why == EX_NO_FEATURE)
     pf_bytes_printf(&b, "Invalid protocol message input, example id: %s", name);
-  else if (wrong->in_list)
-    explain_list(&b, &f->want[wrong->key], wrong, name, key);
-  else
-    explain_context(&b, &f->want[wrong->key], wrong, name, key);
+  else if (wrong->in_list) explain_list(&b, &f->want[wrong->key], wrong, name, key);
+  else explain_context(&b, &f->want[wrong->key], wrong, name, key);
   pf_status st = b.failed ? PF_RESOURCE_EXHAUSTED
                           : p->batch.c->host->fail(p->batch.c, PF_INVALID_ARGUMENT, b.data, b.n);
   pf_bytes_free(&b);
@@ -131,8 +137,7 @@ static pf_status dense_list(const sequence_call *p, int32_t k) {
   int32_t out = c->out_start[p->out_lengths] + w->out - c->out_start[p->out_lengths - 1];
   DLTensor *lengths = c->host->output(c, out, &p->batch.n, !p->batch.single);
   PF_EXHAUSTED(lengths);
-  for (int64_t i = 0; i < p->batch.n; i++)
-    PF_DATA(int64_t, lengths)[i] = sizes_of(p, i)[k].steps;
+  for (int64_t i = 0; i < p->batch.n; i++) PF_DATA(int64_t, lengths)[i] = sizes_of(p, i)[k].steps;
   return PF_OK;
 }
 static pf_status sparse_list(const sequence_call *p, int32_t k) {
@@ -176,8 +181,9 @@ static pf_status list_outputs(sequence_call *p) {
       if (!ex_add(&w->total, s->count) || !ex_add(&p->steps[k], s->steps))
         return pf_fail(c, PF_RESOURCE_EXHAUSTED, "too many values");
     }
-    PF_TRY(w->role == EX_DENSE ? dense_list(p, k) : w->role == EX_SPARSE ? sparse_list(p, k)
-           : ragged_list(p, k));
+    PF_TRY(w->role == EX_DENSE    ? dense_list(p, k)
+           : w->role == EX_SPARSE ? sparse_list(p, k)
+                                  : ragged_list(p, k));
   }
   return PF_OK;
 }
@@ -236,7 +242,7 @@ static pf_status make_lists(sequence_call *p, const ex_asked *lists) {
     ex_wanted *w = &p->lists.want[k];
     if (w->variable)
       return PF_INVALID(p->batch.c, "feature_list_dense_shapes must be fully defined");
-    if (w->role == EX_RAGGED)           /* the third argument, of the inner splits */
+    if (w->role == EX_RAGGED) /* the third argument, of the inner splits */
       w->third = w->out - p->batch.c->out_start[lists->out_ragged] +
                  p->batch.c->out_start[lists->out_ragged + 2];
   }
@@ -247,8 +253,9 @@ static pf_status make_lists(sequence_call *p, const ex_asked *lists) {
   p->may_miss = calloc((size_t)p->lists.n + 1, 1);
   p->steps = calloc(2 * ((size_t)p->lists.n + 1), sizeof *p->steps);
   p->most_steps = p->steps + p->lists.n + 1;
-  return p->sizes && p->may_miss && p->steps ? PF_OK
-         : pf_fail(p->batch.c, PF_RESOURCE_EXHAUSTED, "no memory to parse examples");
+  return p->sizes && p->may_miss && p->steps
+             ? PF_OK
+             : pf_fail(p->batch.c, PF_RESOURCE_EXHAUSTED, "no memory to parse examples");
 }
 static void allow(sequence_call *p, pf_str key) {
   for (int32_t k = 0; k < p->lists.n; k++)
@@ -273,19 +280,20 @@ static pf_status begin(sequence_call *p, pf_ctx *c, int32_t names, int32_t vecto
 }
 static pf_status sequence_v2(pf_ctx *c, const void *state) {
   const sequence_state *s = state;
-  const ex_asked context = {{NULL, 2, 1}, {NULL, 3, 1}, {NULL, 4, 1}, 9, 0, 3, 4,
-                            &s->context_dense_shapes},
-                 lists = {{NULL, 5, 1}, {NULL, 6, 1}, {NULL, 7, 1}, -1, 6, 9, 11,
-                          &s->feature_list_dense_shapes};
+  const ex_asked
+      context = {{NULL, 2, 1}, {NULL, 3, 1}, {NULL, 4, 1}, 9, 0, 3, 4, &s->context_dense_shapes},
+      lists = {
+        {NULL, 5, 1}, {NULL, 6, 1}, {NULL, 7, 1}, -1, 6, 9, 11, &s->feature_list_dense_shapes};
   sequence_call p = {.out_lengths = 10};
   pf_status st = begin(&p, c, 1, 1, &context, &lists);
   const DLTensor *missing = c->in[8];
   int32_t dense = c->out_start[10] - c->out_start[9],
-          first = c->out_start[7] - c->out_start[6];    /* of lists.want: sparse ones come first */
+          first = c->out_start[7] - c->out_start[6]; /* of lists.want: sparse ones come first */
   if (!st && pf_numel(missing) != dense)
-    st = PF_INVALID(c, "Expected len(feature_list_dense_keys) == "
-                    "len(feature_list_dense_missing_assumed_empty) but got: %d vs. %" PRId64, dense,
-                    pf_numel(missing));
+    st = PF_INVALID(c,
+                    "Expected len(feature_list_dense_keys) == "
+                    "len(feature_list_dense_missing_assumed_empty) but got: %d vs. %" PRId64,
+                    dense, pf_numel(missing));
   for (int32_t k = 0; !st && k < dense; k++)
     p.may_miss[first + k] = PF_DATA(const uint8_t, missing)[k];
   if (!st) st = parse_all(&p);
@@ -295,10 +303,22 @@ static pf_status sequence_v2(pf_ctx *c, const void *state) {
 static pf_status sequence_v1(pf_ctx *c, const void *state) {
   const sequence_state *s = state;
   const pf_list *missing = &s->feature_list_dense_missing_assumed_empty;
-  const ex_asked context = {{&s->context_sparse_keys, 0, 0}, {&s->context_dense_keys, 0, 0},
-                            {NULL, 0, 0}, 2, 0, 3, -1, &s->context_dense_shapes},
-                 lists = {{&s->feature_list_sparse_keys, 0, 0}, {&s->feature_list_dense_keys, 0, 0},
-                          {NULL, 0, 0}, -1, 4, 7, -1, &s->feature_list_dense_shapes};
+  const ex_asked context = {{&s->context_sparse_keys, 0, 0},
+                            {&s->context_dense_keys, 0, 0},
+                            {NULL, 0, 0},
+                            2,
+                            0,
+                            3,
+                            -1,
+                            &s->context_dense_shapes},
+                 lists = {{&s->feature_list_sparse_keys, 0, 0},
+                          {&s->feature_list_dense_keys, 0, 0},
+                          {NULL, 0, 0},
+                          -1,
+                          4,
+                          7,
+                          -1,
+                          &s->feature_list_dense_shapes};
   sequence_call p = {.out_lengths = 8};
   pf_status st = begin(&p, c, 1, 1, &context, &lists);
   for (int64_t k = 0; !st && k < missing->n; k++) allow(&p, ((const pf_str *)missing->items)[k]);
@@ -308,10 +328,10 @@ static pf_status sequence_v1(pf_ctx *c, const void *state) {
 }
 static pf_status sequence_single(pf_ctx *c, const void *state) {
   const sequence_state *s = state;
-  const ex_asked context = {{NULL, 2, 0}, {NULL, 3, 0}, {NULL, 0, 0}, 6, 0, 3, -1,
-                            &s->context_dense_shapes},
-                 lists = {{NULL, 4, 0}, {NULL, 5, 0}, {NULL, 0, 0}, -1, 4, 7, -1,
-                          &s->feature_list_dense_shapes};
+  const ex_asked
+      context = {{NULL, 2, 0}, {NULL, 3, 0}, {NULL, 0, 0}, 6, 0, 3, -1, &s->context_dense_shapes},
+      lists = {
+        {NULL, 4, 0}, {NULL, 5, 0}, {NULL, 0, 0}, -1, 4, 7, -1, &s->feature_list_dense_shapes};
   sequence_call p = {.out_lengths = -1};
   pf_status st = begin(&p, c, c->in_start[7], 0, &context, &lists);
   for (int64_t k = 0; !st && k < pf_numel(c->in[1]); k++) {
@@ -331,9 +351,9 @@ static pf_status sequence_single(pf_ctx *c, const void *state) {
   .attrs = PF_ATTRS(SHAPES, __VA_ARGS__))
 extern const pf_kernel *const parse_sequence_kernels[];
 const pf_kernel *const parse_sequence_kernels[] = {
-    PARSER("ParseSequenceExample", sequence_v1, LIST(PF_ATTR_STRING, context_sparse_keys),
-           LIST(PF_ATTR_STRING, context_dense_keys), LIST(PF_ATTR_STRING, feature_list_sparse_keys),
-           LIST(PF_ATTR_STRING, feature_list_dense_keys),
-           LIST(PF_ATTR_STRING, feature_list_dense_missing_assumed_empty)),
-    PARSER("ParseSequenceExampleV2", sequence_v2, NULL),
-    PARSER("ParseSingleSequenceExample", sequence_single, NULL), NULL};
+  PARSER("ParseSequenceExample", sequence_v1, LIST(PF_ATTR_STRING, context_sparse_keys),
+         LIST(PF_ATTR_STRING, context_dense_keys), LIST(PF_ATTR_STRING, feature_list_sparse_keys),
+         LIST(PF_ATTR_STRING, feature_list_dense_keys),
+         LIST(PF_ATTR_STRING, feature_list_dense_missing_assumed_empty)),
+  PARSER("ParseSequenceExampleV2", sequence_v2, NULL),
+  PARSER("ParseSingleSequenceExample", sequence_single, NULL), NULL};

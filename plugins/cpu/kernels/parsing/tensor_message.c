@@ -45,5 +45,5 @@ static pf_status parse(pf_ctx *c, const void *state) {
 }
 extern const pf_kernel *const tensor_message_kernels[];
 const pf_kernel *const tensor_message_kernels[] = {
-    PF_CPU_FLAGS("SerializeTensor", NULL, PF_KERNEL_DETERMINISTIC, .compute = serialize),
-    PF_CPU("ParseTensor", NULL, .compute = parse), NULL};
+  PF_CPU_FLAGS("SerializeTensor", NULL, PF_KERNEL_DETERMINISTIC, .compute = serialize),
+  PF_CPU("ParseTensor", NULL, .compute = parse), NULL};

@@ -3,8 +3,8 @@
  * Invariants
  *   1. Written: dtype (1), tensor_shape (2) and tensor_content (4), or string_val (8).
  *   2. Read: bytes are untrusted; every length is checked against what is left, every size by
- *      pf_mul, and the content must be exactly as long as the shape says.  Packed and repeated *_val
- *      fields that other writers use are read for the types that have one.
+ *      pf_mul, and the content must be exactly as long as the shape says.  Packed and repeated
+ *      *_val fields that other writers use are read for the types that have one.
  * Threads: one owner.
  *
  *     proto t;  if (!read_proto(bytes, &t) || !believable(&t)) ...;  read_values(c, &t, y, data, 0)
@@ -68,7 +68,10 @@ PF_LOCAL pf_status put_tensor(pf_ctx *c, pf_bytes *b, int32_t type, const int64_
 }
 
 /* ---------------------------------------------------------------- reading */
-typedef struct { const uint8_t *p, *end; int bad; } reader;
+typedef struct {
+  const uint8_t *p, *end;
+  int bad;
+} reader;
 PF_LOCAL uint64_t get_varint(reader *r) {
   uint64_t v = 0;
   for (int shift = 0; shift < 64; shift += 7) {
@@ -96,8 +99,8 @@ PF_LOCAL void skip_field(reader *r, int wire) {
 }
 typedef struct {
   int32_t type, rank;
-  int64_t dims[PF_MAX_DIMS], n, values;   /* elements by the shape; *_val entries found */
-  reader content, all;                    /* `all`: the whole message, read again for *_val */
+  int64_t dims[PF_MAX_DIMS], n, values; /* elements by the shape; *_val entries found */
+  reader content, all;                  /* `all`: the whole message, read again for *_val */
   int has_content;
 } proto;
 PF_LOCAL void read_shape(reader r, proto *t) {
@@ -105,7 +108,7 @@ PF_LOCAL void read_shape(reader r, proto *t) {
     uint64_t key = get_varint(&r);
     if (key != (2 << 3 | 2)) {
       skip_field(&r, (int)(key & 7));
-      t->all.bad |= r.bad || key == 3 << 3;          /* unknown_rank */
+      t->all.bad |= r.bad || key == 3 << 3; /* unknown_rank */
       continue;
     }
     reader dim = get_bytes(&r);
@@ -127,7 +130,11 @@ PF_LOCAL int value_field(int32_t type) {
     case PF_STRING: return 8;
     case PF_INT64: return 10;
     case PF_BOOL: return 11;
-    case PF_INT32: case PF_INT16: case PF_INT8: case PF_UINT8: case PF_UINT16: return 7;
+    case PF_INT32:
+    case PF_INT16:
+    case PF_INT8:
+    case PF_UINT8:
+    case PF_UINT16: return 7;
     default: return -1;
   }
 }
@@ -173,7 +180,10 @@ PF_LOCAL int read_values(pf_ctx *c, const proto *t, DLTensor *tensor, char *y, i
   while (r.p < r.end && !r.bad) {
     uint64_t key = get_varint(&r);
     int wire = (int)(key & 7), own = t->type == PF_FLOAT32 ? 5 : t->type == PF_FLOAT64 ? 1 : 0;
-    if ((int64_t)(key >> 3) != wanted) { skip_field(&r, wire); continue; }
+    if ((int64_t)(key >> 3) != wanted) {
+      skip_field(&r, wire);
+      continue;
+    }
     if (t->type == PF_STRING) {
       reader s = get_bytes(&r);
       if (r.bad || found >= t->n) return 0;

@@ -92,7 +92,10 @@ POOLS(PF_INT32, int32_t, uint32_t, i32)
 POOLS(PF_INT64, int64_t, uint64_t, i64)
 
 typedef void (*image_fn)(const fraction *, int64_t);
-typedef struct { const fraction *p; image_fn fn; } job;
+typedef struct {
+  const fraction *p;
+  image_fn fn;
+} job;
 static void run_images(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const job *j = arg;
   (void)worker;
@@ -110,8 +113,7 @@ static pf_status run(pf_ctx *c, const fraction *p, const image_fn fn[4]) {
 static void pseudo_random_sizes(candidate_rng *r, int64_t in, int64_t out, int64_t *seq) {
   double alpha = (double)in / (double)out;
   int64_t k = in / out, before = 1;
-  double most = fmin((double)(k + 2) / alpha - 1,
-                     (double)(in + 1 - k) / alpha - (double)(out - 1));
+  double most = fmin((double)(k + 2) / alpha - 1, (double)(in + 1 - k) / alpha - (double)(out - 1));
   double u = candidate_double(r) * most;
   for (int64_t i = 1; i <= out; i++) {
     int64_t end = i == out ? in + 1 : (int64_t)ceil(alpha * ((double)i + u));
@@ -133,7 +135,7 @@ static void make_sequence(candidate_rng *r, int64_t in, int64_t out, int pseudo,
   if (pseudo) pseudo_random_sizes(r, in, out, seq);
   else shuffled_sizes(r, in, out, seq);
   seq[0] = 0;
-  for (int64_t i = 1; i <= out; i++) {          /* no region is empty, whatever rounding did */
+  for (int64_t i = 1; i <= out; i++) { /* no region is empty, whatever rounding did */
     int64_t end = PF_MAX(seq[i] + seq[i - 1], seq[i - 1] + 1);
     seq[i] = i == out ? in : PF_MIN(end, in - (out - i));
   }
@@ -148,8 +150,9 @@ static pf_status fraction_init(pf_ctx *c, void *state) {
     if (!(ratio[i] >= 1) || isinf(ratio[i]))
       return PF_INVALID(c, "pooling_ratio cannot be smaller than 1, got: %g", ratio[i]);
   if (ratio[0] != 1 || ratio[3] != 1)
-    return pf_failf(c, PF_UNIMPLEMENTED, "Fractional pooling is not yet supported on the batch nor "
-                                         "channel dimension.");
+    return pf_failf(c, PF_UNIMPLEMENTED,
+                    "Fractional pooling is not yet supported on the batch nor "
+                    "channel dimension.");
   if (!s->deterministic && (s->seed || s->seed2))
     return PF_INVALID(c, "Both seed and seed2 should be 0 if deterministic is false.");
   return PF_OK;
@@ -166,7 +169,11 @@ static pf_status pooled(pf_ctx *c, const fraction_state *s, const image_fn fn[4]
   const DLTensor *x = c->in[0];
   const double *ratio = s->ratio.items;
   if (x->ndim != 4) return PF_INVALID(c, "value must be 4-dimensional, got %s", PF_SHAPE(x).s);
-  fraction p = {.s = s, .n = x->shape[0], .h = x->shape[1], .w = x->shape[2], .c = x->shape[3],
+  fraction p = {.s = s,
+                .n = x->shape[0],
+                .h = x->shape[1],
+                .w = x->shape[2],
+                .c = x->shape[3],
                 .x = PF_DATA(const void, x)};
   p.oh = (int64_t)floor((double)p.h / ratio[1]);
   p.ow = (int64_t)floor((double)p.w / ratio[2]);
@@ -255,6 +262,4 @@ const pf_kernel *const fractional_pool_kernels[] = {
   ENTRY("FractionalMaxPool", fractional_max, .init = fraction_init),
   ENTRY("FractionalAvgPool", fractional_avg, .init = fraction_init),
   ENTRY("FractionalMaxPoolGrad", fractional_max_grad),
-  ENTRY("FractionalAvgPoolGrad", fractional_avg_grad),
-  NULL
-};
+  ENTRY("FractionalAvgPoolGrad", fractional_avg_grad), NULL};

@@ -9,7 +9,10 @@
 #include "vec/half.h"
 #include "conv/window.h"
 
-typedef struct { pf_window w; int32_t Targmax, with_batch; } pool_state;
+typedef struct {
+  pf_window w;
+  int32_t Targmax, with_batch;
+} pool_state;
 
 static pf_status pool_init(pf_ctx *c, void *state) {
   pool_state *s = state;
@@ -17,7 +20,8 @@ static pf_status pool_init(pf_ctx *c, void *state) {
   if (s->w.kc != 1 || s->w.sc != 1)
     return pf_failf(c, PF_UNIMPLEMENTED,
                     "Pooling over depth (ksize %" PRId64 ", stride %" PRId64
-                    " there) is not supported", s->w.kc, s->w.sc);
+                    " there) is not supported",
+                    s->w.kc, s->w.sc);
   if (s->w.pad == PF_PAD_EXPLICIT &&
       (PF_MAX(s->w.pt, s->w.pb) >= s->w.kh || PF_MAX(s->w.pl, s->w.pr) >= s->w.kw))
     return PF_INVALID(c, "explicit padding must be smaller than the window (ksize)");
@@ -30,13 +34,17 @@ static pf_status max_pool_init(pf_ctx *c, void *state) {
   PF_TRY(pf_window_init(c, &s->w));
   if (s->w.kc == 1) return pool_init(c, state);
   if (s->w.kh != 1 || s->w.kw != 1 || s->w.sh != 1 || s->w.sw != 1)
-    return pf_failf(c, PF_UNIMPLEMENTED, "MaxPooling supports exactly one of pooling across depth "
+    return pf_failf(c, PF_UNIMPLEMENTED,
+                    "MaxPooling supports exactly one of pooling across depth "
                     "or pooling across width/height.");
   if (s->w.kc != s->w.sc)
-    return pf_failf(c, PF_UNIMPLEMENTED, "Depthwise max pooling requires the depth window (%" PRId64
-                    ") to equal the depth stride (%" PRId64 ").", s->w.kc, s->w.sc);
+    return pf_failf(c, PF_UNIMPLEMENTED,
+                    "Depthwise max pooling requires the depth window (%" PRId64
+                    ") to equal the depth stride (%" PRId64 ").",
+                    s->w.kc, s->w.sc);
   if (s->w.nchw || s->w.pad == PF_PAD_EXPLICIT)
-    return pf_failf(c, PF_UNIMPLEMENTED, "Depthwise max pooling is for NHWC without explicit "
+    return pf_failf(c, PF_UNIMPLEMENTED,
+                    "Depthwise max pooling is for NHWC without explicit "
                     "padding");
   return PF_OK;
 }
@@ -47,13 +55,19 @@ static pf_status depth_sizes(pf_ctx *c, const pool_state *s, const DLTensor *x, 
   int64_t d[4] = {0}, pixels;
   PF_TRY(pf_window_dims(c, &s->w, x->shape, x->ndim, "tensor_in", d));
   if (d[3] % s->w.kc)
-    return pf_failf(c, PF_UNIMPLEMENTED, "Depthwise max pooling requires the depth window (%" PRId64
-                    ") to evenly divide the input depth (%" PRId64 ")", s->w.kc, d[3]);
+    return pf_failf(c, PF_UNIMPLEMENTED,
+                    "Depthwise max pooling requires the depth window (%" PRId64
+                    ") to evenly divide the input depth (%" PRId64 ")",
+                    s->w.kc, d[3]);
   if (!pf_mul(d[0], d[1], &pixels) || !pf_mul(pixels, d[2], &pixels))
     return PF_INVALID(c, "shape %s has too many elements", PF_SHAPE(x).s);
   pf_window_shape(&s->w, d[0], d[1], d[2], d[3] / s->w.kc, out_shape);
-  *p = (pf_pool){.n = pixels, .c = 1, .in = {1, 1, d[3]}, .out = {1, 1, d[3] / s->w.kc},
-                 .k = {1, 1, s->w.kc}, .stride = {1, 1, s->w.kc}};
+  *p = (pf_pool){.n = pixels,
+                 .c = 1,
+                 .in = {1, 1, d[3]},
+                 .out = {1, 1, d[3] / s->w.kc},
+                 .k = {1, 1, s->w.kc},
+                 .stride = {1, 1, s->w.kc}};
   return PF_OK;
 }
 
@@ -62,8 +76,12 @@ static pf_status pool_sizes(pf_ctx *c, const pool_state *s, const int64_t *shape
                             pf_pool *p, int64_t *out_shape) {
   int64_t d[4] = {0};
   PF_TRY(pf_window_dims(c, &s->w, shape, ndim, "tensor_in", d));
-  *p = (pf_pool){.n = d[0], .c = d[3], .in = {1, d[1], d[2]}, .out = {1},
-                 .k = {1, s->w.kh, s->w.kw}, .stride = {1, s->w.sh, s->w.sw}};
+  *p = (pf_pool){.n = d[0],
+                 .c = d[3],
+                 .in = {1, d[1], d[2]},
+                 .out = {1},
+                 .k = {1, s->w.kh, s->w.kw},
+                 .stride = {1, s->w.sh, s->w.sw}};
   PF_TRY(pf_window_size(c, &s->w, 0, d[1], s->w.kh, &p->out[1], &p->before[1]));
   PF_TRY(pf_window_size(c, &s->w, 1, d[2], s->w.kw, &p->out[2], &p->before[2]));
   pf_window_shape(&s->w, p->n, p->out[1], p->out[2], p->c, out_shape);
@@ -78,10 +96,8 @@ static pf_status pool_sizes(pf_ctx *c, const pool_state *s, const int64_t *shape
 static pf_status forward(pf_ctx *c, const pool_state *s, int max) {
   int64_t shape[4];
   pf_pool p;
-  if (s->w.kc != 1)
-    PF_TRY(depth_sizes(c, s, c->in[0], &p, shape));
-  else
-    PF_TRY(pool_sizes(c, s, c->in[0]->shape, c->in[0]->ndim, &p, shape));
+  if (s->w.kc != 1) PF_TRY(depth_sizes(c, s, c->in[0], &p, shape));
+  else PF_TRY(pool_sizes(c, s, c->in[0]->shape, c->in[0]->ndim, &p, shape));
   DLTensor *out = pf_output_checked(c, 0, shape, 4);
   PF_EXHAUSTED(out);
   if (pf_numel(out) == 0) return PF_OK;
@@ -105,8 +121,8 @@ static pf_status max_pool_argmax(pf_ctx *c, const void *state) {
   if (n == 0) return PF_OK;
   if (s->Targmax == PF_INT32 && pf_numel(x) > INT32_MAX)
     return PF_INVALID(c, "input is too large for int32 indices: use Targmax=int64");
-  int64_t *at = s->Targmax == PF_INT32 ? c->host->scratch(c, (uint64_t)n * 8, 64)
-                                       : PF_DATA(int64_t, arg);
+  int64_t *at =
+      s->Targmax == PF_INT32 ? c->host->scratch(c, (uint64_t)n * 8, 64) : PF_DATA(int64_t, arg);
   if (!at) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for indices");
   PF_TRY(PF_ISA_NAME(pf_pool_first_maxima)(c, &p, s->w.T, PF_DATA(const void, x),
                                            PF_DATA(void, out), at));
@@ -237,5 +253,4 @@ const pf_kernel *const PF_ISA_NAME(pool_kernels)[] = {
   ENTRY("AvgPoolGrad", "T=" PF_FLOATS, avg_pool_grad),
   ENTRY("MaxPoolWithArgmax", "T=" PF_FLOATS, max_pool_argmax, ARGMAX),
   ENTRY("MaxPoolGradWithArgmax", "T=" PF_FLOATS, argmax_grad, ARGMAX),
-  NULL
-};
+  NULL};

@@ -19,9 +19,7 @@
 #include "base/isa.h"
 #include "move/transpose.h"
 
-typedef struct {
-  int64_t n, c, in[3], out[3], k[3], stride[3], before[3];
-} pf_pool;
+typedef struct { int64_t n, c, in[3], out[3], k[3], stride[3], before[3]; } pf_pool;
 
 /* y: the maxima (`max`; any real type) or averages (floats, halves) of x. */
 pf_status PF_ISA_NAME(pf_pool_forward)(pf_ctx *c, const pf_pool *p, int32_t type, int max,

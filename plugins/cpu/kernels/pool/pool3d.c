@@ -28,11 +28,12 @@ static int channels_first(const pool_attrs *s) {
 static pf_status place(pf_ctx *c, int same, pf_pool *p, int d) {
   int64_t in = p->in[d], k = p->k[d], s = p->stride[d];
   if (k < 1 || s < 1 || k > INT32_MAX || s > INT32_MAX)
-    return PF_INVALID(c, "ksize and strides must be positive and fit int32, got %" PRId64
-                      " and %" PRId64, k, s);
+    return PF_INVALID(
+        c, "ksize and strides must be positive and fit int32, got %" PRId64 " and %" PRId64, k, s);
   if (!same && in < k)
-    return PF_INVALID(c, "Computed output size would be negative: input size %" PRId64
-                      ", window size %" PRId64, in, k);
+    return PF_INVALID(
+        c, "Computed output size would be negative: input size %" PRId64 ", window size %" PRId64,
+        in, k);
   p->out[d] = same ? in / s + (in % s != 0) : (in - k) / s + 1;
   p->before[d] = same ? PF_MAX((p->out[d] - 1) * s + k - in, 0) / 2 : 0;
   return PF_OK;
@@ -90,8 +91,8 @@ static pf_status want_shape(pf_ctx *c, int32_t in, const char *name, const int64
                             int32_t ndim) {
   const DLTensor *t = c->in[in];
   if (pf_same_dims(t->shape, t->ndim, shape, ndim)) return PF_OK;
-  return PF_INVALID(c, "Expected %s shape to be %s, but got %s", name,
-                    pf_shape_text(shape, ndim).s, PF_SHAPE(t).s);
+  return PF_INVALID(c, "Expected %s shape to be %s, but got %s", name, pf_shape_text(shape, ndim).s,
+                    PF_SHAPE(t).s);
 }
 
 /* ---------------------------------------------------------------- forward */
@@ -140,8 +141,7 @@ static pf_status backward(pf_ctx *c, const pool_attrs *s, pf_pool *p, const int6
   PF_EXHAUSTED(out);
   if (pf_numel(out) == 0) return PF_OK;
   const void *from = PF_DATA(const void, x), *grad = PF_DATA(const void, c->in[2]);
-  if (!second)
-    return PF_ISA_NAME(pf_pool_max_gradient)(c, p, s->T, from, grad, PF_DATA(void, out));
+  if (!second) return PF_ISA_NAME(pf_pool_max_gradient)(c, p, s->T, from, grad, PF_DATA(void, out));
   const int64_t n = pf_numel(out);
   int64_t *at = c->host->scratch(c, (uint64_t)n * 8, 64);
   if (!at) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for indices");
@@ -185,8 +185,7 @@ static pf_status argmax_grad_grad(pf_ctx *c, const void *state) {
   int64_t per_out = PF_MAX(n / PF_MAX(p.n, 1), 1), per_in = size / PF_MAX(p.n, 1),
           bytes = pf_type_size(s->T);
   for (int64_t i = 0; i < n; i++) {
-    int64_t a = pf_index_at(arg, s->Targmax, i),
-            limit = s->with_batch ? size : per_in;
+    int64_t a = pf_index_at(arg, s->Targmax, i), limit = s->with_batch ? size : per_in;
     if (a < 0 || a >= limit)
       return PF_INVALID(c, "argmax[%" PRId64 "] = %" PRId64 " is not in [0, %" PRId64 ")", i, a,
                         limit);
@@ -232,12 +231,14 @@ static pf_status avg_grad3d(pf_ctx *c, const void *state) {
     .state_size = sizeof(pool_attrs), .compute = fn)
 #define SINGLE "float|half|bfloat16"
 const pf_kernel *const PF_ISA_NAME(pool3d_kernels)[] = {
-  ENTRY("MaxPool3D", SINGLE, max_pool3d), ENTRY("MaxPool3DGrad", SINGLE, max_grad3d),
+  ENTRY("MaxPool3D", SINGLE, max_pool3d),
+  ENTRY("MaxPool3DGrad", SINGLE, max_grad3d),
   ENTRY("MaxPool3DGradGrad", PF_FLOATS, max_grad_grad3d),
-  ENTRY("AvgPool3D", PF_FLOATS, avg_pool3d), ENTRY("AvgPool3DGrad", PF_FLOATS, avg_grad3d),
-  ENTRY("MaxPoolV2", PF_FLOATS, max_pool_v2), ENTRY("MaxPoolGradV2", PF_FLOATS, max_grad_v2),
+  ENTRY("AvgPool3D", PF_FLOATS, avg_pool3d),
+  ENTRY("AvgPool3DGrad", PF_FLOATS, avg_grad3d),
+  ENTRY("MaxPoolV2", PF_FLOATS, max_pool_v2),
+  ENTRY("MaxPoolGradV2", PF_FLOATS, max_grad_v2),
   ENTRY("MaxPoolGradGrad", PF_FLOATS, max_grad_grad2d),
   ENTRY("MaxPoolGradGradV2", PF_FLOATS, max_grad_grad_v2),
   ENTRY("MaxPoolGradGradWithArgmax", PF_FLOATS, argmax_grad_grad),
-  NULL
-};
+  NULL};

@@ -84,8 +84,7 @@ __attribute__((noinline)) static void KIND(edge)(const E *x, box b, int64_t n, E
 PF_INLINE void KIND(column)(const E *x, const box b, V *a, V *t, const int u) {
   EACH(u) a[i] = E_LOAD(x + i * VL), t[i] = NOTE(t[i], a[i]);
   for (int64_t z = 0; z < b.planes; z++)
-    for (int64_t row = z == 0; row < b.rows; row++)
-      EACH(u) {
+    for (int64_t row = z == 0; row < b.rows; row++) EACH(u) {
         const V v = E_LOAD(x + z * b.plane_step + row * b.row_step + i * VL);
         a[i] = QUICK(a[i], v);
         t[i] = NOTE(t[i], v);
@@ -230,16 +229,19 @@ PF_INLINE int64_t KIND(roll_inside)(const job *j, const E *x, int64_t oy, E *y, 
 static void KIND(rolling_rows)(const job *j, const E *x, int64_t oy, E *y) {
   const pf_pool *p = j->p;
   const int64_t c = p->c, s = p->stride[2], width = p->in[2] * c;
-  const int64_t done = s == 1 ? KIND(roll_inside)(j, x, oy, y, 1)
-                              : KIND(roll_inside)(j, x, oy, y, 2);
+  const int64_t done =
+      s == 1 ? KIND(roll_inside)(j, x, oy, y, 1) : KIND(roll_inside)(j, x, oy, y, 2);
   for (int64_t r = oy; r < oy + j->rolls; r++, y += p->out[2] * c) {
     const pf_span h = pf_pool_window(p, 1, r);
     for (int64_t o = 0; o < p->out[2]; o++) {
       const int inside = o >= j->inside.lo && o < j->inside.hi;
-      if (inside && done == c) { o = j->inside.hi - 1; continue; }
+      if (inside && done == c) {
+        o = j->inside.hi - 1;
+        continue;
+      }
       const pf_span w = pf_pool_window(p, 2, o);
-      const box b = {1, h.hi - h.lo, w.hi - w.lo, 0, width, c,
-                     (double)((h.hi - h.lo) * (w.hi - w.lo))};
+      const box b = {
+        1, h.hi - h.lo, w.hi - w.lo, 0, width, c, (double)((h.hi - h.lo) * (w.hi - w.lo))};
       const E *q = x + h.lo * width + w.lo * c;
       if (inside) KIND(windows_sure)(q + done, b, c - done, y + o * c + done);
       else KIND(edge)(q, b, c, y + o * c, j->stream);
@@ -279,8 +281,8 @@ static int KIND(join_rows)(const E *x, const box *whole, int64_t n, B *y, int64_
 }
 
 /* `cols` neighbours of n elements of the buffer, c apart. */
-static void KIND(join_columns)(const B *x, int64_t cols, int64_t c, int64_t n, double count,
-                                  E *y, int stream) {
+static void KIND(join_columns)(const B *x, int64_t cols, int64_t c, int64_t n, double count, E *y,
+                               int stream) {
   if (cols == 2) KIND(across)(x, (box){1, 1, 2, 0, 0, c, count}, n, y, stream);
   else if (cols == 3) KIND(across)(x, (box){1, 1, 3, 0, 0, c, count}, n, y, stream);
   else KIND(across)(x, (box){1, 1, cols, 0, 0, c, count}, n, y, stream);
@@ -405,7 +407,7 @@ static void KIND(flat_rows)(const job *j, int64_t lo, int64_t hi, char *room) {
   const int64_t left = p->before[2] * p->c, rows = p->out[1], step = p->stride[1] * width;
   B *buffer = (B *)room;
   E *tile = (E *)(room + f->tile);
-  int64_t held = 0;                    /* results in the tile */
+  int64_t held = 0; /* results in the tile */
   for (int64_t i = 0; i < f->block * f->pitch; i++)
     if (i % f->pitch < left || i % f->pitch >= left + width) buffer[i] = IDENTITY;
   for (int64_t i = lo, block; i < hi; i += block) {
@@ -472,14 +474,20 @@ static void KIND(rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     return;
   }
 #endif
-  if (j->whole) { KIND(whole)(j, lo, hi); return; }
-  if (j->flat.block) { KIND(flat_rows)(j, lo, hi, (char *)buffer); return; }
+  if (j->whole) {
+    KIND(whole)(j, lo, hi);
+    return;
+  }
+  if (j->flat.block) {
+    KIND(flat_rows)(j, lo, hi, (char *)buffer);
+    return;
+  }
   for (int64_t i = lo; i < hi; i++) {
     const pf_span z = pf_pool_window(p, 0, oz), r = pf_pool_window(p, 1, oy);
     const E *x = (const E *)j->x + (image * p->in[0] + z.lo) * plane + r.lo * width;
     E *y = (E *)j->y + i * p->out[2] * p->c;
-    const box b = {z.hi - z.lo, r.hi - r.lo, 1, plane, width, p->c,
-                   (double)((z.hi - z.lo) * (r.hi - r.lo))};
+    const box b = {
+      z.hi - z.lo, r.hi - r.lo, 1, plane, width, p->c, (double)((z.hi - z.lo) * (r.hi - r.lo))};
     if (j->rolls) {
       const int64_t left = PF_MIN(PF_MIN(rows - oy, hi - i), j->rolls), back = j->rolls - left;
       if (j->rolls > 1 && back <= PF_MIN(oy, i - lo)) { /* the last rows may be done again */
@@ -487,8 +495,7 @@ static void KIND(rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) {
                            y - back * p->out[2] * p->c);
         i += left - 1, oy += left - 1;
       } else KIND(rolling_row)(j, x, b, y);
-    }
-    else if (j->chunk) KIND(buffered_row)(j, x, b, buffer, y);
+    } else if (j->chunk) KIND(buffered_row)(j, x, b, buffer, y);
     else KIND(direct_row)(j, x, b, y);
     if (++oy < rows) continue;
     oy = 0, oz = (oz + 1) % p->out[0];

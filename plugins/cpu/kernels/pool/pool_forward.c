@@ -13,14 +13,22 @@
 #include "move/transpose.h"
 
 /* a buffer beside the rows that are read, in 32 KB of L1 */
-enum { BUFFER_BYTES = PF_L1_BYTES * 3 / 8, FLAT_BYTES = PF_L1_BYTES * 3 / 16, STRETCH = 32, FLAT_COLUMNS = 64 };
-typedef struct { int64_t planes, rows, cols, plane_step, row_step, col_step; double count; } box;
+enum {
+  BUFFER_BYTES = PF_L1_BYTES * 3 / 8,
+  FLAT_BYTES = PF_L1_BYTES * 3 / 16,
+  STRETCH = 32,
+  FLAT_COLUMNS = 64
+};
+typedef struct {
+  int64_t planes, rows, cols, plane_step, row_step, col_step;
+  double count;
+} box;
 /* Rows of few channels: `block` of them, `pitch` elements apart, then (byte `tile`) their results.
  * A vector has `each` results, which begin at the columns `at`, those of the next `step` on. */
 enum { LANES = 32 };
 typedef struct {
   int64_t block, pitch, each, step, tile;
-  const void *counts;                  /* columns of each window, as B; NULL for maxima */
+  const void *counts; /* columns of each window, as B; NULL for maxima */
   int32_t at[LANES];
 } flat;
 typedef struct {
@@ -29,13 +37,13 @@ typedef struct {
   void *y;
   char *buffers;
   uint64_t buffer_bytes;
-  int64_t chunk;                       /* results of a stretch; 0: windows directly */
+  int64_t chunk; /* results of a stretch; 0: windows directly */
   pf_span inside, inside_rows;
   flat flat;
   const uint32_t *ends;
-  const void *zeros;                   /* a row */
-  int32_t whole, rolls, stream;        /* rolls: rows at once */
-  int32_t planes;                      /* images, not rows, are what threads share */
+  const void *zeros;            /* a row */
+  int32_t whole, rolls, stream; /* rolls: rows at once */
+  int32_t planes;               /* images, not rows, are what threads share */
 } job;
 #include "pool/pool_planes.h"
 
@@ -361,15 +369,17 @@ static void rows_max_##tag(void *arg, int64_t lo, int64_t hi, int32_t worker) { 
 PF_EACH_INT(MAX_INT)
 
 /* ---------------------------------------------------------------- which way, and the run */
-typedef struct { pf_range rows; int32_t size, wide, lanes; } way;
+typedef struct {
+  pf_range rows;
+  int32_t size, wide, lanes;
+} way;
 static way way_of(int32_t type, int max) {
   switch (type) {
 #define CASE(num, T, tag) case num: return (way){rows_max_##tag, sizeof(T), 0, 1};
     PF_EACH_INT(CASE)
     case PF_FLOAT32: return (way){max ? rows_max_f32 : rows_avg_f32, 4, 4, PF_VF};
     case PF_FLOAT64: return (way){max ? rows_max_f64 : rows_avg_f64, 8, 8, PF_VD};
-    case PF_FLOAT16:
-      return max ? (way){rows_max_f16, 2, 2, V16} : (way){rows_avg_f16, 2, 4, PF_VF};
+    case PF_FLOAT16: return max ? (way){rows_max_f16, 2, 2, V16} : (way){rows_avg_f16, 2, 4, PF_VF};
     default: return max ? (way){rows_max_bf16, 2, 2, V16} : (way){rows_avg_bf16, 2, 4, PF_VF};
   }
 }
@@ -378,8 +388,8 @@ static way way_of(int32_t type, int max) {
 static pf_status set_flat(pf_ctx *c, job *j, const way *w, int max) {
   const pf_pool *p = j->p;
   const int64_t n = p->out[2] * p->c, s = p->stride[2], columns = PF_MAX(w->lanes / p->c, 1);
-  const int64_t all = PF_MAX(((p->out[2] - 1) * s + p->k[2]) * p->c,
-                             (p->before[2] + p->in[2]) * p->c);
+  const int64_t all =
+      PF_MAX(((p->out[2] - 1) * s + p->k[2]) * p->c, (p->before[2] + p->in[2]) * p->c);
   flat *f = &j->flat;
   f->pitch = (all + 15) / 16 * 16;
   f->block = PF_MIN(PF_MAX(FLAT_BYTES / (f->pitch * w->wide), 1), p->out[1]);
@@ -418,7 +428,7 @@ static pf_status set_buffers(pf_ctx *c, job *j, const way *w, int max) {
   if (!w->wide || j->whole || ((k <= s || p->out[2] == 1) && p->c >= w->lanes)) return PF_OK;
   if (p->c < w->lanes && k == p->k[2] && k <= FLAT_COLUMNS && s == p->stride[2])
     return set_flat(c, j, w, max);
-  j->chunk = p->c <= PAIRED * w->lanes ? p->out[2] : STRETCH;   /* one walk, or several */
+  j->chunk = p->c <= PAIRED * w->lanes ? p->out[2] : STRETCH; /* one walk, or several */
   j->rolls = p->k[2] == 3 && s <= 2 && p->c >= w->lanes;
   if (j->rolls && p->k[0] == 1 && p->k[1] == 3 && p->stride[1] == s) {
     const size_t row = (size_t)(p->in[2] * p->c * w->size);

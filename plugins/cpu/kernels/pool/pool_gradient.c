@@ -30,27 +30,31 @@ typedef struct {
   void *dx, *at, *best;
   int64_t *elements;
   pf_span inside;
-  const pf_span *windows, *covering;   /* of the last dimension: columns of windows, and back */
-  int32_t gaps, stream, apart;         /* apart: each place is in one window */
-  int32_t bytes;                       /* notes are bytes */
-  int64_t pitch;                       /* of codes: from a place to the one below */
+  const pf_span *windows, *covering; /* of the last dimension: columns of windows, and back */
+  int32_t gaps, stream, apart;       /* apart: each place is in one window */
+  int32_t bytes;                     /* notes are bytes */
+  int64_t pitch;                     /* of codes: from a place to the one below */
 } job;
 
 /* A window: its size, steps in elements and steps of codes (those along a row are 1). */
 typedef struct {
   int64_t planes, rows, cols, c, plane_step, row_step, plane_code, row_code;
-  int64_t start;                       /* element of the image, of its first place */
+  int64_t start; /* element of the image, of its first place */
 } place;
 PF_INLINE place place_of(const pf_pool *p, int64_t oz, int64_t oy, int64_t ox) {
   const pf_span z = pf_pool_window(p, 0, oz), y = pf_pool_window(p, 1, oy),
                 x = pf_pool_window(p, 2, ox);
   const int64_t row = p->in[2], plane = p->in[1] * row;
-  return (place){z.hi - z.lo, y.hi - y.lo, x.hi - x.lo, p->c, plane * p->c, row * p->c, plane, row,
-                 (z.lo * plane + y.lo * row + x.lo) * p->c};
+  return (place){z.hi - z.lo, y.hi - y.lo,  x.hi - x.lo,
+                 p->c,        plane * p->c, row * p->c,
+                 plane,       row,          (z.lo * plane + y.lo * row + x.lo) * p->c};
 }
 
 /* Row i of all images: where it is and which rows of windows lie over it. */
-typedef struct { int64_t at_z, at_y, outputs; pf_span z, y; } rows_of;
+typedef struct {
+  int64_t at_z, at_y, outputs;
+  pf_span z, y;
+} rows_of;
 PF_INLINE rows_of rows_that_cover(const pf_pool *p, int64_t i) {
   const int64_t rows = p->in[0] * p->in[1], z = i % rows / p->in[1], y = i % p->in[1];
   return (rows_of){z, y, i / rows * p->out[0] * p->out[1], pf_pool_covering(p, 0, z),
@@ -66,7 +70,10 @@ PF_INLINE int64_t row_code(const job *j, const rows_of *r, int64_t oz, int64_t o
 
 /* The rows of windows over such a row: first element, code and height; no if there are many. */
 enum { LISTED = 16 };
-typedef struct { int n; int64_t first[LISTED], code[LISTED], height[LISTED]; } row_list;
+typedef struct {
+  int n;
+  int64_t first[LISTED], code[LISTED], height[LISTED];
+} row_list;
 static int list_rows(const job *j, const rows_of *r, row_list *l) {
   const pf_pool *p = j->p;
   l->n = 0;
@@ -158,7 +165,7 @@ PF_INLINE void store_i_##tag(I *p, lanes_##tag v) { memcpy(p, &v, sizeof v); }
 LANES(f32, int32_t)
 LANES(f64, int64_t)
 #if defined(__AVX512F__)
-enum { BYTES = 1 };                    /* notes of small windows are bytes */
+enum { BYTES = 1 }; /* notes of small windows are bytes */
 PF_INLINE void store_bytes_f32(void *p, lanes_f32 v) {
   _mm_storeu_si128(p, _mm512_cvtepi32_epi8(v));
 }
@@ -264,7 +271,11 @@ static pf_status over(pf_ctx *c, int64_t n, int64_t grain, pf_range fn, void *ar
   fn(arg, 0, n, 0);
   return PF_OK;
 }
-typedef struct { int32_t type; const void *from; void *to; } conversion;
+typedef struct {
+  int32_t type;
+  const void *from;
+  void *to;
+} conversion;
 static void widen(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const conversion *v = arg;
   (void)worker;
@@ -278,7 +289,12 @@ static void narrow(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 
 /* Groups of c images of `places` elements to and from one image of c channels, in pieces. */
 enum { PIECE = 512 };
-typedef struct { int64_t size, places, c; const void *from; void *to; int back; } turning;
+typedef struct {
+  int64_t size, places, c;
+  const void *from;
+  void *to;
+  int back;
+} turning;
 static void turn(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const turning *t = arg;
   const int64_t pieces = (t->places + PIECE - 1) / PIECE, ld = t->places;
@@ -300,26 +316,25 @@ static pf_status turned(pf_ctx *c, turning t, int64_t groups) {
 }
 
 typedef enum { MAX_GRADIENT, AVERAGE_GRADIENT, FIRST_MAXIMA } task;
-typedef struct {                     /* one call: arrays of all images, and of a slab in scratch */
+/* one call: arrays of all images, and of a slab in scratch */
+typedef struct {
   const pf_pool *p;
-  int32_t type, size;                  /* size: of an element that is computed with */
-  int32_t planes;                      /* images are c of one channel in memory */
-  int32_t bytes;                       /* notes are bytes */
+  int32_t type, size; /* size: of an element that is computed with */
+  int32_t planes;     /* images are c of one channel in memory */
+  int32_t bytes;      /* notes are bytes */
   task task;
-  int64_t in, out, images;             /* elements of an image; images of a slab */
+  int64_t in, out, images; /* elements of an image; images of a slab */
   const void *x, *dy;
-  void *result;                        /* dx, or maxima, or NULL */
+  void *result; /* dx, or maxima, or NULL */
   int64_t *elements;
   void *x_wide, *dy_wide, *result_wide, *at, *spans;
-  int32_t rooms;                       /* such slabs: one, or one for each thread */
+  int32_t rooms; /* such slabs: one, or one for each thread */
 } call;
 
 /* Windows of dimension d share no place. */
 static int apart(const pf_pool *p, int d) { return p->k[d] <= p->stride[d] || p->out[d] == 1; }
 static int all_apart(const pf_pool *p) { return apart(p, 0) && apart(p, 1) && apart(p, 2); }
-static int gives(const call *v) {
-  return v->task == MAX_GRADIENT && all_apart(v->p);
-}
+static int gives(const call *v) { return v->task == MAX_GRADIENT && all_apart(v->p); }
 /* Places that no window covers. */
 static int has_gaps(const pf_pool *p) {
   for (int d = 0; d < 3; d++) {
@@ -455,7 +470,7 @@ static void groups_of_images(void *arg, int64_t lo, int64_t hi, int32_t worker) 
   v.dy_wide = room_of(v.dy_wide, s.dy, worker);
   v.result_wide = room_of(v.result_wide, s.result, worker);
   for (int64_t i = lo * v.images; i < PF_MIN(hi * v.images, v.p->n); i += v.images)
-    (void)run_images(NULL, &v, i, PF_MIN(v.images, v.p->n - i));   /* alone, it cannot fail */
+    (void)run_images(NULL, &v, i, PF_MIN(v.images, v.p->n - i)); /* alone, it cannot fail */
 }
 
 static pf_status run_call(pf_ctx *c, call *v) {
@@ -478,8 +493,12 @@ static pf_status run_call(pf_ctx *c, call *v) {
 }
 
 static call call_of(const pf_pool *p, int32_t type, task task) {
-  return (call){.p = p, .type = type, .size = type == PF_FLOAT64 ? 8 : 4, .task = task,
-                .in = pf_pool_volume(p->in) * p->c, .out = pf_pool_volume(p->out) * p->c};
+  return (call){.p = p,
+                .type = type,
+                .size = type == PF_FLOAT64 ? 8 : 4,
+                .task = task,
+                .in = pf_pool_volume(p->in) * p->c,
+                .out = pf_pool_volume(p->out) * p->c};
 }
 /* A gradient; of images of one channel first as many as fill vectors. */
 static pf_status gradient(pf_ctx *c, const pf_pool *p, int32_t type, task task, const void *x,

@@ -13,8 +13,7 @@ PF_INLINE void KIND(find)(const T *x, const place w, V *best, VI *at, const int 
     for (int64_t row = 0; row < w.rows; row++) {
       const T *q = x + z * w.plane_step + row * w.row_step;
       VI code = VI_SET((I)(z * w.plane_code + row * w.row_code));
-      for (int64_t col = 0; col < w.cols; col++, q += w.c, code = VI_ADD(code, one))
-        EACH(u) {
+      for (int64_t col = 0; col < w.cols; col++, q += w.c, code = VI_ADD(code, one)) EACH(u) {
           const V v = FETCH(q + i * VL);
           const MASK m = GREATER(v, best[i]);
           best[i] = PICK(m, v, best[i]);
@@ -97,8 +96,8 @@ static void KIND(first_rows)(void *arg, int64_t lo, int64_t hi, int32_t worker) 
     T *y = j->best ? (T *)j->best + i * p->out[2] * c : NULL;
     for (int64_t o = 0; o < p->out[2];) {
       const place w = place_of(p, i % rows / p->out[1], i % p->out[1], o);
-      const int64_t run = p->stride[2] == 1 && o >= j->inside.lo && o < j->inside.hi
-                              ? j->inside.hi - o : 1;
+      const int64_t run =
+          p->stride[2] == 1 && o >= j->inside.lo && o < j->inside.hi ? j->inside.hi - o : 1;
       for (int64_t b = 0; run == 1 && b < share; b += VL) PREFETCH(ahead + o * share + b);
       KIND(first)(x + w.start, w, run * c, at + o * c, y ? y + o * c : NULL);
       o += run;
@@ -118,8 +117,7 @@ PF_INLINE void KIND(give)(const T *x, const place w, const T *dy, T *dx, const i
     for (int64_t row = 0; row < w.rows; row++) {
       T *q = dx + z * w.plane_step + row * w.row_step;
       I code = (I)(z * w.plane_code + row * w.row_code);
-      for (int64_t col = 0; col < w.cols; col++, q += w.c, code++)
-        EACH(u) {
+      for (int64_t col = 0; col < w.cols; col++, q += w.c, code++) EACH(u) {
           const V v = PICK(EQUAL(at[i], VI_SET(code)), g[i], V_SET(0));
           if (n) V_STORE_PART(q, v, n);
           else if (stream) V_STREAM(q + i * VL, v);
@@ -322,8 +320,10 @@ static int64_t KIND(share_row)(const job *j, const rows_of *r, T *dx) {
     const int64_t cols = j->windows[o].hi - j->windows[o].lo;
     if (cols != last) last = cols, share = V_SET(1 / (T)(height * cols));
     for (int64_t col = 0; col < cols; col++, dx += p->c) {
-      if (j->stream) for (int64_t k = 0; k < c; k += VL) V_STREAM(dx + k, V_LOAD(dy + k) * share);
-      else for (int64_t k = 0; k < c; k += VL) V_STORE(dx + k, V_LOAD(dy + k) * share);
+      if (j->stream)
+        for (int64_t k = 0; k < c; k += VL) V_STREAM(dx + k, V_LOAD(dy + k) * share);
+      else
+        for (int64_t k = 0; k < c; k += VL) V_STORE(dx + k, V_LOAD(dy + k) * share);
     }
   }
   return c;
@@ -343,8 +343,8 @@ PF_INLINE void KIND(dx_rows)(const job *j, int64_t lo, int64_t hi, const int ave
       KIND(scatter_row)(j, &r, dx);
       continue;
     }
-    const int64_t done = average && j->apart ? KIND(share_row)(j, &r, dx)
-                                             : KIND(spread_row)(j, &r, dx, average);
+    const int64_t done =
+        average && j->apart ? KIND(share_row)(j, &r, dx) : KIND(spread_row)(j, &r, dx, average);
     for (int64_t col = 0; done < c && col < p->in[2]; col++, dx += c) {
       int64_t k = done;
       for (; k + 4 * VL <= c; k += 4 * VL) { PLACE(4, 0); }

@@ -28,8 +28,8 @@ static reciprocal reciprocal_of(int count) {
 typedef struct {
   const float *x;
   int64_t h, w, n;
-  const uint32_t *ends;                /* lanes of first columns, and << 16 of last ones */
-  reciprocal full, less, least;        /* of 9, 6 and 4 places */
+  const uint32_t *ends;         /* lanes of first columns, and << 16 of last ones */
+  reciprocal full, less, least; /* of 9, 6 and 4 places */
 } plane;
 
 PF_INLINE __m512 join_f32(__m512 a, __m512 b, int average) {
@@ -102,7 +102,10 @@ PF_INLINE __m512 joined_columns(const plane *p, __m512 before, __m512 at, __m512
 }
 /* Vectors of joined rows that a step goes by: those before and at number n, which begins in
  * `column`. */
-typedef struct { __m512 before, at, t; int64_t n, column; } joined;
+typedef struct {
+  __m512 before, at, t;
+  int64_t n, column;
+} joined;
 PF_INLINE void next_vectors(joined *v, int64_t w, int64_t step, __m512 after) {
   v->before = v->at, v->at = after, v->n += 16;
   v->column += v->column + step < w ? step : step - w;
@@ -162,7 +165,11 @@ __attribute__((noinline)) static int plane_averages(plane p, float *y, int strea
  * rows read in turn are no stream the processor sees: it is told what is read AHEAD rows later, and
  * FAR rows later for the second cache (a tenth where the third one is far). */
 enum { AHEAD = 4, FAR = 12 };
-typedef struct { const pf_pool *p; const float *x, *row[3]; int64_t w, column, o; } vectors_of;
+typedef struct {
+  const pf_pool *p;
+  const float *x, *row[3];
+  int64_t w, column, o;
+} vectors_of;
 PF_INLINE void next_row(vectors_of *v) {
   const pf_span w = pf_pool_window(v->p, 1, PF_MIN(v->o, v->p->out[1] - 1));
   for (int64_t r = 0; r < 3; r++) v->row[r] = v->x + PF_MIN(w.lo + r, w.hi - 1) * v->w;
@@ -189,15 +196,14 @@ PF_INLINE __m512 next_vector(vectors_of *v, const int k, __m512 *t) {
   if (v->column == v->w) next_row(v);
   return r;
 }
-PF_INLINE int joined_stride_2(const pf_pool *p, const float *x, float *y, int stream,
-                              const int k) {
+PF_INLINE int joined_stride_2(const pf_pool *p, const float *x, float *y, int stream, const int k) {
   const int64_t w = p->in[2], ow = p->out[2], n = p->out[1] * ow;
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
   vectors_of v = {.p = p, .x = x, .w = w};
   next_row(&v);
   __m512 t = _mm512_setzero_ps(), a = next_vector(&v, k, &t), b = next_vector(&v, k, &t);
-  int64_t end = ow - 1;                /* the next last column, from the vector's first lane */
+  int64_t end = ow - 1; /* the next last column, from the vector's first lane */
   stream &= (uintptr_t)y % 64 == 0;
   for (int64_t i = 0; i < n; i += 16) {
     const __m512 c = next_vector(&v, k, &t), d = next_vector(&v, k, &t);
@@ -205,8 +211,8 @@ PF_INLINE int joined_stride_2(const pf_pool *p, const float *x, float *y, int st
     __m512 r = _mm512_max_ps(first, _mm512_permutex2var_ps(a, odd, b));
     if (k == 3) {
       const __m512 after = _mm512_permutex2var_ps(c, even, d);
-      const __m512i third = _mm512_alignr_epi32(_mm512_castps_si512(after),
-                                                _mm512_castps_si512(first), 1);
+      const __m512i third =
+          _mm512_alignr_epi32(_mm512_castps_si512(after), _mm512_castps_si512(first), 1);
       uint32_t ends = 0;
       for (; end < 16; end += ow) ends |= 1u << end;
       r = _mm512_mask_max_ps(r, (__mmask16)~ends, r, _mm512_castsi512_ps(third));
@@ -232,8 +238,8 @@ PF_INLINE int plane_of(const job *j, int64_t i, const int average) {
   const float *x = (const float *)j->x + i * in;
   float *y = (float *)j->y + i * out;
   if (average || p->stride[2] == 1) {
-    const plane a = {x, p->in[1], p->in[2], in, j->ends, reciprocal_of(9), reciprocal_of(6),
-                     reciprocal_of(4)};
+    const plane a = {x,       p->in[1],         p->in[2],         in,
+                     j->ends, reciprocal_of(9), reciprocal_of(6), reciprocal_of(4)};
     if (average) return plane_averages(a, y, j->stream);
     return plane_maxima(a, y, j->stream);
   }
@@ -244,7 +250,7 @@ PF_INLINE int plane_of(const job *j, int64_t i, const int average) {
 /* Whether images are done here; the ends of rows. */
 static pf_status set_planes(pf_ctx *c, job *j, int32_t type, int max) {
 #if defined(__AVX512F__)
-  enum { FEW = 8 };                    /* images that are no work for threads */
+  enum { FEW = 8 }; /* images that are no work for threads */
   const pf_pool *p = j->p;
   const int64_t k = p->k[2], s = p->stride[2], w = p->in[2];
   if (type != PF_FLOAT32 || p->n < FEW || p->c != 1 || p->in[0] != 1 || p->out[0] != 1 ||
@@ -253,7 +259,7 @@ static pf_status set_planes(pf_ctx *c, job *j, int32_t type, int max) {
   if (s == 2 && max && (k == 2 || k == 3) && w % 16 == 0 && 2 * p->out[2] == w && !p->before[2])
     j->planes = 1;
   if (s != 1 || k != 3 || p->in[1] != p->out[1] || w != p->out[2] || p->in[1] < 2 || w < 2 ||
-      p->before[1] != 1 || p->before[2] != 1)   /* explicit padding may be on one side only */
+      p->before[1] != 1 || p->before[2] != 1) /* explicit padding may be on one side only */
     return PF_OK;
   uint32_t *ends = c->host->scratch(c, (uint64_t)w * sizeof *ends, 64);
   if (!ends) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for the ends of rows");

@@ -14,11 +14,14 @@
 enum { WINDOWS = 1024, VECTORS = WINDOWS / 16 + 2, HELD = 1024 };
 /* Lanes of a vector of windows that: are loaded (up to four loads), have a first, second and third
  * column, are windows, leave (one or two vectors of dx).  `whole`: all of all. */
-typedef struct { __mmask16 load[4], column[3], window, put[2]; int32_t whole; } plane_lanes;
+typedef struct {
+  __mmask16 load[4], column[3], window, put[2];
+  int32_t whole;
+} plane_lanes;
 typedef struct {
   float waiting[2][16 * VECTORS], tile[HELD + 4 * (WINDOWS + 32)];
   plane_lanes at[VECTORS];
-  int64_t windows, vectors;            /* vectors of windows, and of columns */
+  int64_t windows, vectors; /* vectors of windows, and of columns */
 } plane_room;
 
 PF_INLINE __mmask16 lanes_between(int64_t from, int64_t to) {
@@ -83,7 +86,7 @@ PF_INLINE __m512i first_places(const float *x, int64_t w, int64_t lo, int64_t hi
     for (int q = 0; q < 3; q++) {
       const __mmask16 more = whole ? _mm512_cmp_ps_mask(v[q], best, _CMP_GT_OQ)
                                    : _mm512_mask_cmp_ps_mask(l->column[q], v[q], best, _CMP_GT_OQ);
-      best = whole ? _mm512_max_ps(v[q], best)   /* a NaN in the second operand stays */
+      best = whole ? _mm512_max_ps(v[q], best) /* a NaN in the second operand stays */
                    : _mm512_mask_max_ps(best, l->column[q], v[q], best);
       found = _mm512_mask_mov_epi32(found, more, place);
       place = _mm512_add_epi32(place, one);
@@ -149,7 +152,7 @@ PF_INLINE void plane_images(const pf_pool *p, const float *x, const float *dy, f
                             int64_t lo, int64_t hi, const int s, int stream) {
   const int64_t h = p->in[1], w = p->in[2], b = p->before[1], oh = p->out[1], ow = p->out[2];
   plane_room m;
-  int64_t held = 0;                    /* elements of the tile, which begin at `at` */
+  int64_t held = 0; /* elements of the tile, which begin at `at` */
   float *at = dx + lo * h * w;
   set_lanes(p, &m);
   for (int64_t i = lo; i < hi; i++) {
@@ -171,7 +174,12 @@ PF_INLINE void plane_images(const pf_pool *p, const float *x, const float *dy, f
   }
   if (stream) pf_pool_flushed(m.tile, at, held, sizeof(float), 1), PF_ISA_NAME(pf_mover).fence();
 }
-typedef struct { const pf_pool *p; const float *x, *dy; float *dx; int stream; } planes_job;
+typedef struct {
+  const pf_pool *p;
+  const float *x, *dy;
+  float *dx;
+  int stream;
+} planes_job;
 static void plane_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const planes_job *j = arg;
   (void)worker;
@@ -191,7 +199,10 @@ static pf_status run_planes(pf_ctx *c, const pf_pool *p, const float *x, const f
   return pf_parallel(c, p->n, pf_grain(4 * image), plane_range, &j);
 }
 #else
-static int are_planes(const pf_pool *p, int32_t type) { (void)p, (void)type; return 0; }
+static int are_planes(const pf_pool *p, int32_t type) {
+  (void)p, (void)type;
+  return 0;
+}
 static pf_status run_planes(pf_ctx *c, const pf_pool *p, const float *x, const float *dy,
                             float *dx) {
   (void)p, (void)x, (void)dy, (void)dx;

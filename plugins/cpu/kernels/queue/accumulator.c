@@ -17,21 +17,22 @@
 #include "queue/waiting.h"
 
 typedef struct held held;
-struct held {                           /* a gradient of a source, kept until it is taken */
+/* a gradient of a source, kept until it is taken */
+struct held {
   held *next;
   int64_t source, rows, dims[PF_MAX_DIMS];
-  DLTensor value, index;                /* their data follow this struct */
+  DLTensor value, index; /* their data follow this struct */
 };
 typedef struct {
   pf_waited base;
-  int32_t dtype, sparse, sum, ndim;     /* ndim -1: of any shape */
+  int32_t dtype, sparse, sum, ndim; /* ndim -1: of any shape */
   int64_t dims[PF_MAX_DIMS];
   int64_t step, count;
-  int64_t shape[PF_MAX_DIMS];           /* of the sum, if count */
+  int64_t shape[PF_MAX_DIMS]; /* of the sum, if count */
   int32_t rank;
-  char *total;                          /* pf_numel(shape) elements */
-  int64_t *index, *times, n;            /* sparse: the rows, and how many gradients had each */
-  held *held;                           /* of sources, in their order; then there is no total */
+  char *total;               /* pf_numel(shape) elements */
+  int64_t *index, *times, n; /* sparse: the rows, and how many gradients had each */
+  held *held;                /* of sources, in their order; then there is no total */
 } accumulator;
 typedef struct {
   pf_str container, shared_name, reduction_type;
@@ -56,8 +57,8 @@ static void accumulator_free(pf_waited *w) {
   free(w);
 }
 static void accumulator_tell(void *obj, pf_wait_state *to);
-static const pf_type accumulator_type = {sizeof(pf_type), 0, "pyflow.Accumulator", pf_waited_unref,
-                                         pf_waited_abort, accumulator_tell};
+static const pf_type accumulator_type = {
+  sizeof(pf_type), 0, "pyflow.Accumulator", pf_waited_unref, pf_waited_abort, accumulator_tell};
 
 static pf_status make(pf_ctx *c, void *arg, void **obj) {
   const make_state *s = arg;
@@ -80,16 +81,21 @@ static pf_status open_accumulator(pf_ctx *c, const void *state) {
   const accumulator *a = obj;
   if (a->dtype != s->dtype || a->sparse != s->sparse || a->ndim != s->shape.ndim ||
       (a->ndim > 0 && memcmp(a->dims, s->shape.dims, (size_t)a->ndim * sizeof *a->dims)))
-    return PF_INVALID(c, "Shared accumulator '%.*s' has another kind, dtype or shape than this "
+    return PF_INVALID(c,
+                      "Shared accumulator '%.*s' has another kind, dtype or shape than this "
                       "node asks for: it has "
-                      "%s %s", (int)PF_MIN(name.len, 300), name.data, a->sparse ? "sparse"
-                          : "dense", pf_type_name(a->dtype));
+                      "%s %s",
+                      (int)PF_MIN(name.len, 300), name.data, a->sparse ? "sparse" : "dense",
+                      pf_type_name(a->dtype));
   return c->host->resource_output(c, 0, s->container, name, &accumulator_type, make, s);
 }
 static pf_status init_any(pf_ctx *c, make_state *s, int32_t sparse) {
   s->sparse = sparse;
-  if (s->shape.ndim > PF_MAX_DIMS) return PF_INVALID(c, "an accumulator's shape has at most %d "
-                                                     "dimensions", PF_MAX_DIMS);
+  if (s->shape.ndim > PF_MAX_DIMS)
+    return PF_INVALID(c,
+                      "an accumulator's shape has at most %d "
+                      "dimensions",
+                      PF_MAX_DIMS);
   return PF_OK;
 }
 static pf_status init_dense(pf_ctx *c, void *s) { return init_any(c, s, 0); }
@@ -100,9 +106,8 @@ static pf_status accumulator_of(pf_ctx *c, accumulator **a, int32_t sparse) {
   PF_TRY(c->host->resource_get(c, 0, &accumulator_type, &obj));
   *a = obj;
   if (sparse >= 0 && (*a)->sparse != sparse)
-    return PF_INVALID(c, "this accumulator is %s, the operation is for %s ones", sparse ? "dense"
-                      : "sparse",
-                      sparse ? "sparse" : "dense");
+    return PF_INVALID(c, "this accumulator is %s, the operation is for %s ones",
+                      sparse ? "dense" : "sparse", sparse ? "sparse" : "dense");
   return PF_OK;
 }
 static pf_status check_dtype(pf_ctx *c, const accumulator *a, int32_t type) {
@@ -112,7 +117,10 @@ static pf_status check_dtype(pf_ctx *c, const accumulator *a, int32_t type) {
 }
 
 /* ---------------------------------------------------------------- arithmetic */
-typedef struct { float (*from)(uint16_t); uint16_t (*to)(float); } half_type;
+typedef struct {
+  float (*from)(uint16_t);
+  uint16_t (*to)(float);
+} half_type;
 static float from_half(uint16_t h) { return pf_from_half(h); }
 static float from_bf16(uint16_t h) { return pf_from_bf16(h); }
 static uint16_t to_half(float x) { return pf_to_half(x); }
@@ -174,21 +182,23 @@ static pf_status add_dense(pf_ctx *c, accumulator *a, const DLTensor *g) {
 }
 /* the inputs of a sparse gradient: indices, values, shape */
 static pf_status check_sparse(pf_ctx *c, const accumulator *a, const DLTensor *index,
-                              const DLTensor *g, const DLTensor *shape,
-                              int32_t known) {
-  if (index->ndim != 1) return PF_INVALID(c, "Input indices should be vector but received shape: "
-                                          "%s", PF_SHAPE(index).s);
+                              const DLTensor *g, const DLTensor *shape, int32_t known) {
+  if (index->ndim != 1)
+    return PF_INVALID(c,
+                      "Input indices should be vector but received shape: "
+                      "%s",
+                      PF_SHAPE(index).s);
   if (g->ndim < 1) return PF_INVALID(c, "Values cannot be 0-dimensional.");
   if (g->shape[0] != index->shape[0])
     return PF_INVALID(c, "Expected %" PRId64 " non-empty input values, got %" PRId64,
                       index->shape[0], g->shape[0]);
-  if (g->ndim > PF_MAX_DIMS) return PF_INVALID(c, "values have more than %d dimensions",
-                                               PF_MAX_DIMS);
+  if (g->ndim > PF_MAX_DIMS)
+    return PF_INVALID(c, "values have more than %d dimensions", PF_MAX_DIMS);
   int32_t rank = a->count ? a->rank : a->ndim;
   const int64_t *dims = a->count ? a->shape : a->dims;
   if (a->count ? rank != g->ndim : rank > g->ndim)
-    return PF_INVALID(c, "Shape mismatch: expected values rank %s%d, got %d", a->count ? ""
-                      : "at least ", rank, g->ndim);
+    return PF_INVALID(c, "Shape mismatch: expected values rank %s%d, got %d",
+                      a->count ? "" : "at least ", rank, g->ndim);
   for (int32_t k = 1; k < rank; k++)
     if (dims[k] >= 0 && dims[k] != g->shape[k])
       return PF_INVALID(c, "Shape mismatch: expected values dim %d to be %" PRId64 ", got %" PRId64,
@@ -200,14 +210,13 @@ static pf_status check_sparse(pf_ctx *c, const accumulator *a, const DLTensor *i
   for (int32_t k = 0; k < a->ndim; k++)
     if (a->dims[k] >= 0 && a->dims[k] != PF_DATA(const int64_t, shape)[k])
       return PF_INVALID(c, "Shape mismatch: expected shape dim %d to be %" PRId64 ", got %" PRId64,
-                        k, a->dims[k],
-                        PF_DATA(const int64_t, shape)[k]);
+                        k, a->dims[k], PF_DATA(const int64_t, shape)[k]);
   return PF_OK;
 }
 /* with the lock: the rows of both in one list */
 static pf_status add_sparse(pf_ctx *c, accumulator *a, const DLTensor *index, const DLTensor *g) {
   int64_t m = index->shape[0], row = pf_product(g->shape, 1, g->ndim),
-      bytes = row * pf_type_size(a->dtype), all, size;
+          bytes = row * pf_type_size(a->dtype), all, size;
   if (!pf_mul(a->n + m, PF_MAX(bytes, 1), &all) || !pf_mul(a->n + m, 8, &size)) return no_memory(c);
   const int64_t *x = PF_DATA(const int64_t, index);
   const char *v = PF_DATA(const char, g);
@@ -240,7 +249,7 @@ static int row_order(const void *a, const void *b) {
 /* Rows in increasing order, those of one index summed in the order in which they came. */
 static void copy_rows(held *h, row *rows, int32_t dtype, const DLTensor *index, const DLTensor *g) {
   int64_t n = index->shape[0], size = pf_product(g->shape, 1, g->ndim),
-      bytes = size * pf_type_size(dtype), *to = h->index.data;
+          bytes = size * pf_type_size(dtype), *to = h->index.data;
   char *values = h->value.data;
   const char *from = PF_DATA(const char, g);
   for (int64_t i = 0; i < n; i++) rows[i] = (row){PF_DATA(const int64_t, index)[i], i};
@@ -280,11 +289,11 @@ static pf_status hold(pf_ctx *c, accumulator *a, int64_t source, const DLTensor 
   held **at = &a->held;
   if (a->count && !a->held)
     return PF_INVALID(c, "this accumulator has gradients that name no source: either all name "
-                      "theirs, or none");
+                         "theirs, or none");
   while (*at && (*at)->source < source) at = &(*at)->next;
   if (*at && (*at)->source == source) return PF_OK;
-  if (!index && !fits(a->held ? a->held->value.shape : a->dims,
-                      a->held ? a->held->value.ndim : a->ndim, g)) {
+  if (!index &&
+      !fits(a->held ? a->held->value.shape : a->dims, a->held ? a->held->value.ndim : a->ndim, g)) {
     pf_text want = a->held ? PF_SHAPE(&a->held->value) : pf_shape_text(a->dims, a->ndim);
     return PF_INVALID(c, "Shape mismatch: expected %s, got %s", want.s, PF_SHAPE(g).s);
   }
@@ -309,12 +318,15 @@ static pf_status sum_held(pf_ctx *c, accumulator *a) {
 enum { ANY_SOURCE = 0, OF_SOURCE = 1 }; /* OF_SOURCE: an input `source` comes after local_step */
 static pf_status apply_any(pf_ctx *c, int32_t sparse, int32_t known, int32_t of_source) {
   accumulator *a;
-  int32_t at = 2 + of_source;           /* the gradient's first input */
+  int32_t at = 2 + of_source; /* the gradient's first input */
   int64_t source = 0;
   PF_TRY(accumulator_of(c, &a, sparse));
   PF_TRY(check_dtype(c, a, c->in_type[sparse ? at + 1 : at]));
-  if (c->in[1]->ndim) return PF_INVALID(c, "Argument local_step must be scalar, but had bad shape "
-                                        "%s", PF_SHAPE(c->in[1]).s);
+  if (c->in[1]->ndim)
+    return PF_INVALID(c,
+                      "Argument local_step must be scalar, but had bad shape "
+                      "%s",
+                      PF_SHAPE(c->in[1]).s);
   if (of_source) PF_TRY(pf_in_scalar(c, 2, "Argument source", &source));
   int64_t step = pf_in_index(c, 1, 0);
   const DLTensor *g = c->in[sparse ? at + 1 : at], *index = sparse ? c->in[at] : NULL;
@@ -326,7 +338,7 @@ static pf_status apply_any(pf_ctx *c, int32_t sparse, int32_t known, int32_t of_
     if (!st && of_source) st = hold(c, a, source, index, g);
     else if (!st && a->held)
       st = PF_INVALID(c, "this accumulator has gradients that name their source, and this one "
-                      "names none: either all do, or none");
+                         "names none: either all do, or none");
     else if (!st) st = sparse ? add_sparse(c, a, index, g) : add_dense(c, a, g);
   }
   pf_waited_settle(&a->base, &over);
@@ -349,7 +361,11 @@ static pf_status apply_sparse_from(pf_ctx *c, const void *known) {
 
 /* ---------------------------------------------------------------- taking */
 /* at: the step that is taken, or ANY_STEP; got: the sum, moved */
-typedef struct { pf_attempt base; int64_t wanted, at; accumulator got; } take_attempt;
+typedef struct {
+  pf_attempt base;
+  int64_t wanted, at;
+  accumulator got;
+} take_attempt;
 #define ANY_STEP INT64_MIN
 static int take_run(pf_attempt *base) {
   take_attempt *t = (take_attempt *)base;
@@ -366,17 +382,20 @@ static pf_status deliver_shape(pf_ctx *c, const accumulator *a) {
   int64_t rank = a->rank;
   DLTensor *y = c->host->output(c, 2, &rank, 1);
   PF_EXHAUSTED(y);
-  int64_t rows = a->ndim > 0 ? a->dims[0] : -1;      /* as declared; values have those that came */
+  int64_t rows = a->ndim > 0 ? a->dims[0] : -1; /* as declared; values have those that came */
   for (int32_t k = 0; k < a->rank; k++) PF_DATA(int64_t, y)[k] = k ? a->shape[k] : rows;
   return PF_OK;
 }
 static pf_status take_deliver(pf_ctx *c, pf_attempt *base) {
   accumulator *a = &((take_attempt *)base)->got;
   if (base->status == PF_ABORTED && base->taken != PF_RESET)
-    return pf_fail(c, PF_ABORTED, "the accumulator is at another step than this operation takes: "
+    return pf_fail(c, PF_ABORTED,
+                   "the accumulator is at another step than this operation takes: "
                    "another chief took its place, or the training went back to a checkpoint");
-  if (base->status) return pf_fail(c, base->status, "the accumulator was reset, or its session "
-                                   "closed");
+  if (base->status)
+    return pf_fail(c, base->status,
+                   "the accumulator was reset, or its session "
+                   "closed");
   if (a->held) PF_TRY(sum_held(c, a));
   int64_t size = pf_type_size(a->dtype), row;
   if (a->sparse) a->shape[0] = a->n;
@@ -397,18 +416,17 @@ static void take_clear(pf_attempt *base) {
   take_attempt *t = (take_attempt *)base;
   forget(&t->got);
 }
-static const pf_attempt_kind take_kind = {sizeof(take_attempt), PF_TAKES,
-                                          "TakeGrad operation was cancelled",
-                                          take_run, NULL, take_deliver, take_clear};
+static const pf_attempt_kind take_kind = {
+  sizeof(take_attempt), PF_TAKES,  "TakeGrad operation was cancelled", take_run, NULL,
+  take_deliver,         take_clear};
 static pf_status take_any(pf_ctx *c, int32_t sparse, int32_t at_step) {
   accumulator *a;
   PF_TRY(accumulator_of(c, &a, sparse));
   PF_TRY(check_dtype(c, a, c->out_type[sparse]));
   take_attempt t = {.base.kind = &take_kind, .at = ANY_STEP};
   PF_TRY(pf_in_scalar(c, 1, "Argument num_required", &t.wanted));
-  if (t.wanted <= 0) return PF_INVALID(c,
-                                       "Argument num_required must be positive, but was %" PRId64,
-                                           t.wanted);
+  if (t.wanted <= 0)
+    return PF_INVALID(c, "Argument num_required must be positive, but was %" PRId64, t.wanted);
   if (at_step) PF_TRY(pf_in_scalar(c, 2, "Argument step", &t.at));
   return pf_attempt_start(c, &a->base, &t.base);
 }
@@ -425,9 +443,11 @@ static void accumulator_tell(void *obj, pf_wait_state *to) {
   to->there = a->count, to->needed = t ? t->wanted : 0;
   for (const held *h = a->held; h && to->n_sources < PF_MOST_TOLD; h = h->next)
     to->sources[to->n_sources++] = h->source;
-  int64_t step = a->step & ((1LL << 40) - 1);   /* of a gate's label, too */
-  snprintf(to->takes, sizeof to->takes, "accumulator with %" PRId64 " of %" PRId64 " gradients for "
-           "step %" PRId64, to->there, to->needed, step);
+  int64_t step = a->step & ((1LL << 40) - 1); /* of a gate's label, too */
+  snprintf(to->takes, sizeof to->takes,
+           "accumulator with %" PRId64 " of %" PRId64 " gradients for "
+           "step %" PRId64,
+           to->there, to->needed, step);
   pthread_mutex_unlock(&a->base.lock);
 }
 
@@ -468,23 +488,25 @@ static pf_status set_step(pf_ctx *c, const void *s) {
     PF_ATTR(make_state, PF_ATTR_STRING, reduction_type), PF_ATTR(make_state, PF_ATTR_TYPE, dtype), \
     PF_ATTR(make_state, PF_ATTR_SHAPE, shape)))
 const pf_kernel *const accumulator_kernels[] = {
-  MAKE("ConditionalAccumulator", init_dense), MAKE("ResourceConditionalAccumulator", init_dense),
+  MAKE("ConditionalAccumulator", init_dense),
+  MAKE("ResourceConditionalAccumulator", init_dense),
   MAKE("SparseConditionalAccumulator", init_sparse),
   PF_CPU_FLAGS("AccumulatorApplyGradient", TYPES, PF_KERNEL_PUTS, .compute = apply_dense),
   PF_CPU_FLAGS("ResourceAccumulatorApplyGradient", TYPES, PF_KERNEL_PUTS, .compute = apply_dense),
-  PF_CPU_FLAGS("SparseAccumulatorApplyGradient", TYPES, PF_KERNEL_PUTS, .compute = apply_sparse, .state_size = 8,
-               .attrs = PF_ATTRS(PF_REF(pf_attr, "has_known_shape", PF_ATTR_BOOL, 0))),
-  PF_CPU_FLAGS("_AccumulatorApplyFrom", TYPES, SAME | PF_KERNEL_PUTS, .compute = apply_dense_from),
-  PF_CPU_FLAGS("_SparseAccumulatorApplyFrom", TYPES, SAME | PF_KERNEL_PUTS, .compute = apply_sparse_from,
+  PF_CPU_FLAGS("SparseAccumulatorApplyGradient", TYPES, PF_KERNEL_PUTS, .compute = apply_sparse,
                .state_size = 8,
                .attrs = PF_ATTRS(PF_REF(pf_attr, "has_known_shape", PF_ATTR_BOOL, 0))),
+  PF_CPU_FLAGS("_AccumulatorApplyFrom", TYPES, SAME | PF_KERNEL_PUTS, .compute = apply_dense_from),
+  PF_CPU_FLAGS("_SparseAccumulatorApplyFrom", TYPES, SAME | PF_KERNEL_PUTS,
+               .compute = apply_sparse_from, .state_size = 8,
+               .attrs = PF_ATTRS(PF_REF(pf_attr, "has_known_shape", PF_ATTR_BOOL, 0))),
   PF_CPU_FLAGS("_AccumulatorTakeAt", TYPES, SAME | TAKES, .compute = take_dense_at),
-  PF_CPU_FLAGS("_SparseAccumulatorTakeAt", TYPES, SAME | TAKES,
-               .compute = take_sparse_at),
+  PF_CPU_FLAGS("_SparseAccumulatorTakeAt", TYPES, SAME | TAKES, .compute = take_sparse_at),
   PF_CPU_FLAGS("AccumulatorTakeGradient", TYPES, TAKES, .compute = take_dense),
   PF_CPU_FLAGS("ResourceAccumulatorTakeGradient", TYPES, TAKES, .compute = take_dense),
   PF_CPU_FLAGS("SparseAccumulatorTakeGradient", TYPES, TAKES, .compute = take_sparse),
   PF_CPU_FLAGS("AccumulatorNumAccumulated", NULL, 0, .compute = count),
   PF_CPU_FLAGS("ResourceAccumulatorNumAccumulated", NULL, 0, .compute = count),
   PF_CPU_FLAGS("AccumulatorSetGlobalStep", NULL, SAME, .compute = set_step),
-  PF_CPU_FLAGS("ResourceAccumulatorSetGlobalStep", NULL, SAME, .compute = set_step), NULL};
+  PF_CPU_FLAGS("ResourceAccumulatorSetGlobalStep", NULL, SAME, .compute = set_step),
+  NULL};

@@ -18,8 +18,8 @@
 #include "state/lookup_table.h"
 
 typedef struct {
-  pf_queue q;                           /* parts: number, key, components */
-  pf_table incomplete;                  /* key -> pf_chunk *: parts that have not come are NULL */
+  pf_queue q;          /* parts: number, key, components */
+  pf_table incomplete; /* key -> pf_chunk *: parts that have not come are NULL */
   int64_t inserted;
   int32_t closed, cancelled;
 } barrier;
@@ -61,12 +61,13 @@ static void barrier_tell(void *obj, pf_wait_state *to) {
   barrier *b = obj;
   pthread_mutex_lock(&b->q.base.lock);
   fullest_key(b, to);
-  snprintf(to->takes, sizeof to->takes, "incomplete barrier with %" PRId64 " of %" PRId64
-           " components of a key", to->there, to->needed);
+  snprintf(to->takes, sizeof to->takes,
+           "incomplete barrier with %" PRId64 " of %" PRId64 " components of a key", to->there,
+           to->needed);
   pthread_mutex_unlock(&b->q.base.lock);
 }
-static const pf_type barrier_type = {sizeof(pf_type), 0, "pyflow.Barrier", pf_waited_unref,
-                                     pf_waited_abort, barrier_tell};
+static const pf_type barrier_type = {
+  sizeof(pf_type), 0, "pyflow.Barrier", pf_waited_unref, pf_waited_abort, barrier_tell};
 
 /* "_0_barrier": the queue's name without "_queue"; of the calling thread until its next call */
 static const char *barrier_name(const barrier *b) {
@@ -84,8 +85,8 @@ static pf_status make(pf_ctx *c, void *arg, void **obj) {
     int32_t made = __atomic_fetch_add(&barriers_made, 1, __ATOMIC_RELAXED);
     snprintf(number, sizeof number, "_%d_", made);
   }
-  int length = snprintf(text, sizeof text, "%s%.*s_queue", number, (int)PF_MIN(name.len, 350),
-                        name.data);
+  int length =
+      snprintf(text, sizeof text, "%s%.*s_queue", number, (int)PF_MIN(name.len, 350), name.data);
   name = (pf_str){text, length};
   barrier *b = calloc(1, sizeof *b);
   if (!b) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a barrier");
@@ -104,8 +105,8 @@ static pf_status open_barrier(pf_ctx *c, const void *state) {
   make_state *s = (make_state *)state;
   pf_str name = s->shared_name.len ? s->shared_name : c->host->node_name(c);
   void *obj;
-  PF_TRY(c->host->resource(c, PF_SCOPE_CONTAINER, s->container, name, &barrier_type, make, s,
-                           &obj));
+  PF_TRY(
+      c->host->resource(c, PF_SCOPE_CONTAINER, s->container, name, &barrier_type, make, s, &obj));
   const barrier *b = obj;
   if (b->q.n_parts != s->component_types.n + 2 ||
       memcmp(b->q.types + 2, s->component_types.items, (size_t)s->component_types.n * 4))
@@ -118,16 +119,21 @@ static pf_status init_barrier(pf_ctx *c, void *state) {
   const pf_shape *shapes = s->shapes.items;
   if (s->capacity >= 0)
     return PF_INVALID(c, "Barrier only accepts capacity=-1.  Feed the inputs to your Barrier "
-                      "through a queue to enforce a "
-                      "limited capacity.");
+                         "through a queue to enforce a "
+                         "limited capacity.");
   if (s->shapes.n && s->shapes.n != s->component_types.n)
-    return PF_INVALID(c, "All of the component shapes must be specified: %" PRId64
-                      " components, %" PRId64 " shapes", s->component_types.n, s->shapes.n);
+    return PF_INVALID(c,
+                      "All of the component shapes must be specified: %" PRId64
+                      " components, %" PRId64 " shapes",
+                      s->component_types.n, s->shapes.n);
   for (int64_t i = 0; i < s->shapes.n; i++) {
     int32_t known = shapes[i].ndim >= 0 && shapes[i].ndim < PF_MAX_DIMS;
     for (int32_t k = 0; k < shapes[i].ndim; k++) known &= shapes[i].dims[k] >= 0;
-    if (!known) return PF_INVALID(c, "the shape of component %" PRId64 " of a barrier is not "
-                                  "fully defined", i);
+    if (!known)
+      return PF_INVALID(c,
+                        "the shape of component %" PRId64 " of a barrier is not "
+                        "fully defined",
+                        i);
   }
   return PF_OK;
 }
@@ -160,8 +166,8 @@ static pf_chunk *tuple_of(barrier *b, pf_str key) {
 /* row i of the values, as a tensor */
 static pf_tensor *row_of(pf_ctx *c, int64_t i) {
   const DLTensor *v = c->in[2];
-  pf_tensor *t = c->host->tensor_new(c->host, NULL, PF_MEM_HOST, c->in_type[2], v->shape + 1,
-                                     v->ndim - 1);
+  pf_tensor *t =
+      c->host->tensor_new(c->host, NULL, PF_MEM_HOST, c->in_type[2], v->shape + 1, v->ndim - 1);
   int64_t n = pf_product(v->shape, 1, v->ndim);
   if (t && pf_copy_run(c, &t->dl_tensor, 0, v, i * n, n, pf_type_size(c->in_type[2]))) {
     t->deleter(t);
@@ -176,18 +182,18 @@ static pf_status insert_one(pf_ctx *c, barrier *b, int64_t i, int32_t part, int3
   PF_TRY(c->host->str_get(c->in[1], i, &key));
   if (pf_table_find(&b->incomplete, key, &found)) memcpy(&k, found.data, sizeof k);
   else if (b->closed)
-    return pf_failf(c, PF_CANCELLED, "Barrier %s is closed, but attempted to insert a brand new "
+    return pf_failf(c, PF_CANCELLED,
+                    "Barrier %s is closed, but attempted to insert a brand new "
                     "key: %.*s.  Pending "
                     "enqueues cancelled: %d.  Insertion index: %" PRId64 ".  Number of incomplete "
-                        "keys: %" PRId64 ".",
+                    "keys: %" PRId64 ".",
                     barrier_name(b), (int)PF_MIN(key.len, 200), key.data, b->cancelled, i,
-                        b->incomplete.n);
+                    b->incomplete.n);
   else if (!(k = tuple_of(b, key))) return no_memory(c);
   else *fresh = 1;
   if (k->part[part])
     return PF_INVALID(c, "Key %.*s already has a value for component %d in barrier %s",
-                      (int)PF_MIN(key.len, 200), key.data,
-                      part - 2, barrier_name(b));
+                      (int)PF_MIN(key.len, 200), key.data, part - 2, barrier_name(b));
   if (!(k->part[part] = row_of(c, i))) return no_memory(c);
   for (int32_t p = 2; p < k->n; p++)
     if (!k->part[p]) return PF_OK;
@@ -206,14 +212,12 @@ static pf_status check_insert(pf_ctx *c, const barrier *b, int64_t component) {
                       pf_type_name(b->q.types[2 + component]), pf_type_name(c->in_type[2]));
   if (keys->ndim != 1 || values->ndim < 1 || values->shape[0] != keys->shape[0])
     return PF_INVALID(c, "keys must be a vector and values have as many rows, got shapes %s and %s",
-                      PF_SHAPE(keys).s,
-                      PF_SHAPE(values).s);
+                      PF_SHAPE(keys).s, PF_SHAPE(values).s);
   const pf_shape *s = &b->q.shapes[2 + component];
   if (!b->q.unspecified && !pf_same_dims(values->shape + 1, values->ndim - 1, s->dims, s->ndim))
     return PF_INVALID(c, "Shape mismatch in tuple component %" PRId64 ". Expected %s, got %s",
-                      component,
-                      pf_shape_text(s->dims, s->ndim).s, pf_shape_text(values->shape + 1,
-                          values->ndim - 1).s);
+                      component, pf_shape_text(s->dims, s->ndim).s,
+                      pf_shape_text(values->shape + 1, values->ndim - 1).s);
   return PF_OK;
 }
 static pf_status insert_many(pf_ctx *c, const void *state) {
@@ -227,10 +231,10 @@ static pf_status insert_many(pf_ctx *c, const void *state) {
   int32_t fresh = 0;
   pthread_mutex_lock(&b->q.base.lock);
   if (b->closed && (b->cancelled || (n && !b->incomplete.n)))
-    st = pf_failf(c, PF_CANCELLED, "Barrier %s is closed.  Pending enqueues cancelled: %d.  "
-                  "Number of new insertions: %" PRId64
-                  ".  Number of incomplete keys: %" PRId64 ".", barrier_name(b), b->cancelled, n,
-                      b->incomplete.n);
+    st = pf_failf(c, PF_CANCELLED,
+                  "Barrier %s is closed.  Pending enqueues cancelled: %d.  "
+                  "Number of new insertions: %" PRId64 ".  Number of incomplete keys: %" PRId64 ".",
+                  barrier_name(b), b->cancelled, n, b->incomplete.n);
   for (int64_t i = 0; i < n && !st; i++) st = insert_one(c, b, i, (int32_t)component + 2, &fresh);
   b->inserted += fresh;
   if (b->closed && !b->incomplete.n) b->q.closed = 1;
@@ -241,7 +245,10 @@ static pf_status insert_many(pf_ctx *c, const void *state) {
 }
 
 /* ---------------------------------------------------------------- taking, closing, asking */
-typedef struct { int32_t allow_small_batch; int64_t timeout_ms; } take_state;
+typedef struct {
+  int32_t allow_small_batch;
+  int64_t timeout_ms;
+} take_state;
 /* of a closed barrier: fewer than *n that are complete or may be completed are an error; `small`,
  * all that are complete are taken at once, and none is an error */
 static pf_status check_rest(pf_ctx *c, barrier *b, int32_t small, int64_t *n) {
@@ -251,9 +258,10 @@ static pf_status check_rest(pf_ctx *c, barrier *b, int32_t small, int64_t *n) {
   if (!closed) return PF_OK;
   if (small) *n = PF_MIN(*n, total);
   if (total >= PF_MAX(*n, 1)) return PF_OK;
-  return pf_failf(c, PF_OUT_OF_RANGE, "Barrier '%s' is closed and has insufficient elements "
-                  "(requested %" PRId64
-                  ", total size %" PRId64 ")", barrier_name(b), *n, total);
+  return pf_failf(c, PF_OUT_OF_RANGE,
+                  "Barrier '%s' is closed and has insufficient elements "
+                  "(requested %" PRId64 ", total size %" PRId64 ")",
+                  barrier_name(b), *n, total);
 }
 static pf_status take_many(pf_ctx *c, const void *state) {
   const take_state *s = state;
@@ -262,15 +270,15 @@ static pf_status take_many(pf_ctx *c, const void *state) {
   PF_TRY(barrier_of(c, &b));
   PF_TRY(pf_in_scalar(c, 1, "num_elements", &n));
   if (n < 0) return PF_INVALID(c, "num_elements must be >= 0, got %" PRId64, n);
-  if (c->n_out != b->q.n_parts || memcmp(c->out_type + 2, b->q.types + 2,
-                                         (size_t)(c->n_out - 2) * 4))
+  if (c->n_out != b->q.n_parts ||
+      memcmp(c->out_type + 2, b->q.types + 2, (size_t)(c->n_out - 2) * 4))
     return PF_INVALID(c, "Barrier %s has other component types than this node asks for", b->q.name);
   if (b->q.unspecified)
     return PF_INVALID(c, "PriorityQueue's DequeueMany and DequeueUpTo require the components to "
-                      "have specified shapes.");
+                         "have specified shapes.");
   PF_TRY(check_rest(c, b, s->allow_small_batch, &n));
-  pf_dequeue d = {.base.kind = &pf_dequeue_kind, .left = n, .many = 1,
-                  .up_to = s->allow_small_batch};
+  pf_dequeue d = {
+    .base.kind = &pf_dequeue_kind, .left = n, .many = 1, .up_to = s->allow_small_batch};
   d.base.on = &b->q.base;
   return n ? pf_attempt_start(c, &b->q.base, &d.base) : pf_dequeue_kind.deliver(c, &d.base);
 }
@@ -294,7 +302,7 @@ static pf_status close(pf_ctx *c, const void *state) {
   pthread_mutex_unlock(&b->q.base.lock);
   pf_attempts_end(over);
   return already ? pf_failf(c, PF_CANCELLED, "Barrier '%s' is already closed.", barrier_name(b))
-      : PF_OK;
+                 : PF_OK;
 }
 static pf_status sizes(pf_ctx *c, int32_t ready) {
   barrier *b;
@@ -327,4 +335,5 @@ const pf_kernel *const barrier_kernels[] = {
   PF_CPU_FLAGS("BarrierClose", NULL, 0, .compute = close, .state_size = 8,
                .attrs = PF_ATTRS(PF_REF(pf_attr, "cancel_pending_enqueues", PF_ATTR_BOOL, 0))),
   PF_CPU_FLAGS("BarrierReadySize", NULL, 0, .compute = ready_size),
-  PF_CPU_FLAGS("BarrierIncompleteSize", NULL, 0, .compute = incomplete_size), NULL};
+  PF_CPU_FLAGS("BarrierIncompleteSize", NULL, 0, .compute = incomplete_size),
+  NULL};

@@ -12,12 +12,16 @@
  */
 #include "queue/staging.h"
 
-typedef struct { int64_t key; int32_t complete, left; pf_chunk **part; } entry;
+typedef struct {
+  int64_t key;
+  int32_t complete, left;
+  pf_chunk **part;
+} entry;
 typedef struct {
   pf_waited base;
   int64_t capacity, memory_limit, bytes;
-  int32_t n_parts;                      /* of a whole tuple */
-  entry *at;                            /* n of them, in order */
+  int32_t n_parts; /* of a whole tuple */
+  entry *at;       /* n of them, in order */
   int64_t n, n_complete, room;
 } map;
 
@@ -45,7 +49,7 @@ static void map_tell(void *obj, pf_wait_state *to) {
   else snprintf(to->takes, sizeof to->takes, "empty staging map");
   snprintf(to->puts, sizeof to->puts, "full staging map");
 }
-static const pf_type map_type = {sizeof(pf_type), 0, "pyflow.MapStagingArea", pf_waited_unref,
+static const pf_type map_type = {sizeof(pf_type), 0,       "pyflow.MapStagingArea", pf_waited_unref,
                                  pf_waited_abort, map_tell};
 static pf_status make(pf_ctx *c, void *arg, void **obj) {
   const pf_staging_state *s = arg;
@@ -108,9 +112,9 @@ typedef struct {
   int64_t key, bytes;
   /* any: no key asked for; keep: peek; output: the first value's */
   int32_t n, any, keep, output;
-  int32_t *index;                       /* n of them, and n parts */
+  int32_t *index; /* n of them, and n parts */
   pf_chunk **part;
-  int32_t wrong, why;                   /* an index, and what is wrong with it */
+  int32_t wrong, why; /* an index, and what is wrong with it */
 } map_attempt;
 enum { OUT_OF_BOUNDS = 1, THERE_ALREADY, GONE };
 
@@ -164,13 +168,21 @@ static int take_run(pf_attempt *base) {
 static pf_status failed(pf_ctx *c, const map_attempt *t) {
   const map *m = (const map *)t->base.on;
   switch (t->why) {
-    case OUT_OF_BOUNDS: return PF_INVALID(c, "Index '%d' for key '%" PRId64 "' was out of bounds "
-                                          "'%d'.", t->wrong, t->key, m->n_parts);
-    case THERE_ALREADY: return PF_INVALID(c, "The tensor for index '%d' for key '%" PRId64 "' was "
-                                          "already initialized '%d'.",
-                                          t->wrong, t->key, m->n_parts);
-    case GONE: return PF_INVALID(c, "Tensor at index '%d' for key '%" PRId64 "' has already been "
-                                 "removed.", t->wrong, t->key);
+    case OUT_OF_BOUNDS:
+      return PF_INVALID(c,
+                        "Index '%d' for key '%" PRId64 "' was out of bounds "
+                        "'%d'.",
+                        t->wrong, t->key, m->n_parts);
+    case THERE_ALREADY:
+      return PF_INVALID(c,
+                        "The tensor for index '%d' for key '%" PRId64 "' was "
+                        "already initialized '%d'.",
+                        t->wrong, t->key, m->n_parts);
+    case GONE:
+      return PF_INVALID(c,
+                        "Tensor at index '%d' for key '%" PRId64 "' has already been "
+                        "removed.",
+                        t->wrong, t->key);
     default: return pf_staging_failed(c, &t->base);
   }
 }
@@ -197,12 +209,12 @@ static void attempt_clear(pf_attempt *a) {
     if (t->part[i]) pf_chunk_drop(t->part[i], 1);
   free(t->index);
 }
-static const pf_attempt_kind put_kind = {sizeof(map_attempt), PF_PUTS,
-                                         "MapStage operation was cancelled",
-                                         put_run, NULL, put_deliver, attempt_clear};
-static const pf_attempt_kind take_kind = {sizeof(map_attempt), PF_TAKES,
-                                          "MapUnstage operation was cancelled",
-                                          take_run, NULL, take_deliver, attempt_clear};
+static const pf_attempt_kind put_kind = {
+  sizeof(map_attempt), PF_PUTS,      "MapStage operation was cancelled", put_run, NULL,
+  put_deliver,         attempt_clear};
+static const pf_attempt_kind take_kind = {
+  sizeof(map_attempt), PF_TAKES,     "MapUnstage operation was cancelled", take_run, NULL,
+  take_deliver,        attempt_clear};
 
 /* the indices of input `in`, checked; room for as many parts */
 static pf_status set_indices(pf_ctx *c, map_attempt *t, int32_t in) {
@@ -211,8 +223,8 @@ static pf_status set_indices(pf_ctx *c, map_attempt *t, int32_t in) {
   int64_t n = pf_numel(x);
   if (n > 4096) return PF_INVALID(c, "%" PRId64 " indices are too many", n);
   for (int64_t i = 1; i < n; i++)
-    if (pf_in_index(c, in, i) <= pf_in_index(c, in, i - 1)) return PF_INVALID(c,
-        "Indices are not strictly ordered");
+    if (pf_in_index(c, in, i) <= pf_in_index(c, in, i - 1))
+      return PF_INVALID(c, "Indices are not strictly ordered");
   char *memory = calloc((size_t)n + 1, sizeof(int32_t) + sizeof(pf_chunk *) + 4);
   if (!memory) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a staging map's call");
   t->n = (int32_t)n;
@@ -234,8 +246,9 @@ static pf_status set_values(pf_ctx *c, const map *m, map_attempt *t, const pf_st
     if (!(t->part[i] = pf_chunk_of_inputs(c, 2 + i, 1, -1))) return PF_RESOURCE_EXHAUSTED;
     t->bytes += pf_chunk_bytes(t->part[i]);
   }
-  return m->memory_limit && t->bytes > m->memory_limit ? pf_staging_too_large(c, t->bytes,
-      m->memory_limit) : PF_OK;
+  return m->memory_limit && t->bytes > m->memory_limit
+             ? pf_staging_too_large(c, t->bytes, m->memory_limit)
+             : PF_OK;
 }
 static pf_status stage(pf_ctx *c, const void *state) {
   const pf_staging_state *s = state;
@@ -247,8 +260,8 @@ static pf_status stage(pf_ctx *c, const void *state) {
   if (!m->n_parts) m->n_parts = (int32_t)s->dtypes.n;
   int32_t parts = m->n_parts;
   pthread_mutex_unlock(&m->base.lock);
-  if (parts != s->dtypes.n) return PF_INVALID(c, "the staging map has %d components, not %" PRId64,
-                                              parts, s->dtypes.n);
+  if (parts != s->dtypes.n)
+    return PF_INVALID(c, "the staging map has %d components, not %" PRId64, parts, s->dtypes.n);
   PF_TRY(set_indices(c, &t, 1));
   t.base.on = &m->base;
   pf_status st = set_values(c, m, &t, s);
@@ -295,7 +308,11 @@ static pf_status clear_all(pf_ctx *c, const void *state) {
 #define BOTH(op_, flags_, compute_) \
   PF_STAGING("Map" op_, flags_, compute_), PF_STAGING("OrderedMap" op_, flags_, compute_)
 const pf_kernel *const map_staging_kernels[] = {
-  BOTH("Stage", PF_KERNEL_ASYNC | PF_KERNEL_PUTS, stage), BOTH("Unstage", TAKES, unstage),
-  BOTH("UnstageNoKey", TAKES, unstage_any), BOTH("Peek", TAKES, peek),
-  BOTH("Size", 0, size), BOTH("IncompleteSize", 0, incomplete_size), BOTH("Clear", 0, clear_all),
-      NULL};
+  BOTH("Stage", PF_KERNEL_ASYNC | PF_KERNEL_PUTS, stage),
+  BOTH("Unstage", TAKES, unstage),
+  BOTH("UnstageNoKey", TAKES, unstage_any),
+  BOTH("Peek", TAKES, peek),
+  BOTH("Size", 0, size),
+  BOTH("IncompleteSize", 0, incomplete_size),
+  BOTH("Clear", 0, clear_all),
+  NULL};

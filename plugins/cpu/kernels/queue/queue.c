@@ -9,8 +9,7 @@ pf_chunk *pf_chunk_of_inputs(pf_ctx *c, int32_t first, int32_t n, int64_t rows) 
   if (!k) return (void)pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a queue's element"), NULL;
   *k = (pf_chunk){.refs = rows < 0 ? 1 : (int32_t)rows, .rows = rows};
   for (; k->n < n; k->n++)
-    if (!(k->part[k->n] = c->host->retain(c, first + k->n)))
-      return pf_chunk_drop(k, k->refs), NULL;
+    if (!(k->part[k->n] = c->host->retain(c, first + k->n))) return pf_chunk_drop(k, k->refs), NULL;
   return k;
 }
 void pf_chunk_drop(pf_chunk *k, int64_t refs) {
@@ -58,8 +57,8 @@ static int before(const pf_element *a, const pf_element *b) {
 }
 static void heap_up(pf_queue *q, pf_element e) {
   int64_t i = q->n++;
-  for (; i && before(&e, place(q, (i - 1) / 2)); i = (i - 1) / 2) *place(q, i) = *place(q,
-      (i - 1) / 2);
+  for (; i && before(&e, place(q, (i - 1) / 2)); i = (i - 1) / 2)
+    *place(q, i) = *place(q, (i - 1) / 2);
   *place(q, i) = e;
 }
 static void put_by_key(pf_queue *q, pf_element e) {
@@ -90,8 +89,7 @@ const pf_queue_kind pf_queue_kinds[] = {
  * piece
  * of memory. */
 int pf_queue_set_parts(pf_queue *q, const int32_t *leading, int32_t n_leading, const pf_list *types,
-                       const pf_list *shapes,
-                       pf_str name) {
+                       const pf_list *shapes, pf_str name) {
   const pf_shape *given = shapes->items;
   int64_t n = n_leading + types->n, dims = 0;
   for (int64_t i = 0; i < shapes->n; i++) dims += PF_MAX(given[i].ndim, 0);
@@ -117,7 +115,7 @@ void pf_queue_free(pf_waited *w) {
   pf_queue *q = (pf_queue *)w;
   for (int64_t i = 0; i < q->n; i++) pf_chunk_drop(place(q, i)->chunk, 1);
   free(q->at);
-  free(q->shapes);                      /* and what lies with them */
+  free(q->shapes); /* and what lies with them */
   free(q);
 }
 
@@ -132,8 +130,8 @@ static pf_chunk *smaller(const pf_host *host, const pf_chunk *k) {
     int64_t shape[PF_MAX_DIMS];
     memcpy(shape, t->shape, (size_t)t->ndim * sizeof *shape);
     shape[0] = k->here;
-    s->part[s->n] = host->tensor_new(host, NULL, PF_MEM_HOST, host->type_of(k->part[s->n]), shape,
-                                     t->ndim);
+    s->part[s->n] =
+        host->tensor_new(host, NULL, PF_MEM_HOST, host->type_of(k->part[s->n]), shape, t->ndim);
     if (!s->part[s->n]) return pf_chunk_drop(s, s->refs), NULL;
   }
   s->held = k->held;
@@ -142,8 +140,8 @@ static pf_chunk *smaller(const pf_host *host, const pf_chunk *k) {
 }
 static int copy_rows(const pf_host *host, DLTensor *to, int64_t at, const DLTensor *from, int64_t n,
                      int64_t i, int64_t size) {
-  if (size && n) memcpy(PF_DATA(char, to) + at * size, PF_DATA(const char, from) + i * size,
-                        (size_t)(n * size));
+  if (size && n)
+    memcpy(PF_DATA(char, to) + at * size, PF_DATA(const char, from) + i * size, (size_t)(n * size));
   for (int64_t k = 0; k < n && !size; k++) {
     pf_str s;
     if (host->str_get(from, i + k, &s) || host->str_set(to, at + k, s)) return 0;
@@ -188,8 +186,8 @@ static int enqueue_run(pf_attempt *a) {
   if (q->closed) return fails(a, PF_CANCELLED);
   int64_t n = PF_MIN(e->left, q->capacity - q->n);
   if (n <= 0) return PF_WAITS;
-  if (q->kind->scattered && __atomic_load_n(&q->held,
-                                            __ATOMIC_RELAXED) > 2 * q->n + e->left + SLACK)
+  if (q->kind->scattered &&
+      __atomic_load_n(&q->held, __ATOMIC_RELAXED) > 2 * q->n + e->left + SLACK)
     compact(q);
   if (!pf_queue_room(q, n)) return fails(a, PF_RESOURCE_EXHAUSTED);
   for (int64_t i = 0; i < n; i++)
@@ -201,18 +199,19 @@ static pf_status enqueue_deliver(pf_ctx *c, pf_attempt *a) {
   if (a->status == PF_CANCELLED && a->taken != PF_RESET)
     return a->taken ? pf_failf(c, PF_CANCELLED, "Enqueue operation was cancelled")
                     : pf_failf(c, PF_CANCELLED, "%s '%s' is closed.", q->kind->op, q->name);
-  if (a->status) return pf_failf(c, a->status, "%s '%s' %s", q->kind->op, q->name,
-                                 a->taken == PF_RESET ? "was reset, or its session closed"
-                                     : "has no memory left");
+  if (a->status)
+    return pf_failf(c, a->status, "%s '%s' %s", q->kind->op, q->name,
+                    a->taken == PF_RESET ? "was reset, or its session closed"
+                                         : "has no memory left");
   return PF_OK;
 }
 static void enqueue_clear(pf_attempt *a) {
   pf_enqueue *e = (pf_enqueue *)a;
   pf_chunk_drop(e->chunk, e->left);
 }
-const pf_attempt_kind pf_enqueue_kind = {sizeof(pf_enqueue), PF_PUTS,
-                                         "Enqueue operation was cancelled",
-                                         enqueue_run, NULL, enqueue_deliver, enqueue_clear};
+const pf_attempt_kind pf_enqueue_kind = {
+  sizeof(pf_enqueue), PF_PUTS,      "Enqueue operation was cancelled", enqueue_run, NULL,
+  enqueue_deliver,    enqueue_clear};
 
 /* ---------------------------------------------------------------- closing */
 static int close_run(pf_attempt *a) {
@@ -224,14 +223,13 @@ static int close_run(pf_attempt *a) {
 static pf_status close_deliver(pf_ctx *c, pf_attempt *a) {
   const pf_queue *q = queue_of(a);
   if (!a->status) return PF_OK;
-  if (a->taken == PF_CUT_OFF)
-    return pf_failf(c, a->status, "Enqueue operation was cancelled");
-  if (a->taken) return pf_failf(c, a->status, "Queue '%s' was reset, or its session closed",
-                                q->name);
+  if (a->taken == PF_CUT_OFF) return pf_failf(c, a->status, "Enqueue operation was cancelled");
+  if (a->taken)
+    return pf_failf(c, a->status, "Queue '%s' was reset, or its session closed", q->name);
   return pf_failf(c, a->status, "Queue '%s' is already closed.", q->name);
 }
-const pf_attempt_kind pf_close_kind = {sizeof(pf_close), PF_PUTS, "Close operation was cancelled",
-                                       close_run, NULL, close_deliver, NULL};
+const pf_attempt_kind pf_close_kind = {
+  sizeof(pf_close), PF_PUTS, "Close operation was cancelled", close_run, NULL, close_deliver, NULL};
 /* Behind what waits to be put; or, `cancel_pending`, at once, and that fails. */
 pf_status pf_queue_close(pf_ctx *c, pf_queue *q, int32_t cancel_pending) {
   pf_close close = {.base.kind = &pf_close_kind};
@@ -259,7 +257,7 @@ static int got_more(pf_dequeue *d, int64_t more) {
 static void dequeue_undo(pf_attempt *a) {
   pf_dequeue *d = (pf_dequeue *)a;
   pf_queue *q = queue_of(a);
-  if (!pf_queue_room(q, d->n)) return;      /* they go with the attempt */
+  if (!pf_queue_room(q, d->n)) return; /* they go with the attempt */
   d->left += d->n;
   while (d->n) q->kind->put_back(q, got_of(d)[--d->n]);
 }
@@ -294,8 +292,9 @@ static int64_t run_from(const pf_element *e, int64_t i, int64_t n) {
   while (k < n && e[k].chunk == e[i].chunk && e[k].row == e[k - 1].row + 1) k++;
   return k - i;
 }
-static const DLTensor *part_of(const pf_element *e,
-                               int32_t p) { return &e->chunk->part[p]->dl_tensor; }
+static const DLTensor *part_of(const pf_element *e, int32_t p) {
+  return &e->chunk->part[p]->dl_tensor;
+}
 /* the shape of component p of an element */
 static const int64_t *shape_of(const pf_element *e, int32_t p, int32_t *ndim) {
   const DLTensor *t = part_of(e, p);
@@ -336,8 +335,8 @@ static pf_status deliver_rows(pf_ctx *c, const pf_dequeue *d, int32_t p, const i
 /* elements of one component, side by side in the greatest size of each dimension */
 static pf_status copy_padded(pf_ctx *c, DLTensor *y, int64_t at, const DLTensor *x, int64_t from,
                              const int64_t *small, int32_t ndim, int64_t size) {
-  int64_t index[PF_MAX_DIMS] = {0}, run = ndim ? small[ndim - 1] : 1, n = pf_product(small, 0,
-      ndim);
+  int64_t index[PF_MAX_DIMS] = {0}, run = ndim ? small[ndim - 1] : 1,
+          n = pf_product(small, 0, ndim);
   for (int64_t done = 0; done < n; done += run) {
     int64_t to = 0;
     for (int32_t k = 0; k < ndim; k++) to = to * y->shape[k + 1] + index[k];
@@ -380,14 +379,16 @@ static pf_status dequeue_deliver(pf_ctx *c, pf_attempt *a) {
   if (a->status == PF_OUT_OF_RANGE)
     return pf_failf(c, a->status,
                     "%s '%s' is closed and has insufficient elements (requested %" PRId64
-                    ", current size %" PRId64 ")", q->kind->op, q->name, d->left, d->size);
-  if (a->status) return pf_failf(c, a->status, "%s '%s' %s", q->kind->op, q->name,
-                                 a->taken == PF_RESET ? "was reset, or its session closed"
-                                     : "has no memory left");
+                    ", current size %" PRId64 ")",
+                    q->kind->op, q->name, d->left, d->size);
+  if (a->status)
+    return pf_failf(c, a->status, "%s '%s' %s", q->kind->op, q->name,
+                    a->taken == PF_RESET ? "was reset, or its session closed"
+                                         : "has no memory left");
   for (int32_t p = 0; p < q->n_parts; p++)
     PF_TRY(d->many ? deliver_many(c, q, d, p) : deliver_one(c, got_of(d), p));
   return PF_OK;
 }
-const pf_attempt_kind pf_dequeue_kind = {sizeof(pf_dequeue), PF_TAKES,
-                                         "Dequeue operation was cancelled",
-                                         dequeue_run, dequeue_undo, dequeue_deliver, dequeue_clear};
+const pf_attempt_kind pf_dequeue_kind = {
+  sizeof(pf_dequeue), PF_TAKES,     "Dequeue operation was cancelled", dequeue_run, dequeue_undo,
+  dequeue_deliver,    dequeue_clear};

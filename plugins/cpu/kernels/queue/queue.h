@@ -23,23 +23,24 @@ typedef DLManagedTensorVersioned pf_tensor;
 typedef struct pf_queue pf_queue;
 typedef struct pf_chunk {
   int32_t refs, n;
-  int64_t rows;                         /* -1: one element */
-  int64_t *held;                        /* its queue's count of rows; NULL: nobody counts */
-  int64_t here, next;                   /* while compacting: rows in the queue; rows moved to it */
-  struct pf_chunk *moved;               /* while compacting: where its rows go */
+  int64_t rows;           /* -1: one element */
+  int64_t *held;          /* its queue's count of rows; NULL: nobody counts */
+  int64_t here, next;     /* while compacting: rows in the queue; rows moved to it */
+  struct pf_chunk *moved; /* while compacting: where its rows go */
   pf_tensor *part[];
 } pf_chunk;
 typedef struct {
   pf_chunk *chunk;
-  int64_t row;                          /* -1: the chunk as it is */
-  int64_t key;                          /* of a priority queue, and the order among equal ones */
+  int64_t row; /* -1: the chunk as it is */
+  int64_t key; /* of a priority queue, and the order among equal ones */
   uint64_t turn;
 } pf_element;
 
-typedef struct {                        /* how the kinds of queues differ */
-  const char *op;                       /* "FIFOQueue" */
-  pf_element (*take)(pf_queue *);       /* of a queue that is not empty */
-  void (*put)(pf_queue *, pf_element);  /* there is room for it */
+/* how the kinds of queues differ */
+typedef struct {
+  const char *op;                      /* "FIFOQueue" */
+  pf_element (*take)(pf_queue *);      /* of a queue that is not empty */
+  void (*put)(pf_queue *, pf_element); /* there is room for it */
   /* it was taken and is not wanted: last taken, first back */
   void (*put_back)(pf_queue *, pf_element);
   int32_t padded, keyed, scattered;
@@ -54,10 +55,10 @@ struct pf_queue {
   int32_t *types;
   pf_shape *shapes;
   int64_t capacity, min_after;
-  int64_t seed, seed2;                  /* as asked for */
-  pf_element *at;                       /* a ring of `room`, a power of two, from `head` on */
+  int64_t seed, seed2; /* as asked for */
+  pf_element *at;      /* a ring of `room`, a power of two, from `head` on */
   int64_t head, n, room;
-  int64_t held;                         /* rows of its chunks; atomic */
+  int64_t held; /* rows of its chunks; atomic */
   uint64_t turns;
   pf_philox random;
   uint32_t drawn[4];
@@ -74,12 +75,12 @@ void pf_chunk_drop(pf_chunk *k, int64_t refs);
 /* ---------------------------------------------------------------- attempts */
 typedef struct {
   pf_attempt base;
-  pf_chunk *chunk;                      /* NULL: all is in the queue */
+  pf_chunk *chunk; /* NULL: all is in the queue */
   int64_t row, left;
 } pf_enqueue;
 typedef struct {
   pf_attempt base;
-  pf_element one, *got;                 /* got: NULL while `one` has room for all */
+  pf_element one, *got; /* got: NULL while `one` has room for all */
   /* taken, still wanted; size: of the queue, for the message */
   int64_t n, room, left, size;
   int32_t many, up_to;

@@ -12,8 +12,8 @@
 
 typedef struct {
   pf_waited base;
-  int64_t capacity, memory_limit, bytes;        /* limits: 0: none */
-  pf_chunk **at;                                /* a ring of `room`, a power of two */
+  int64_t capacity, memory_limit, bytes; /* limits: 0: none */
+  pf_chunk **at;                         /* a ring of `room`, a power of two */
   int64_t head, n, room;
 } area;
 
@@ -33,7 +33,7 @@ static void area_tell(void *obj, pf_wait_state *to) {
   snprintf(to->takes, sizeof to->takes, "empty staging area");
   snprintf(to->puts, sizeof to->puts, "full staging area");
 }
-static const pf_type area_type = {sizeof(pf_type), 0, "pyflow.StagingArea", pf_waited_unref,
+static const pf_type area_type = {sizeof(pf_type), 0,        "pyflow.StagingArea", pf_waited_unref,
                                   pf_waited_abort, area_tell};
 static pf_status make(pf_ctx *c, void *arg, void **obj) {
   const pf_staging_state *s = arg;
@@ -55,7 +55,11 @@ static pf_status area_of(pf_ctx *c, const void *state, area **a) {
   return PF_OK;
 }
 
-typedef struct { pf_attempt base; pf_chunk *chunk; int64_t bytes, index; } stage_attempt;
+typedef struct {
+  pf_attempt base;
+  pf_chunk *chunk;
+  int64_t bytes, index;
+} stage_attempt;
 static int make_room(area *a) {
   if (a->n < a->room) return 1;
   int64_t room = PF_MAX(2 * a->room, 16);
@@ -94,30 +98,39 @@ static int peek_run(pf_attempt *base) {
   __atomic_add_fetch(&s->chunk->refs, 1, __ATOMIC_RELAXED);
   return PF_OVER;
 }
-static pf_status put_deliver(pf_ctx *c, pf_attempt *a) { return a->status ? pf_staging_failed(c, a)
-                                                         : PF_OK; }
+static pf_status put_deliver(pf_ctx *c, pf_attempt *a) {
+  return a->status ? pf_staging_failed(c, a) : PF_OK;
+}
 static pf_status deliver(pf_ctx *c, pf_attempt *a) {
   stage_attempt *s = (stage_attempt *)a;
   if (a->status) return pf_staging_failed(c, a);
   if (s->chunk->n != c->n_out)
     return PF_INVALID(c, "Mismatch stage/unstage: %d vs. %d", s->chunk->n, c->n_out);
-  for (int32_t i = 0; i < c->n_out; i++) PF_TRY(pf_staging_output(c, i, s->chunk, i,
-      a->kind->run == take_run));
+  for (int32_t i = 0; i < c->n_out; i++)
+    PF_TRY(pf_staging_output(c, i, s->chunk, i, a->kind->run == take_run));
   return PF_OK;
 }
 static void clear(pf_attempt *a) {
   stage_attempt *s = (stage_attempt *)a;
   if (s->chunk) pf_chunk_drop(s->chunk, 1);
 }
-static const pf_attempt_kind put_kind = {sizeof(stage_attempt), PF_PUTS,
-                                         "Stage operation was cancelled",
-                                         put_run, NULL, put_deliver, clear};
-static const pf_attempt_kind take_kind = {sizeof(stage_attempt), PF_TAKES,
+static const pf_attempt_kind put_kind = {
+  sizeof(stage_attempt), PF_PUTS, "Stage operation was cancelled", put_run, NULL,
+  put_deliver,           clear};
+static const pf_attempt_kind take_kind = {sizeof(stage_attempt),
+                                          PF_TAKES,
                                           "Unstage operation was cancelled",
-                                          take_run, NULL, deliver, clear};
-static const pf_attempt_kind peek_kind = {sizeof(stage_attempt), PF_TAKES,
+                                          take_run,
+                                          NULL,
+                                          deliver,
+                                          clear};
+static const pf_attempt_kind peek_kind = {sizeof(stage_attempt),
+                                          PF_TAKES,
                                           "StagePeek operation was cancelled",
-                                          peek_run, NULL, deliver, clear};
+                                          peek_run,
+                                          NULL,
+                                          deliver,
+                                          clear};
 
 static pf_status stage(pf_ctx *c, const void *state) {
   area *a;
@@ -170,5 +183,7 @@ static pf_status clear_all(pf_ctx *c, const void *state) {
 const pf_kernel *const staging_kernels[] = {
   PF_STAGING("Stage", PF_KERNEL_ASYNC | PF_KERNEL_PUTS, stage),
   PF_STAGING("Unstage", PF_KERNEL_ASYNC | PF_KERNEL_TAKES, unstage),
-  PF_STAGING("StagePeek", PF_KERNEL_ASYNC | PF_KERNEL_TAKES, peek), PF_STAGING("StageSize", 0, size),
-  PF_STAGING("StageClear", 0, clear_all), NULL};
+  PF_STAGING("StagePeek", PF_KERNEL_ASYNC | PF_KERNEL_TAKES, peek),
+  PF_STAGING("StageSize", 0, size),
+  PF_STAGING("StageClear", 0, clear_all),
+  NULL};

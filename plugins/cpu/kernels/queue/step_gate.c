@@ -26,15 +26,21 @@ enum { TIMES = 16, MAX_SHARDS = 65536, STEP_BITS = 40 };
 #define MILLISECOND 1000000LL
 #define UNKNOWN_PATIENCE (5000 * MILLISECOND)   /* before it is known how long a shard takes */
 
-typedef struct { int32_t state; int64_t owner, since; } shard;
+typedef struct {
+  int32_t state;
+  int64_t owner, since;
+} shard;
 typedef struct {
   pf_waited base;
   int64_t shards, generation, label, open;
-  int64_t times[TIMES], n_times;        /* how long the last shards took, ns */
-  int32_t looked_after;                 /* its thread runs */
+  int64_t times[TIMES], n_times; /* how long the last shards took, ns */
+  int32_t looked_after;          /* its thread runs */
   shard shard[];
 } gate;
-typedef struct { pf_str container, shared_name; int64_t shards; } make_state;
+typedef struct {
+  pf_str container, shared_name;
+  int64_t shards;
+} make_state;
 
 static int64_t now_ns(void) {
   struct timespec t;
@@ -51,7 +57,7 @@ static void gate_tell(void *obj, pf_wait_state *to) {
   else snprintf(to->takes, sizeof to->takes, "gate in step %" PRId64, step);
   pthread_mutex_unlock(&g->base.lock);
 }
-static const pf_type gate_type = {sizeof(pf_type), 0, "pyflow.StepGate", pf_waited_unref,
+static const pf_type gate_type = {sizeof(pf_type), 0,        "pyflow.StepGate", pf_waited_unref,
                                   pf_waited_abort, gate_tell};
 static pf_status make(pf_ctx *c, void *arg, void **obj) {
   const make_state *s = arg;
@@ -71,9 +77,10 @@ static pf_status make_gate(pf_ctx *c, const void *state) {
   PF_TRY(c->host->resource(c, PF_SCOPE_CONTAINER, s->container, name, &gate_type, make, s, &obj));
   const gate *g = obj;
   if (g->shards != s->shards)
-    return PF_INVALID(c, "the step gate '%.*s' has %" PRId64 " shards, this node asks for %" PRId64
-                      ": all replicas must agree", (int)PF_MIN(name.len, 300), name.data,
-                      g->shards, s->shards);
+    return PF_INVALID(c,
+                      "the step gate '%.*s' has %" PRId64 " shards, this node asks for %" PRId64
+                      ": all replicas must agree",
+                      (int)PF_MIN(name.len, 300), name.data, g->shards, s->shards);
   return c->host->resource_output(c, 0, s->container, name, &gate_type, make, s);
 }
 static pf_status init_gate(pf_ctx *c, void *state) {
@@ -131,8 +138,10 @@ static pf_status open_gate(pf_ctx *c, const void *s) {
   pthread_mutex_unlock(&g->base.lock);
   pf_attempts_end(over);
   if (label >> STEP_BITS == generation) return PF_OK;
-  return pf_failf(c, PF_ABORTED, "generation %" PRId64 " of the training was replaced by %" PRId64
-                  ": another chief has begun", label >> STEP_BITS, generation);
+  return pf_failf(c, PF_ABORTED,
+                  "generation %" PRId64 " of the training was replaced by %" PRId64
+                  ": another chief has begun",
+                  label >> STEP_BITS, generation);
 }
 
 /* ---------------------------------------------------------------- the replicas' */
@@ -161,7 +170,10 @@ static int64_t claim(gate *g, int64_t owner) {
   if (found >= 0) g->shard[found] = (shard){CLAIMED, owner, now};
   return found;
 }
-typedef struct { pf_attempt base; int64_t label, source, owner; } next_attempt;
+typedef struct {
+  pf_attempt base;
+  int64_t label, source, owner;
+} next_attempt;
 static int next_run(pf_attempt *base) {
   next_attempt *t = (next_attempt *)base;
   gate *g = (gate *)base->on;
@@ -173,14 +185,16 @@ static int next_run(pf_attempt *base) {
 }
 static pf_status next_deliver(pf_ctx *c, pf_attempt *base) {
   const next_attempt *t = (const next_attempt *)base;
-  if (base->status) return pf_fail(c, base->status, "the step gate was reset, or its session "
-                                   "closed");
+  if (base->status)
+    return pf_fail(c, base->status,
+                   "the step gate was reset, or its session "
+                   "closed");
   PF_TRY(put_number(c, 0, t->label));
   return put_number(c, 1, t->source);
 }
-static const pf_attempt_kind next_kind = {sizeof(next_attempt), PF_TAKES,
-                                          "waiting for the next step was cancelled",
-                                          next_run, NULL, next_deliver, NULL};
+static const pf_attempt_kind next_kind = {
+  sizeof(next_attempt), PF_TAKES, "waiting for the next step was cancelled", next_run, NULL,
+  next_deliver,         NULL};
 /* with the lock: this shard is there */
 static void deliver(gate *g, int64_t label, int64_t source) {
   if (!g->shards || label != g->label || source < 0 || source >= g->shards) return;
@@ -228,7 +242,7 @@ static pf_status next_work(pf_ctx *c, const void *s) {
   PF_TRY(pf_in_scalar(c, 1, "Argument label", &t.label));
   PF_TRY(pf_in_scalar(c, 2, "Argument source", &t.source));
   PF_TRY(pf_in_scalar(c, 3, "Argument owner", &t.owner));
-  __atomic_add_fetch(&g->base.refs, 1, __ATOMIC_RELAXED);     /* the call may end meanwhile */
+  __atomic_add_fetch(&g->base.refs, 1, __ATOMIC_RELAXED); /* the call may end meanwhile */
   pthread_mutex_lock(&g->base.lock);
   deliver(g, t.label, t.source);
   pthread_mutex_unlock(&g->base.lock);
@@ -249,4 +263,5 @@ const pf_kernel *const step_gate_kernels[] = {
   PF_CPU_FLAGS("_StepGateBegin", NULL, SAME, .compute = begin),
   PF_CPU_FLAGS("_StepGateOpen", NULL, SAME | PF_KERNEL_PUTS, .compute = open_gate),
   PF_CPU_FLAGS("_StepGateNext", NULL, SAME | PF_KERNEL_ASYNC | PF_KERNEL_TAKES,
-               .compute = next_work), NULL};
+               .compute = next_work),
+  NULL};

@@ -141,7 +141,7 @@ static pf_attempt *let_wait(pf_ctx *c, pf_attempt *a, pf_status *st, uint64_t *t
     __atomic_add_fetch(&a->on->refs, 1, __ATOMIC_RELAXED);
     return kept;
   }
-  take_out(kept);                       /* its step is cancelled already */
+  take_out(kept); /* its step is cancelled already */
   free(kept);
   return NULL;
 }

@@ -30,20 +30,21 @@
 
 typedef struct pf_waited pf_waited;
 typedef struct pf_attempt pf_attempt;
-enum { PF_WAITS, PF_MOVED, PF_OVER };   /* nothing to be had; got on, but is not done; done */
+enum { PF_WAITS, PF_MOVED, PF_OVER }; /* nothing to be had; got on, but is not done; done */
 enum { PF_PUTS, PF_TAKES, PF_SIDES };
-enum { PF_MOST_TOLD = sizeof ((pf_wait_state *)0)->sources / sizeof(int64_t) };
-enum { PF_CUT_OFF = 1, PF_RESET };      /* of pf_attempt.taken: by who closed; by pf_waited_abort */
+enum { PF_MOST_TOLD = sizeof((pf_wait_state *)0)->sources / sizeof(int64_t) };
+enum { PF_CUT_OFF = 1, PF_RESET }; /* of pf_attempt.taken: by who closed; by pf_waited_abort */
 
 typedef struct {
-  size_t size;                          /* of the whole attempt, which starts with a pf_attempt */
+  size_t size; /* of the whole attempt, which starts with a pf_attempt */
   int32_t side;
-  const char *cancelled;                /* what is said when its step is cancelled */
-  int (*run)(pf_attempt *);             /* PF_OVER with a status: it failed */
-  void (*undo)(pf_attempt *);           /* cancelled: gives back what it took; may be NULL */
-  pf_status (*deliver)(pf_ctx *, pf_attempt *); /* the outputs, or the error of its status; PF_PENDING:
-                                         * the call goes on, and is ended by whoever has it now */
-  void (*clear)(pf_attempt *);          /* frees what it holds; may be NULL */
+  const char *cancelled;      /* what is said when its step is cancelled */
+  int (*run)(pf_attempt *);   /* PF_OVER with a status: it failed */
+  void (*undo)(pf_attempt *); /* cancelled: gives back what it took; may be NULL */
+  /* the outputs, or the error of its status; PF_PENDING: the call goes on, and is ended by
+   * whoever has it now */
+  pf_status (*deliver)(pf_ctx *, pf_attempt *);
+  void (*clear)(pf_attempt *); /* frees what it holds; may be NULL */
 } pf_attempt_kind;
 
 struct pf_attempt {
@@ -52,21 +53,22 @@ struct pf_attempt {
   pf_attempt *next, *prev;
   const pf_host *host;
   uint64_t ticket;
-  int32_t refs, listed, taken;          /* taken: out of its list by pf_attempts_take, and why */
+  int32_t refs, listed, taken; /* taken: out of its list by pf_attempts_take, and why */
   pf_status status;
 };
 typedef struct { pf_attempt *first, *last; } pf_attempts;
-struct pf_waited {                      /* the first member of what is waited on */
+/* the first member of what is waited on */
+struct pf_waited {
   pthread_mutex_t lock;
   int32_t refs;
-  int32_t any_order;                    /* an attempt behind one that waits is tried too */
+  int32_t any_order; /* an attempt behind one that waits is tried too */
   pf_status aborted;
   pf_attempts side[PF_SIDES];
   void (*destroy)(pf_waited *);
 };
 
 void pf_waited_init(pf_waited *w, void (*destroy)(pf_waited *));
-void pf_waited_unref(void *w);          /* a pf_type's unref */
+void pf_waited_unref(void *w);                /* a pf_type's unref */
 void pf_waited_abort(void *w, pf_status why); /* a pf_type's abort */
 
 /* Tries the attempt, `a` on the caller's stack, and lets it wait if it must; its status, or

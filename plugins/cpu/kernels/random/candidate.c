@@ -17,8 +17,9 @@ pf_status pf_candidate_check(pf_ctx *c, const candidate_attrs *a) {
   const DLTensor *t = c->in[0];
   if (t->ndim != 2) return PF_INVALID(c, "true_classes must be a matrix, got %s", PF_SHAPE(t).s);
   if (t->shape[1] != a->num_true)
-    return PF_INVALID(c, "true_classes must have num_true columns, expected: %" PRId64
-                      " was: %" PRId64, a->num_true, t->shape[1]);
+    return PF_INVALID(
+        c, "true_classes must have num_true columns, expected: %" PRId64 " was: %" PRId64,
+        a->num_true, t->shape[1]);
   if (a->num_sampled > MAX_CANDIDATES)
     return pf_failf(c, PF_RESOURCE_EXHAUSTED, "num_sampled is %" PRId64 ", at most %d are drawn",
                     a->num_sampled, MAX_CANDIDATES);
@@ -34,8 +35,10 @@ static pf_status draw_unique(pf_ctx *c, const candidate_sampler *s, candidate_rn
   for (int64_t i = 0; i < n;) {
     int64_t v = s->draw(s, r), slot = candidate_slot(&seen, v);
     if (++*tries >= MAX_TRIES)
-      return pf_failf(c, PF_RESOURCE_EXHAUSTED, "%" PRId64 " unique candidates of %" PRId64
-                      " were not found in %d tries: sample fewer", n, s->range, MAX_TRIES);
+      return pf_failf(c, PF_RESOURCE_EXHAUSTED,
+                      "%" PRId64 " unique candidates of %" PRId64
+                      " were not found in %d tries: sample fewer",
+                      n, s->range, MAX_TRIES);
     if ((*tries & 0xfffff) == 0 && c->host->cancelled(c))
       return pf_fail(c, PF_CANCELLED, "the step was cancelled");
     if (seen.value[slot] >= 0) continue;
@@ -55,8 +58,10 @@ pf_status pf_candidates(pf_ctx *c, const candidate_attrs *a, const candidate_sam
   int64_t n = a->num_sampled, tries = n, n_true = pf_numel(c->in[0]);
   const int64_t *classes = PF_DATA(const int64_t, c->in[0]);
   if (a->unique && n > s->range)
-    return PF_INVALID(c, "Sampler's range is too small: %" PRId64 " unique candidates of %" PRId64
-                      " were asked for", n, s->range);
+    return PF_INVALID(c,
+                      "Sampler's range is too small: %" PRId64 " unique candidates of %" PRId64
+                      " were asked for",
+                      n, s->range);
   DLTensor *out = c->host->output(c, 0, &n, 1),
            *true_count = c->host->output(c, 1, c->in[0]->shape, 2),
            *count = c->host->output(c, 2, &n, 1);
@@ -66,7 +71,8 @@ pf_status pf_candidates(pf_ctx *c, const candidate_attrs *a, const candidate_sam
     candidate_rng r;
     PF_TRY(candidate_open(c, n, &r));
     if (a->unique) PF_TRY(draw_unique(c, s, &r, v, n, &tries));
-    else for (int64_t i = 0; i < n; i++) v[i] = s->draw(s, &r);
+    else
+      for (int64_t i = 0; i < n; i++) v[i] = s->draw(s, &r);
   } else {
     for (int64_t i = 0; i < n; i++) v[i] = i;
   }
@@ -80,7 +86,8 @@ pf_status pf_candidates(pf_ctx *c, const candidate_attrs *a, const candidate_sam
 /* ---------------------------------------------------------------- ranges */
 static int64_t uniform_draw(const candidate_sampler *s, candidate_rng *r) {
   uint64_t n = (uint64_t)s->range, top = UINT64_MAX - UINT64_MAX % n, x;
-  do x = candidate_long(r); while (x >= top);
+  do x = candidate_long(r);
+  while (x >= top);
   return (int64_t)(x % n);
 }
 static float uniform_probability(const candidate_sampler *s, int64_t v) {
@@ -140,8 +147,10 @@ static pf_status accidental_hits(pf_ctx *c, const void *state) {
   a.num_sampled = 0;
   PF_TRY(pf_candidate_check(c, &a));
   if (sampled->ndim != 1)
-    return PF_INVALID(c, "sampled_candidates must be a vector, which is typically an output from "
-                      "CandidateSampler, got shape %s", PF_SHAPE(sampled).s);
+    return PF_INVALID(c,
+                      "sampled_candidates must be a vector, which is typically an output from "
+                      "CandidateSampler, got shape %s",
+                      PF_SHAPE(sampled).s);
   int64_t count = sampled->shape[0];
   if (count > INT32_MAX / 4 || c->in[0]->shape[0] > INT32_MAX)
     return PF_INVALID(c, "too many candidates or rows: %" PRId64, count);
@@ -150,7 +159,7 @@ static pf_status accidental_hits(pf_ctx *c, const void *state) {
   for (int64_t i = 0; i < count; i++) {
     int64_t v = PF_DATA(const int64_t, sampled)[i], slot = candidate_slot(&seen, v);
     seen.key[slot] = v;
-    seen.value[slot] = (int32_t)i;      /* of equal candidates, the last */
+    seen.value[slot] = (int32_t)i; /* of equal candidates, the last */
   }
   int64_t n = list_hits(c, &seen, NULL);
   DLTensor *out[3];
@@ -168,5 +177,4 @@ const pf_kernel *const candidate_kernels[] = {
   ENTRY("AllCandidateSampler", all, CANDIDATE_ATTRS(range_state)),
   ENTRY("ComputeAccidentalHits", accidental_hits,
         CANDIDATE_FIELD(range_state, "num_true", PF_ATTR_INT, a.num_true)),
-  NULL
-};
+  NULL};

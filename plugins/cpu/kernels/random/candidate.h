@@ -15,7 +15,11 @@
 enum { CANDIDATE_RESERVED = 512, MAX_CANDIDATES = 1 << 26, MAX_TRIES = 1 << 28 };
 
 /* ---------------------------------------------------------------- random words */
-typedef struct { uint64_t key, lo, hi; uint32_t word[4]; int at; } candidate_rng;
+typedef struct {
+  uint64_t key, lo, hi;
+  uint32_t word[4];
+  int at;
+} candidate_rng;
 
 PF_LOCAL void candidate_block(candidate_rng *r) {
   uint32_t x[4] = {(uint32_t)r->lo, (uint32_t)(r->lo >> 32), (uint32_t)r->hi,
@@ -56,7 +60,11 @@ PF_LOCAL double candidate_double(candidate_rng *r) {
 }
 
 /* ---------------------------------------------------------------- classes seen */
-typedef struct { int64_t *key; int32_t *value; int64_t slots; } candidate_set;  /* value -1: free */
+typedef struct {
+  int64_t *key;
+  int32_t *value;
+  int64_t slots;
+} candidate_set; /* value -1: free */
 
 PF_LOCAL pf_status candidate_set_open(pf_ctx *c, int64_t n, candidate_set *s) {
   s->slots = 16;
@@ -76,7 +84,8 @@ PF_LOCAL int64_t candidate_slot(const candidate_set *s, int64_t key) {
 }
 
 /* ---------------------------------------------------------------- samplers */
-typedef struct {                        /* the attributes of every sampler */
+/* the attributes of every sampler */
+typedef struct {
   int64_t num_true, num_sampled, range_max;
   int32_t unique;
 } candidate_attrs;

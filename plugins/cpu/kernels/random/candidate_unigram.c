@@ -22,9 +22,9 @@ typedef struct {
   double distortion;
   int64_t num_reserved_ids, num_shards, shard;
   /* made by init */
-  float *weight, *keep;                 /* keep: probability of taking a bucket's own class */
-  int32_t *other;                       /* else this one */
-  int64_t n, room, word;                /* word: the next id, of all shards */
+  float *weight, *keep;  /* keep: probability of taking a bucket's own class */
+  int32_t *other;        /* else this one */
+  int64_t n, room, word; /* word: the next id, of all shards */
   double total;
 } fixed_state;
 
@@ -71,7 +71,7 @@ static pf_status read_vocabulary(pf_ctx *c, fixed_state *s) {
 static pf_status build_table(pf_ctx *c, fixed_state *s) {
   int64_t n = s->n, low = 0, high = n;
   double *p = malloc((size_t)n * sizeof *p);
-  int32_t *stack = malloc((size_t)n * sizeof *stack);   /* low from the left, high from the right */
+  int32_t *stack = malloc((size_t)n * sizeof *stack); /* low from the left, high from the right */
   s->keep = malloc((size_t)n * sizeof *s->keep);
   s->other = malloc((size_t)n * sizeof *s->other);
   pf_status status = PF_RESOURCE_EXHAUSTED;
@@ -90,7 +90,7 @@ static pf_status build_table(pf_ctx *c, fixed_state *s) {
       else stack[--high] = h;
     }
     for (int64_t i = 0; i < n; i++) s->keep[i] = (float)p[i];
-    while (low > 0) s->keep[stack[--low]] = 1.0f;       /* rounding left these near 1 */
+    while (low > 0) s->keep[stack[--low]] = 1.0f; /* rounding left these near 1 */
     while (high < n) s->keep[stack[high++]] = 1.0f;
     status = PF_OK;
   }
@@ -128,8 +128,9 @@ static pf_status make_table(pf_ctx *c, fixed_state *s) {
   if (!ok) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for frequencies");
   if (s->vocab_file.len) PF_TRY(read_vocabulary(c, s));
   if (s->n != s->a.range_max)
-    return PF_INVALID(c, "range_max is %" PRId64 ", but there are %" PRId64 " classes in shard %"
-                      PRId64, s->a.range_max, s->n, s->shard);
+    return PF_INVALID(
+        c, "range_max is %" PRId64 ", but there are %" PRId64 " classes in shard %" PRId64,
+        s->a.range_max, s->n, s->shard);
   if (!(s->total > 0) || isinf(s->total))
     return PF_INVALID(c, "the frequencies sum to %g; some must be positive and all finite",
                       s->total);
@@ -159,8 +160,10 @@ static pf_status fixed_unigram(pf_ctx *c, const void *state) {
   int64_t possible = 0;
   for (int64_t i = 0; i < s->n && s->a.unique; i++) possible += s->weight[i] > 0;
   if (s->a.unique && s->a.num_sampled > possible)
-    return PF_INVALID(c, "%" PRId64 " unique candidates were asked for, but only %" PRId64
-                      " classes have a positive frequency", s->a.num_sampled, possible);
+    return PF_INVALID(c,
+                      "%" PRId64 " unique candidates were asked for, but only %" PRId64
+                      " classes have a positive frequency",
+                      s->a.num_sampled, possible);
   return pf_candidates(c, &s->a, &k);
 }
 
@@ -168,8 +171,8 @@ static pf_status fixed_unigram(pf_ctx *c, const void *state) {
 typedef struct { candidate_attrs a; } learned_state;
 typedef struct {
   pthread_mutex_t lock;
-  int64_t range, top, total;            /* top: the greatest power of 2 in range */
-  int64_t sum[];                        /* [range + 1]: partial sums */
+  int64_t range, top, total; /* top: the greatest power of 2 in range */
+  int64_t sum[];             /* [range + 1]: partial sums */
 } counts;
 
 static int64_t count_of(const counts *t, int64_t v) {
@@ -200,8 +203,8 @@ static void free_counts(void *obj) {
   pthread_mutex_destroy(&t->lock);
   free(t);
 }
-static const pf_type counts_type = {.size = sizeof(pf_type), .id = "pyflow.UnigramCounts",
-                                    .unref = free_counts};
+static const pf_type counts_type = {
+  .size = sizeof(pf_type), .id = "pyflow.UnigramCounts", .unref = free_counts};
 
 static pf_status make_counts(pf_ctx *c, void *arg, void **obj) {
   int64_t range = *(const int64_t *)arg;
@@ -234,8 +237,9 @@ static pf_status learned_unigram(pf_ctx *c, const void *state) {
                            &counts_type, make_counts, &range, &obj));
   counts *t = obj;
   if (t->range != range)
-    return pf_failf(c, PF_FAILED_PRECONDITION, "another sampler of this name has range_max %" PRId64
-                    ", not %" PRId64, t->range, range);
+    return pf_failf(c, PF_FAILED_PRECONDITION,
+                    "another sampler of this name has range_max %" PRId64 ", not %" PRId64,
+                    t->range, range);
   candidate_sampler k = {range, learned_draw, learned_probability, t};
   pthread_mutex_lock(&t->lock);
   pf_status status = pf_candidates(c, &s->a, &k);
@@ -252,16 +256,13 @@ static pf_status learned_unigram(pf_ctx *c, const void *state) {
   .state_size = sizeof(learned_state), .compute = learned_unigram)
 const pf_kernel *const candidate_unigram_kernels[] = {
   PF_CPU_LONG("FixedUnigramCandidateSampler", NULL,
-               .attrs = PF_ATTRS(CANDIDATE_ATTRS(fixed_state),
-                                 FIXED("range_max", PF_ATTR_INT, a.range_max),
-                                 FIXED("vocab_file", PF_ATTR_STRING, vocab_file),
-                                 FIXED("distortion", PF_ATTR_FLOAT, distortion),
-                                 FIXED("num_reserved_ids", PF_ATTR_INT, num_reserved_ids),
-                                 FIXED("num_shards", PF_ATTR_INT, num_shards),
-                                 FIXED("shard", PF_ATTR_INT, shard),
-                                 FIXED("unigrams", PF_ATTR_LIST | PF_ATTR_FLOAT, unigrams)),
-               .state_size = sizeof(fixed_state), .init = fixed_init, .fini = fixed_fini,
-               .compute = fixed_unigram),
-  LEARNED("LearnedUnigramCandidateSampler"), LEARNED("ThreadUnsafeUnigramCandidateSampler"),
-  NULL
-};
+              .attrs = PF_ATTRS(
+                  CANDIDATE_ATTRS(fixed_state), FIXED("range_max", PF_ATTR_INT, a.range_max),
+                  FIXED("vocab_file", PF_ATTR_STRING, vocab_file),
+                  FIXED("distortion", PF_ATTR_FLOAT, distortion),
+                  FIXED("num_reserved_ids", PF_ATTR_INT, num_reserved_ids),
+                  FIXED("num_shards", PF_ATTR_INT, num_shards), FIXED("shard", PF_ATTR_INT, shard),
+                  FIXED("unigrams", PF_ATTR_LIST | PF_ATTR_FLOAT, unigrams)),
+              .state_size = sizeof(fixed_state), .init = fixed_init, .fini = fixed_fini,
+              .compute = fixed_unigram),
+  LEARNED("LearnedUnigramCandidateSampler"), LEARNED("ThreadUnsafeUnigramCandidateSampler"), NULL};

@@ -1,4 +1,5 @@
-/* philox.h - one Philox4x32-10 block at a time (Salmon et al. 2011), for distributions that draw until they accept.
+/* philox.h - one Philox4x32-10 block at a time (Salmon et al. 2011), for distributions that draw
+ * until they accept.
  *
  *     pf_philox g = pf_philox_skip(base, 256 * i);       // element i's own counters
  *     double u = pf_philox_unit(&g);                     // uniform doubles come as TF's kernels take them: the
@@ -11,10 +12,10 @@
 #include "vec/simd.h"
 
 typedef struct {
-  uint64_t key, lo, hi;                 /* the next counter is hi:lo */
+  uint64_t key, lo, hi; /* the next counter is hi:lo */
   double unit[2], normal[2];
-  int units, normals;                   /* how many of them are left */
-  const uint32_t *ready;                /* blocks computed before, PF_PHILOX_WIDE words apart */
+  int units, normals;    /* how many of them are left */
+  const uint32_t *ready; /* blocks computed before, PF_PHILOX_WIDE words apart */
   int n_ready;
 } pf_philox;
 enum { PF_PHILOX_WIDE = 16 };
@@ -54,15 +55,18 @@ typedef uint64_t pf_lanes __attribute__((vector_size(16)));
 PF_LOCAL void pf_philox_rounds(uint64_t key, uint32_t x[4][PF_PHILOX_WIDE]) {
   enum { LANES = sizeof(pf_lanes) / 8, N = PF_PHILOX_WIDE / LANES };
   uint64_t k0 = key & 0xffffffffu, k1 = key >> 32;
-  union { uint64_t word[4][PF_PHILOX_WIDE]; pf_lanes v[4][N]; } w;
+  union {
+    uint64_t word[4][PF_PHILOX_WIDE];
+    pf_lanes v[4][N];
+  } w;
   for (int i = 0; i < 4; i++)
     PF_ROLLED for (int l = 0; l < PF_PHILOX_WIDE; l++) w.word[i][l] = x[i][l];
-  PF_ROLLED for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u)
-    for (int l = 0; l < N; l++) {
-      pf_lanes a = PF_MUL_LOW(w.v[0][l], 0xD2511F53u), b = PF_MUL_LOW(w.v[2][l], 0xCD9E8D57u);
-      pf_lanes y0 = (b >> 32) ^ w.v[1][l] ^ k0, y2 = (a >> 32) ^ w.v[3][l] ^ k1;
-      w.v[1][l] = b, w.v[3][l] = a, w.v[0][l] = y0, w.v[2][l] = y2;
-    }
+  PF_ROLLED for (int round = 0; round < 10;
+                 round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) for (int l = 0; l < N; l++) {
+    pf_lanes a = PF_MUL_LOW(w.v[0][l], 0xD2511F53u), b = PF_MUL_LOW(w.v[2][l], 0xCD9E8D57u);
+    pf_lanes y0 = (b >> 32) ^ w.v[1][l] ^ k0, y2 = (a >> 32) ^ w.v[3][l] ^ k1;
+    w.v[1][l] = b, w.v[3][l] = a, w.v[0][l] = y0, w.v[2][l] = y2;
+  }
   for (int i = 0; i < 4; i++)
     PF_ROLLED for (int l = 0; l < PF_PHILOX_WIDE; l++) x[i][l] = (uint32_t)w.word[i][l];
 }
@@ -92,7 +96,7 @@ PF_LOCAL double pf_philox_unit(pf_philox *g) {
   }
   return g->unit[--g->units];
 }
-PF_LOCAL double pf_philox_normal(pf_philox *g) {        /* Box and Muller */
+PF_LOCAL double pf_philox_normal(pf_philox *g) { /* Box and Muller */
   if (!g->normals) {
     uint32_t x[4];
     pf_philox_block(g, x);
@@ -102,7 +106,7 @@ PF_LOCAL double pf_philox_normal(pf_philox *g) {        /* Box and Muller */
     g->normal[0] = v, g->normal[1] = r, g->normals = 1;
     return cos(v) * r;
   }
-  g->normals = 0;                       /* the sine is rarely asked for */
+  g->normals = 0; /* the sine is rarely asked for */
   return sin(g->normal[0]) * g->normal[1];
 }
 /* The generator of a stateless op: the two seeds are scrambled by one block with a fixed key. */
@@ -114,7 +118,11 @@ PF_LOCAL pf_philox pf_philox_of_seeds(uint64_t first, uint64_t second) {
 }
 
 /* What the stateless distributions take: input 0, the shape of the result; input 1, two seeds. */
-typedef struct { int64_t shape[PF_MAX_DIMS]; int32_t ndim; pf_philox base; } pf_sample_shape;
+typedef struct {
+  int64_t shape[PF_MAX_DIMS];
+  int32_t ndim;
+  pf_philox base;
+} pf_sample_shape;
 PF_LOCAL pf_status pf_stateless_shape(pf_ctx *c, pf_sample_shape *s) {
   const DLTensor *seed = c->in[1];
   if (c->in[0]->ndim != 1)

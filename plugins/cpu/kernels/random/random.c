@@ -20,8 +20,8 @@
 
 /* counters computed side by side; counters reserved per element */
 enum { WIDE = PF_PHILOX_WIDE, RESERVED = 256 };
-typedef struct { int32_t dtype, T, seed; } random_state;   /* seed: the input it comes from, or 0 */
-typedef struct { uint64_t key, lo, hi; } stream;   /* the next counter is hi:lo */
+typedef struct { int32_t dtype, T, seed; } random_state; /* seed: the input it comes from, or 0 */
+typedef struct { uint64_t key, lo, hi; } stream;         /* the next counter is hi:lo */
 
 static stream skip(stream s, uint64_t n) {
   s.lo += n;
@@ -49,7 +49,11 @@ static void philox_apart(stream s, uint64_t step, uint32_t x[4][WIDE]) {
 static void philox(stream s, uint32_t x[4][WIDE]) { philox_apart(s, 1, x); }
 
 /* One 32-bit word after another, for what cannot be laid out in groups. */
-typedef struct { stream s; uint32_t word[4][WIDE]; int at; } drawer;
+typedef struct {
+  stream s;
+  uint32_t word[4][WIDE];
+  int at;
+} drawer;
 static void open_drawer(drawer *d, stream s) { *d = (drawer){.s = s, .at = 4 * WIDE}; }
 static uint32_t draw(drawer *d) {
   if (d->at == 4 * WIDE) {
@@ -78,7 +82,7 @@ PF_INLINE float unit_bf16(uint32_t x) {
 PF_INLINE void normals_f32(uint32_t a, uint32_t b, float *p, float *q) {
   float u = unit_f32(a), v = (float)(6.283185307179586 * (double)unit_f32(b));
   int32_t bits = (int32_t)pf_float_bits(u), least = (int32_t)pf_float_bits(1.0e-7f);
-  bits = (bits < least ? least : bits) - 0x3f3504f3;     /* as pf_split_f32 takes u apart */
+  bits = (bits < least ? least : bits) - 0x3f3504f3; /* as pf_split_f32 takes u apart */
   float f = pf_bits_float(((uint32_t)bits & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
   float r = sqrtf(-2.0f * pf_log_parts_f32(f, (float)(bits >> 23)));
   *p = pf_sin_f32(v) * r;
@@ -99,7 +103,7 @@ typedef struct job {
   void *out;
   int64_t n;
   int64_t low;
-  uint64_t range;                      /* integers: low + bits % range */
+  uint64_t range; /* integers: low + bits % range */
 } job;
 
 static void floats_of(const uint32_t x[4][WIDE], float *y, int32_t type) {
@@ -111,8 +115,8 @@ static void floats_of(const uint32_t x[4][WIDE], float *y, int32_t type) {
 }
 static void normals_of(const uint32_t x[4][WIDE], float *y) {
   float z[4][WIDE];
-  PF_ROLLED for (int i = 0; i < 4; i += 2)
-    PF_ROLLED for (int l = 0; l < WIDE; l++) normals_f32(x[i][l], x[i + 1][l], &z[i][l], &z[i + 1][l]);
+  PF_ROLLED for (int i = 0; i < 4; i += 2) PF_ROLLED for (int l = 0; l < WIDE; l++)
+      normals_f32(x[i][l], x[i + 1][l], &z[i][l], &z[i + 1][l]);
   for (int l = 0; l < WIDE; l++)
     for (int i = 0; i < 4; i++) y[l * 4 + i] = z[i][l];
 }
@@ -138,27 +142,29 @@ static void normal_floats(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   BATCHES(4, float y[4 * WIDE]; normals_of(x, y); store_floats(j, at, n, y);)
 }
 static void uniform_doubles(void *arg, int64_t lo, int64_t hi, int32_t worker) {
-  BATCHES(2, for (int64_t i = 0; i < n; i++)
-    ((double *)j->out)[at + i] = unit_f64(x[i % 2 * 2][i / 2], x[i % 2 * 2 + 1][i / 2]);)
+  BATCHES(2, for (int64_t i = 0; i < n; i++)((double *)j->out)[at + i] =
+                 unit_f64(x[i % 2 * 2][i / 2], x[i % 2 * 2 + 1][i / 2]);)
 }
 static void normal_doubles(void *arg, int64_t lo, int64_t hi, int32_t worker) {
-  BATCHES(2, for (int64_t i = 0; i < n; i += 2) {
-    uint32_t w[4] = {x[0][i / 2], x[1][i / 2], x[2][i / 2], x[3][i / 2]};
-    double p, q;
-    normals_f64(w, &p, &q);
-    ((double *)j->out)[at + i] = p;
-    if (i + 1 < n) ((double *)j->out)[at + i + 1] = q;
-  })
+  BATCHES(
+      2, for (int64_t i = 0; i < n; i += 2) {
+        uint32_t w[4] = {x[0][i / 2], x[1][i / 2], x[2][i / 2], x[3][i / 2]};
+        double p, q;
+        normals_f64(w, &p, &q);
+        ((double *)j->out)[at + i] = p;
+        if (i + 1 < n) ((double *)j->out)[at + i + 1] = q;
+      })
 }
 static void uniform_int32(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   BATCHES(4, for (int64_t i = 0; i < n; i++)((int32_t *)j->out)[at + i] =
                  (int32_t)((uint32_t)j->low + x[i % 4][i / 4] % (uint32_t)j->range);)
 }
 static void uniform_int64(void *arg, int64_t lo, int64_t hi, int32_t worker) {
-  BATCHES(2, for (int64_t i = 0; i < n; i++) {
-    uint64_t bits = x[i % 2 * 2][i / 2] | (uint64_t)x[i % 2 * 2 + 1][i / 2] << 32;
-    ((int64_t *)j->out)[at + i] = (int64_t)((uint64_t)j->low + bits % j->range);
-  })
+  BATCHES(
+      2, for (int64_t i = 0; i < n; i++) {
+        uint64_t bits = x[i % 2 * 2][i / 2] | (uint64_t)x[i % 2 * 2 + 1][i / 2] << 32;
+        ((int64_t *)j->out)[at + i] = (int64_t)((uint64_t)j->low + bits % j->range);
+      })
 }
 
 /* Groups of one counter's elements; each has RESERVED counters per element and draws until it is
@@ -213,7 +219,7 @@ static void truncated_floats(void *arg, int64_t lo, int64_t hi, int32_t worker) 
     philox_apart(skip(j->s, (uint64_t)first * RESERVED), RESERVED, x);
     normals_of(x, f);
     for (int i = 0; i < 4 * WIDE; i++) outside[i] = !(fabsf(f[i]) < 2.0f);
-    store_floats(j, first * 4, PF_MIN(left, 4 * WIDE), f);      /* unfilled groups again, later */
+    store_floats(j, first * 4, PF_MIN(left, 4 * WIDE), f); /* unfilled groups again, later */
     for (int l = 0; l < WIDE && 4 * l < left; l++) {
       const int32_t *o = outside + 4 * l;
       if (!(o[0] | o[1] | o[2] | o[3])) continue;
@@ -306,10 +312,8 @@ static pf_status random_uniform_int(pf_ctx *c, const void *state) {
   PF_TRY(pf_in_scalar(c, s->seed ? 2 : 1, "minval", &lo));
   PF_TRY(pf_in_scalar(c, s->seed ? 3 : 2, "maxval", &hi));
   PF_TRY(shaped_output(c, &out));
-  job j = {.out = PF_DATA(void, out),
-           .n = pf_numel(out),
-           .low = lo,
-           .range = (uint64_t)hi - (uint64_t)lo};
+  job j = {
+    .out = PF_DATA(void, out), .n = pf_numel(out), .low = lo, .range = (uint64_t)hi - (uint64_t)lo};
   if (j.n == 0) return PF_OK;
   if (lo >= hi) return PF_INVALID(c, "Need minval < maxval, got %" PRId64 " >= %" PRId64, lo, hi);
   PF_TRY(open_stream(c, s, (uint64_t)j.n * RESERVED, &j.s));
@@ -348,12 +352,15 @@ static pf_status random_shuffle(pf_ctx *c, const void *state) {
 static void logits_of(const DLTensor *t, int32_t type, int64_t row, int64_t n, double *v) {
   int64_t at = row * n;
   switch (type) {
-    case PF_FLOAT32: for (int64_t k = 0; k < n; k++) v[k] = PF_DATA(const float, t)[at + k]; break;
+    case PF_FLOAT32:
+      for (int64_t k = 0; k < n; k++) v[k] = PF_DATA(const float, t)[at + k];
+      break;
     case PF_FLOAT64: memcpy(v, PF_DATA(const double, t) + at, sizeof(double) * (size_t)n); break;
     case PF_FLOAT16:
       for (int64_t k = 0; k < n; k++) v[k] = pf_from_half(PF_DATA(const uint16_t, t)[at + k]);
       break;
-    default: for (int64_t k = 0; k < n; k++) v[k] = pf_from_bf16(PF_DATA(const uint16_t, t)[at + k]);
+    default:
+      for (int64_t k = 0; k < n; k++) v[k] = pf_from_bf16(PF_DATA(const uint16_t, t)[at + k]);
   }
 }
 
@@ -361,7 +368,7 @@ static void logits_of(const DLTensor *t, int32_t type, int64_t row, int64_t n, d
 static double cumulate(const DLTensor *t, int32_t type, int64_t row, int64_t classes, double *cdf) {
   double top = -INFINITY, sum = 0;
   logits_of(t, type, row, classes, cdf);
-  for (int64_t k = 0; k < classes; k++) {       /* what is not finite becomes -inf */
+  for (int64_t k = 0; k < classes; k++) { /* what is not finite becomes -inf */
     cdf[k] = fabs(cdf[k]) < INFINITY ? cdf[k] : -INFINITY;
     top = cdf[k] > top ? cdf[k] : top;
   }
@@ -395,7 +402,7 @@ static pf_status multinomial(pf_ctx *c, const void *state) {
     for (int64_t i = 0; i < samples; i++) {
       uint32_t hi = draw(&d), lo = draw(&d);
       double find = unit_f64(hi, lo) * total;
-      int64_t a = 0, b = classes;      /* the first class whose cdf is above `find` */
+      int64_t a = 0, b = classes; /* the first class whose cdf is above `find` */
       while (a < b) {
         int64_t m = a + (b - a) / 2;
         if (cdf[m] > find) b = m;
@@ -444,5 +451,4 @@ const pf_kernel *const PF_ISA_NAME(random_kernels)[] = {
             TYPE("dtype", dtype)),
   PF_CPU_LONG("StatelessMultinomial", "T=" PF_FLOATS, DRAW, .compute = multinomial,
               .init = seed_third, .attrs = PF_ATTRS(TYPE("T", T), TYPE("output_dtype", dtype))),
-  NULL
-};
+  NULL};

@@ -3,9 +3,8 @@
  * Method: below ten expected successes the waiting times between them, geometric variates, are
  * counted (inversion); above, Hormann's transformed rejection with squeeze ("The generation of
  * binomial random variates", 1993).  Element i starts 256 or 42 counters past
- * that of the one before, as in TF's kernel, so equal seeds give TF's numbers; 84 waits reach the next
- * element's counters, ten are expected.
- * Threads: parallel_for over elements.
+ * that of the one before, as in TF's kernel, so equal seeds give TF's numbers; 84 waits reach the
+ * next element's counters, ten are expected. Threads: parallel_for over elements.
  */
 #include "elementwise/gamma.h"
 #include "random/philox.h"
@@ -79,7 +78,7 @@ static double by_rejection(pf_philox *g, double count, double prob) {
                    stirling_rest(count - mode) - stirling_rest(k) - stirling_rest(count - k);
     if (log(v * alpha / (a / (left * left) + b)) <= bound) return k;
   }
-  return NAN;                           /* counts without bound only */
+  return NAN; /* counts without bound only */
 }
 static double variate(const pf_philox *base, uint64_t i, double count, double prob) {
   if (!(count > 0) || prob <= 0) return isnan(count) ? NAN : 0;
@@ -106,9 +105,9 @@ static void binomial_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   (void)worker;
   for (int64_t i = lo; i < hi; i++) {
     int64_t b = i / j->samples, s = i % j->samples;
-    double k = variate(&j->sample.base, (uint64_t)i,
-                       get(j->counts, j->type, place(j, j->count_stride, b)),
-                       get(j->probs, j->type, place(j, j->prob_stride, b)));
+    double k =
+        variate(&j->sample.base, (uint64_t)i, get(j->counts, j->type, place(j, j->count_stride, b)),
+                get(j->probs, j->type, place(j, j->prob_stride, b)));
     if (!put(j->out, j->out_type, s * j->batches + b, k))
       __atomic_store_n(&j->failed, 1, __ATOMIC_RELAXED);
   }
@@ -141,8 +140,7 @@ static pf_status begin(pf_ctx *c, job *j) {
     j->dims[d] = x == 1 ? y : x;
     if (j->dims[d] != s->shape[s->ndim - j->ndim + d])
       return PF_INVALID(c, "the shape %s must end with what counts %s and probs %s broadcast to",
-                        pf_shape_text(s->shape, s->ndim).s, PF_SHAPE(counts).s,
-                        PF_SHAPE(probs).s);
+                        pf_shape_text(s->shape, s->ndim).s, PF_SHAPE(counts).s, PF_SHAPE(probs).s);
   }
   if (!strides_in(j, counts, j->count_stride) || !strides_in(j, probs, j->prob_stride))
     return PF_INVALID(c, "counts %s and probs %s do not broadcast", PF_SHAPE(counts).s,
@@ -159,10 +157,10 @@ static pf_status random_binomial(pf_ctx *c, const void *state) {
   PF_TRY(begin(c, &j));
   if (!pf_numel(j.out)) return PF_OK;
   PF_TRY(pf_parallel(c, pf_numel(j.out), pf_grain(256), binomial_range, &j));
-  return j.failed ? PF_INVALID(c, "counts that are NaN or too large for %s",
-                               pf_type_name(j.out_type))
-                  : PF_OK;
+  return j.failed
+             ? PF_INVALID(c, "counts that are NaN or too large for %s", pf_type_name(j.out_type))
+             : PF_OK;
 }
 
 const pf_kernel *const random_binomial_kernels[] = {
-    PF_CPU_LONG("StatelessRandomBinomial", NULL, .compute = random_binomial), NULL};
+  PF_CPU_LONG("StatelessRandomBinomial", NULL, .compute = random_binomial), NULL};

@@ -1,25 +1,26 @@
 /* random_gamma.c - RandomGamma, RandomPoisson, RandomPoissonV2, StatelessRandomGammaV2,
  * StatelessRandomPoisson.
  *
- * Method: Marsaglia and Tsang, "A simple method for generating gamma variables" (2000); Knuth's product of uniforms
- * for Poisson rates below 10, Hormann's transformed rejection (PTRS, 1993) above.  Element i has RESERVED counters of
- * its own, as in TF's kernels, so equal seeds give TF's numbers and results do not depend on threads.  The first
- * blocks of bits of PF_PHILOX_WIDE elements are drawn side by side; compiled once per instruction set.
- * Threads: parallel_for over elements.
+ * Method: Marsaglia and Tsang, "A simple method for generating gamma variables" (2000); Knuth's
+ * product of uniforms for Poisson rates below 10, Hormann's transformed rejection (PTRS, 1993)
+ * above.  Element i has RESERVED counters of its own, as in TF's kernels, so equal seeds give TF's
+ * numbers and results do not depend on threads.  The first blocks of bits of PF_PHILOX_WIDE
+ * elements are drawn side by side; compiled once per instruction set. Threads: parallel_for over
+ * elements.
  */
 #include <float.h>
 #include "base/isa.h"
 #include "random/philox.h"
 #include "elementwise/gamma.h"
 
-enum { RESERVED = 256, TRIES = 100000, AHEAD = 6 };     /* AHEAD: most blocks drawn side by side */
+enum { RESERVED = 256, TRIES = 100000, AHEAD = 6 }; /* AHEAD: most blocks drawn side by side */
 typedef struct {
   pf_philox base;
   const DLTensor *parameter;
   DLTensor *out;
   int32_t in_type, out_type;
   int64_t samples, parameters;
-  int failed;                           /* a rate whose numbers the type cannot hold; any thread sets it */
+  int failed; /* a rate whose numbers the type cannot hold; any thread sets it */
 } job;
 
 static double get(const DLTensor *t, int32_t type, int64_t i) {
@@ -40,7 +41,8 @@ static void put(DLTensor *t, int32_t type, int64_t i, double v) {
     default: pf_put_index(t, type, i, (int64_t)v);
   }
 }
-/* The generators of elements i, i + 1, ... in turn; the bits of PF_PHILOX_WIDE elements are drawn at once. */
+/* The generators of elements i, i + 1, ... in turn; the bits of PF_PHILOX_WIDE elements are
+ * drawn at once. */
 typedef struct {
   uint32_t x[AHEAD][4][PF_PHILOX_WIDE];
   int64_t first;
@@ -73,7 +75,7 @@ static double gamma_variate(pf_philox *g, double alpha) {
     if (small) found *= pow(pf_philox_unit(g), 1 / alpha);
     return found;
   }
-  return NAN;                           /* NaN shapes only */
+  return NAN; /* NaN shapes only */
 }
 static void gamma_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const job *j = arg;
@@ -83,12 +85,16 @@ static void gamma_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   for (int64_t i = lo; i < hi; i++) {
     int64_t k = i / j->samples, s = i % j->samples;
     pf_philox g = generator_of(j, &a, i, hi, 2);
-    put(j->out, j->out_type, s * j->parameters + k, gamma_variate(&g, get(j->parameter, j->in_type, k)));
+    put(j->out, j->out_type, s * j->parameters + k,
+        gamma_variate(&g, get(j->parameter, j->in_type, k)));
   }
 }
 
 /* what depends on the rate alone: `bound` below 10, the rest above */
-typedef struct { double rate, bound, log_rate, a, b, inverse, squeeze; int blocks; } poisson;
+typedef struct {
+  double rate, bound, log_rate, a, b, inverse, squeeze;
+  int blocks;
+} poisson;
 static poisson poisson_of(double rate) {
   poisson p = {.rate = rate, .blocks = 1};
   if (rate < 10) {
@@ -139,7 +145,7 @@ static void poisson_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   a.first = lo - PF_PHILOX_WIDE;
   (void)worker;
   for (int64_t i = lo; i < hi; i++) {
-    if (__atomic_load_n(&j->failed, __ATOMIC_RELAXED)) return;      /* each would try as long */
+    if (__atomic_load_n(&j->failed, __ATOMIC_RELAXED)) return; /* each would try as long */
     int64_t k = i / j->samples, s = i % j->samples;
     double rate = get(j->parameter, j->in_type, k), found;
     if (rate != of.rate) of = poisson_of(rate);
@@ -161,10 +167,14 @@ static pf_status begin(pf_ctx *c, job *j) {
   PF_TRY(pf_in_vector(c, 0, "shape", shape, &n));
   for (int32_t k = 0; k < p->ndim; k++) shape[n + k] = p->shape[k];
   if (n + p->ndim > PF_MAX_DIMS)
-    return PF_INVALID(c, "the result has rank %d, at most %d is supported", n + p->ndim, PF_MAX_DIMS);
+    return PF_INVALID(c, "the result has rank %d, at most %d is supported", n + p->ndim,
+                      PF_MAX_DIMS);
   DLTensor *out = pf_output_checked(c, 0, shape, n + p->ndim);
   if (!out) return PF_INVALID_ARGUMENT;
-  *j = (job){.parameter = p, .out = out, .in_type = c->in_type[1], .out_type = c->out_type[0],
+  *j = (job){.parameter = p,
+             .out = out,
+             .in_type = c->in_type[1],
+             .out_type = c->out_type[0],
              .parameters = PF_MAX(pf_numel(p), 1)};
   int64_t all = pf_numel(out);
   j->samples = PF_MAX(all / j->parameters, 1);
@@ -174,7 +184,8 @@ static pf_status begin(pf_ctx *c, job *j) {
   j->base = (pf_philox){.key = key[0], .lo = counter[0], .hi = counter[1]};
   return PF_OK;
 }
-/* the same of a stateless op: shape, seed, parameter; the parameter's shape is the end of `shape` */
+/* the same of a stateless op: shape, seed, parameter; the parameter's shape is the end of
+ * `shape` */
 static pf_status begin_stateless(pf_ctx *c, job *j) {
   pf_sample_shape s;
   PF_TRY(pf_stateless_shape(c, &s));
@@ -185,8 +196,12 @@ static pf_status begin_stateless(pf_ctx *c, job *j) {
                       PF_SHAPE(p).s, pf_shape_text(s.shape, s.ndim).s);
   DLTensor *out = pf_output_checked(c, 0, s.shape, s.ndim);
   if (!out) return PF_INVALID_ARGUMENT;
-  *j = (job){.base = s.base, .parameter = p, .out = out, .in_type = c->in_type[2],
-             .out_type = c->out_type[0], .parameters = PF_MAX(pf_numel(p), 1)};
+  *j = (job){.base = s.base,
+             .parameter = p,
+             .out = out,
+             .in_type = c->in_type[2],
+             .out_type = c->out_type[0],
+             .parameters = PF_MAX(pf_numel(p), 1)};
   j->samples = PF_MAX(pf_numel(out) / j->parameters, 1);
   return PF_OK;
 }

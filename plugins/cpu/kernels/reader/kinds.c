@@ -26,7 +26,7 @@ static pf_status begin(pf_reader *r) {
 /* ---------------------------------------------------------------- lines */
 static pf_status text_begin(pf_reader *r) {
   PF_TRY(begin(r));
-  while (r->number < r->header) {       /* a file of fewer lines is a file of headers */
+  while (r->number < r->header) { /* a file of fewer lines is a file of headers */
     pf_status st = pf_source_line(&r->source);
     if (st) return st == PF_SOURCE_END ? PF_OK : st;
     r->number++;
@@ -73,7 +73,7 @@ static pf_status fixed_begin(pf_reader *r) {
 /* The window moves on by `hop`, and is filled again: a record and the footer behind it. */
 static pf_status fixed_next(pf_reader *r, pf_str *value, int *last) {
   int64_t got, hop = r->number ? r->hop : 0, kept = PF_MAX(r->window.n - hop, 0),
-          skip = PF_MAX(hop - r->window.n, 0), missing = r->record + r->footer - kept;
+               skip = PF_MAX(hop - r->window.n, 0), missing = r->record + r->footer - kept;
   (void)last;
   if (kept) memmove(r->window.data, r->window.data + hop, (size_t)kept);
   r->window.n = kept;

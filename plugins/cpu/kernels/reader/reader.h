@@ -25,7 +25,7 @@
 typedef struct pf_reader pf_reader;
 typedef struct {
   const char *op;
-  pf_status (*begin)(pf_reader *);      /* a file is there: r->work; may be NULL */
+  pf_status (*begin)(pf_reader *); /* a file is there: r->work; may be NULL */
   /* a record: r->key, and in *value; PF_SOURCE_END: there is none any more; *last: none follows */
   pf_status (*next)(pf_reader *, pf_str *value, int *last);
   int can_save;
@@ -38,11 +38,11 @@ struct pf_reader {
   const pf_reader_kind *kind;
   const pf_host *host;
   char *name;
-  int32_t busy, resuming;               /* somebody has the turn; give_turn is on its way */
-  int64_t started, finished, produced;  /* lock */
-  int64_t header, record, footer, hop;  /* bytes; header: lines of a text reader */
-  pf_bytes work, key, window;           /* the file's name; a record's key; bytes read ahead */
+  int32_t busy, resuming;              /* somebody has the turn; give_turn is on its way */
+  int64_t started, finished, produced; /* lock */
+  int64_t header, record, footer, hop; /* bytes; header: lines of a text reader */
+  pf_bytes work, key, window;          /* the file's name; a record's key; bytes read ahead */
   pf_source source;
-  int64_t number;                       /* of the next record, or line */
+  int64_t number; /* of the next record, or line */
 };
 #endif

@@ -30,7 +30,7 @@ static void reader_tell(void *obj, pf_wait_state *to) {
   to->flags = PF_WAIT_HELD;
   snprintf(to->takes, sizeof to->takes, "turn of reader");
 }
-static const pf_type reader_type = {sizeof(pf_type), 0, "pyflow.Reader", pf_waited_unref,
+static const pf_type reader_type = {sizeof(pf_type), 0,          "pyflow.Reader", pf_waited_unref,
                                     pf_waited_abort, reader_tell};
 static pf_status make_reader(pf_ctx *c, void *arg, void **obj) {
   const make_state *s = arg;
@@ -64,8 +64,9 @@ static pf_status open_reader(pf_ctx *c, const void *state) {
 static pf_status init_text(pf_ctx *c, void *state) {
   make_state *s = state;
   s->kind = &pf_text_reader;
-  return s->skip_header_lines >= 0 ? PF_OK : PF_INVALID(c, "skip_header_lines must be >= 0 not %"
-                                                        PRId64, s->skip_header_lines);
+  return s->skip_header_lines >= 0
+             ? PF_OK
+             : PF_INVALID(c, "skip_header_lines must be >= 0 not %" PRId64, s->skip_header_lines);
 }
 static pf_status init_whole(pf_ctx *c, void *state) {
   (void)c;
@@ -84,9 +85,13 @@ static pf_status init_record(pf_ctx *c, void *state) {
 }
 static pf_status init_fixed(pf_ctx *c, void *state) {
   make_state *s = state;
-  const struct { const char *name; int64_t value, least; } sizes[] = {
-      {"header_bytes", s->header_bytes, 0}, {"record_bytes", s->record_bytes, 1},
-      {"footer_bytes", s->footer_bytes, 0}, {"hop_bytes", s->hop_bytes, 0}};
+  const struct {
+    const char *name;
+    int64_t value, least;
+  } sizes[] = {{"header_bytes", s->header_bytes, 0},
+               {"record_bytes", s->record_bytes, 1},
+               {"footer_bytes", s->footer_bytes, 0},
+               {"hop_bytes", s->hop_bytes, 0}};
   s->kind = &pf_fixed_reader;
   for (int i = 0; i < 4; i++)
     if (sizes[i].value < sizes[i].least || sizes[i].value > PF_SOURCE_MOST / 2)
@@ -101,7 +106,7 @@ static pf_status init_fixed(pf_ctx *c, void *state) {
 /* ---------------------------------------------------------------- calls */
 typedef struct read_call {
   pf_reader *r;
-  pf_queue *q;                          /* NULL: of `act`, which needs the turn alone */
+  pf_queue *q; /* NULL: of `act`, which needs the turn alone */
   pf_ctx *c;
   pf_status (*act)(struct read_call *); /* with the reader's lock */
   int32_t named;                        /* r->work is a file that came from the queue */
@@ -109,8 +114,16 @@ typedef struct read_call {
   pf_bytes text;                        /* keys and values, end to end */
   pf_bytes ends;                        /* their ends, int64 */
 } read_call;
-typedef struct { pf_attempt base; read_call *call; } turn_attempt;
-typedef struct { pf_dequeue base; read_call *call; int *gone; int32_t delivered; } file_attempt;
+typedef struct {
+  pf_attempt base;
+  read_call *call;
+} turn_attempt;
+typedef struct {
+  pf_dequeue base;
+  read_call *call;
+  int *gone;
+  int32_t delivered;
+} file_attempt;
 
 static void free_call(read_call *call) {
   pf_bytes_free(&call->text);
@@ -145,7 +158,7 @@ static void release(read_call *call) {
 
 /* ---------------------------------------------------------------- the next file */
 static pf_status proceed(read_call *call);
-static void go_on(void *arg) {          /* on a thread of the lane: the turn came, or a file */
+static void go_on(void *arg) { /* on a thread of the lane: the turn came, or a file */
   read_call *call = arg;
   pf_ctx *c = call->c;
   uint64_t ticket;
@@ -170,7 +183,7 @@ static pf_status file_deliver(pf_ctx *c, pf_attempt *a) {
   read_call *call = f->call;
   pf_status st = a->status ? pf_dequeue_kind.deliver(c, a) : set_work(c, &f->base.one, call->r);
   f->delivered = 1;
-  if (!a->refs) return st;              /* on the stack of next_file */
+  if (!a->refs) return st; /* on the stack of next_file */
   f->call = NULL;
   if (st) return release(call), st;
   call->c = c;
@@ -181,17 +194,17 @@ static pf_status file_deliver(pf_ctx *c, pf_attempt *a) {
 static void file_clear(pf_attempt *a) {
   file_attempt *f = (file_attempt *)a;
   pf_dequeue_kind.clear(a);
-  if (a->refs && f->call) release(f->call);       /* cancelled while it waited */
-  if (!a->refs && !f->delivered) *f->gone = 1;    /* before it could wait */
+  if (a->refs && f->call) release(f->call);    /* cancelled while it waited */
+  if (!a->refs && !f->delivered) *f->gone = 1; /* before it could wait */
 }
-static const pf_attempt_kind file_kind = {sizeof(file_attempt), PF_TAKES,
-                                          "Dequeue operation was cancelled", file_run, file_undo,
-                                          file_deliver, file_clear};
+static const pf_attempt_kind file_kind = {
+  sizeof(file_attempt), PF_TAKES,  "Dequeue operation was cancelled", file_run, file_undo,
+  file_deliver,         file_clear};
 /* PF_OK: r->work names it; PF_PENDING: the call goes on by itself, or is over */
 static pf_status next_file(read_call *call) {
   int gone = 0;
   void *q;
-  PF_TRY(call->c->host->resource_get(call->c, 1, &pf_queue_type, &q));  /* where it waits now */
+  PF_TRY(call->c->host->resource_get(call->c, 1, &pf_queue_type, &q)); /* where it waits now */
   file_attempt f = {.base.base.kind = &file_kind, .base.left = 1, .call = call, .gone = &gone};
   pf_status st = pf_attempt_start(call->c, &call->q->base, &f.base.base);
   if (st == PF_PENDING && gone) release(call);
@@ -219,7 +232,8 @@ static pf_status keep(read_call *call, pf_str value) {
   pf_bytes_add(&call->ends, (const char *)&call->text.n, 8);
   call->n++;
   return call->text.failed || call->ends.failed || r->key.failed
-             ? pf_fail(call->c, PF_RESOURCE_EXHAUSTED, "no memory for a record") : PF_OK;
+             ? pf_fail(call->c, PF_RESOURCE_EXHAUSTED, "no memory for a record")
+             : PF_OK;
 }
 /* Records of the file that is open, as many as are wanted; *ended: it has no more */
 static pf_status read_file(read_call *call, int *ended) {
@@ -312,9 +326,9 @@ static void turn_clear(pf_attempt *a) {
   turn_attempt *t = (turn_attempt *)a;
   if (t->call) free_call(t->call);
 }
-static const pf_attempt_kind turn_kind = {sizeof(turn_attempt), PF_TAKES,
-                                          "Read operation was cancelled", turn_run, NULL,
-                                          turn_deliver, turn_clear};
+static const pf_attempt_kind turn_kind = {
+  sizeof(turn_attempt), PF_TAKES,  "Read operation was cancelled", turn_run, NULL,
+  turn_deliver,         turn_clear};
 
 static pf_status reader_of(pf_ctx *c, pf_reader **r) {
   void *obj;
@@ -339,9 +353,8 @@ static pf_status start_read(pf_ctx *c, int64_t wanted) {
   PF_TRY(c->host->resource_get(c, 1, &pf_queue_type, &queue));
   pf_queue *q = queue;
   if (q->n_parts != 1) return PF_INVALID(c, "Expected single component queue");
-  if (q->types[0] != PF_STRING)
-    return PF_INVALID(c, "Expected queue with single string component");
-  PF_TRY(reader_of(c, &r));             /* again: the last is what the call is said to wait at */
+  if (q->types[0] != PF_STRING) return PF_INVALID(c, "Expected queue with single string component");
+  PF_TRY(reader_of(c, &r)); /* again: the last is what the call is said to wait at */
   return start_call(c, (read_call){.r = r, .q = q, .wanted = wanted});
 }
 static pf_status start_act(pf_ctx *c, pf_status (*act)(read_call *)) {
@@ -418,9 +431,10 @@ static pf_status do_restore(read_call *call) {
   if (!read_state(s, count, &work))
     return PF_INVALID(c, "Could not parse state for %s '%s': %.*s", r->kind->op, r->name,
                       (int)PF_MIN(s.len, 200), s.data);
-  if (count[1] > count[2])              /* as TF: what was begun cannot be gone on with */
-    return PF_INVALID(c, "Inconsistent work started vs. finished when restoring in %s: %" PRId64
-                      " vs. %" PRId64, r->name, count[1], count[2]);
+  if (count[1] > count[2]) /* as TF: what was begun cannot be gone on with */
+    return PF_INVALID(
+        c, "Inconsistent work started vs. finished when restoring in %s: %" PRId64 " vs. %" PRId64,
+        r->name, count[1], count[2]);
   forget(r);
   r->started = count[1], r->finished = count[2], r->produced = count[3];
   pf_bytes_add(&r->work, work.data, work.len);
@@ -444,8 +458,13 @@ const pf_kernel *const reader_ops_kernels[] = {
   BOTH(MAKE, "WholeFileReader", init_whole, NULL),
   BOTH(MAKE, "IdentityReader", init_identity, NULL),
   BOTH(MAKE, "TFRecordReader", init_record, STRING(compression_type)),
-  FIXED("FixedLengthRecordReader", NULL), FIXED("FixedLengthRecordReaderV2", STRING(encoding)),
-  BOTH(READ, "ReaderRead", read_one), BOTH(READ, "ReaderReadUpTo", read_up_to),
+  FIXED("FixedLengthRecordReader", NULL),
+  FIXED("FixedLengthRecordReaderV2", STRING(encoding)),
+  BOTH(READ, "ReaderRead", read_one),
+  BOTH(READ, "ReaderReadUpTo", read_up_to),
   BOTH(ASK, "ReaderNumRecordsProduced", records_produced),
-  BOTH(ASK, "ReaderNumWorkUnitsCompleted", units_completed), BOTH(READ, "ReaderReset", reset),
-  BOTH(READ, "ReaderSerializeState", serialize), BOTH(READ, "ReaderRestoreState", restore), NULL};
+  BOTH(ASK, "ReaderNumWorkUnitsCompleted", units_completed),
+  BOTH(READ, "ReaderReset", reset),
+  BOTH(READ, "ReaderSerializeState", serialize),
+  BOTH(READ, "ReaderRestoreState", restore),
+  NULL};

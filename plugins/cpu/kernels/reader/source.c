@@ -39,8 +39,9 @@ static pf_status prepare(pf_source *s, pf_str path) {
     return pf_source_fail(s, PF_RESOURCE_EXHAUSTED, "no memory to read a file");
   if (path.len) memcpy(s->path, path.data, (size_t)path.len);
   s->path[path.len] = 0;
-  return strlen(s->path) == (size_t)path.len && path.len < 4096 ? PF_OK
-         : pf_source_fail(s, PF_INVALID_ARGUMENT, "is no path");
+  return strlen(s->path) == (size_t)path.len && path.len < 4096
+             ? PF_OK
+             : pf_source_fail(s, PF_INVALID_ARGUMENT, "is no path");
 }
 static pf_status open_path(pf_source *s, const pf_host *host) {
   char why[400];
@@ -50,8 +51,12 @@ static pf_status open_path(pf_source *s, const pf_host *host) {
     return st ? pf_source_fail(s, st, why) : PF_OK;
   }
   s->f = fopen(s->path + pf_local_prefix(path), "rb");
-  return s->f ? PF_OK : pf_source_fail(s, errno == ENOENT ? PF_NOT_FOUND : errno == EACCES
-                                       ? PF_PERMISSION_DENIED : PF_UNKNOWN, strerror(errno));
+  return s->f ? PF_OK
+              : pf_source_fail(s,
+                               errno == ENOENT   ? PF_NOT_FOUND
+                               : errno == EACCES ? PF_PERMISSION_DENIED
+                                                 : PF_UNKNOWN,
+                               strerror(errno));
 }
 pf_status pf_source_open(pf_source *s, const pf_host *host, pf_str path) {
   PF_TRY(prepare(s, path));
@@ -79,11 +84,10 @@ static pf_status inflate_piece(pf_source *s) {
       s->z.avail_in = (uInt)fread(s->raw, 1, PF_SOURCE_PIECE, s->f);
       if (ferror(s->f)) return pf_source_fail(s, PF_UNKNOWN, "cannot be read");
       if (!s->z.avail_in) {
-        if (!s->ended)
-          return pf_source_fail(s, PF_DATA_LOSS, "the compressed bytes end too early");
+        if (!s->ended) return pf_source_fail(s, PF_DATA_LOSS, "the compressed bytes end too early");
         break;
       }
-      if (s->ended) inflateReset(&s->z);        /* another member of a GZIP file */
+      if (s->ended) inflateReset(&s->z); /* another member of a GZIP file */
       s->ended = 0;
     }
     int r = inflate(&s->z, Z_NO_FLUSH);
@@ -208,8 +212,9 @@ damaged:
 }
 
 pf_status pf_source_compression(pf_ctx *c, pf_str s, int *wbits) {
-  *wbits = s.len == 4 && !memcmp(s.data, "ZLIB", 4) ? 15 : s.len == 4 && !memcmp(s.data, "GZIP", 4)
-           ? 31 : 0;
+  *wbits = s.len == 4 && !memcmp(s.data, "ZLIB", 4)   ? 15
+           : s.len == 4 && !memcmp(s.data, "GZIP", 4) ? 31
+                                                      : 0;
   if (s.len && !*wbits)
     return PF_INVALID(c, "Unsupported compression_type: %.*s; give \"\", ZLIB or GZIP",
                       (int)PF_MIN(s.len, 40), s.data);

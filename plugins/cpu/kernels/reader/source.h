@@ -28,11 +28,11 @@ enum { PF_SOURCE_END = -101, PF_SOURCE_PIECE = 1 << 16 };
 static const int64_t PF_SOURCE_MOST = (int64_t)1 << 31; /* bytes of one record */
 
 typedef struct {
-  int wbits;                            /* zlib's; 0: not compressed; set by the owner */
+  int wbits; /* zlib's; 0: not compressed; set by the owner */
   FILE *f;
-  char *path, *raw, *piece;             /* bytes of the file; inflated ones */
-  size_t at, n;                         /* in piece */
-  int64_t behind;                       /* bytes read, inflated */
+  char *path, *raw, *piece; /* bytes of the file; inflated ones */
+  size_t at, n;             /* in piece */
+  int64_t behind;           /* bytes read, inflated */
   char *record;
   size_t n_record, room;
 #if PF_ZLIB
@@ -43,13 +43,13 @@ typedef struct {
 } pf_source;
 
 pf_status pf_source_open(pf_source *s, const pf_host *host, pf_str path);
-void pf_source_shut(pf_source *s);      /* the file; what it was made with stays */
+void pf_source_shut(pf_source *s); /* the file; what it was made with stays */
 void pf_source_free(pf_source *s);
 pf_status pf_source_fail(pf_source *s, pf_status st, const char *what);
 /* Appends up to n bytes to the record (`away`: skips them); *got: how many there were. */
 pf_status pf_source_take(pf_source *s, int64_t n, int away, int64_t *got);
-pf_status pf_source_line(pf_source *s);         /* record: a line without its end, LF or CR LF */
-pf_status pf_source_record(pf_source *s);       /* record: a TFRecord's bytes */
+pf_status pf_source_line(pf_source *s);   /* record: a line without its end, LF or CR LF */
+pf_status pf_source_record(pf_source *s); /* record: a TFRecord's bytes */
 /* The bytes of the file, inflated, without reading it twice where it is not compressed. */
 pf_status pf_source_measure(pf_source *s, const pf_host *host, int64_t *size);
 /* "", "ZLIB", "GZIP" -> zlib's window bits */

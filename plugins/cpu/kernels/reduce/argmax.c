@@ -17,12 +17,20 @@
 #include "move/transpose.h"
 #include "vec/vfloat.h"
 
-enum { TILE = 1024, PIECE = 4096, LANE_BYTES = 128, AHEAD = 4096, ROWS = 8, STRIP = 32,
-       SHORT = 32, TURNED = 128 };     /* elements of rows that are turned, how many at once */
+enum {
+  TILE = 1024,
+  PIECE = 4096,
+  LANE_BYTES = 128,
+  AHEAD = 4096,
+  ROWS = 8,
+  STRIP = 32,
+  SHORT = 32,
+  TURNED = 128
+}; /* elements of rows that are turned, how many at once */
 typedef struct {
   /* the best value of x[0 .. n) that is better than *top; 0: there is none */
   int (*better)(const void *x, int64_t n, void *top);
-  int64_t (*find)(const void *x, int64_t n, const void *top);   /* n where it is not there */
+  int64_t (*find)(const void *x, int64_t n, const void *top); /* n where it is not there */
   /* m <= TILE columns of n rows, `stride` elements apart: better ones replace best, at */
   void (*columns)(const void *x, int64_t n, int64_t stride, int64_t m, void *best, int32_t *at,
                   int32_t first);
@@ -112,16 +120,15 @@ PF_INLINE int64_t best_in_row(int32_t type, int least, const void *x, int64_t n)
   enum { U = 4, BLOCK = 4 * U * PF_VF };
   float best = arg_value(type, least, x, 0)[0];
   int64_t at = 0;
-  if (best != best) return 0;          /* nothing is better than NaN */
+  if (best != best) return 0; /* nothing is better than NaN */
   for (int64_t from = 0, i; from < n; from += BLOCK) {
     int64_t to = PF_MIN(from + BLOCK, n);
     pf_vf m[U];
     for (int u = 0; u < U; u++) m[u] = pf_vf_set(-INFINITY);
     for (i = from; i + U * PF_VF <= to; i += U * PF_VF)
-      for (int u = 0; u < U; u++)
-        m[u] = pf_vf_max(arg_value(type, least, x, i + u * PF_VF), m[u]);
+      for (int u = 0; u < U; u++) m[u] = pf_vf_max(arg_value(type, least, x, i + u * PF_VF), m[u]);
     for (; i < to; i += PF_VF) {
-      i = PF_MIN(i, n - PF_VF);        /* the last vector ends with the row */
+      i = PF_MIN(i, n - PF_VF); /* the last vector ends with the row */
       m[0] = pf_vf_max(arg_value(type, least, x, i), m[0]);
     }
     m[0] = pf_vf_max(pf_vf_max(m[0], m[1]), pf_vf_max(m[2], m[3]));
@@ -226,7 +233,7 @@ static const row_function row_functions[2][PF_TYPE_COUNT] = {
 
 typedef struct {
   const arg_loops *f;
-  row_function row;                    /* NULL: none for the type, or rows are too short */
+  row_function row; /* NULL: none for the type, or rows are too short */
   const char *x;
   DLTensor *y;
   int64_t size, n, inner, tile, tiles; /* size: of an element in memory; tile: columns at once */
@@ -242,7 +249,7 @@ static const void *values(const arg_task *t, const char *x, int64_t n, float *ro
 }
 static int64_t row_best(const arg_task *t, const char *x) {
   float room[PIECE];
-  double top;                          /* any element type fits */
+  double top; /* any element type fits */
   int64_t piece = 0, k;
   int32_t half = pf_is_half(t->type);
   memcpy(&top, values(t, x, 1, room), half ? 4 : (size_t)t->size);
@@ -252,7 +259,7 @@ static int64_t row_best(const arg_task *t, const char *x) {
   }
   int64_t m = PF_MIN(PIECE, t->n - piece);
   k = t->f->find(values(t, x + piece * t->size, m, room), m, &top);
-  return k < m ? piece + k : 0;        /* NaN first: nothing is better */
+  return k < m ? piece + k : 0; /* NaN first: nothing is better */
 }
 /* columns [j, j + m); `base` parts keep row numbers in 32 bits */
 static void columns_best(const arg_task *t, const char *x, int64_t m, int64_t *best_at) {
@@ -270,7 +277,8 @@ static void columns_best(const arg_task *t, const char *x, int64_t m, int64_t *b
     if (!half) t->f->columns(from, rows, t->inner, m, best, at, 0);
     for (int64_t i = 0; half && i < rows; i++)
       t->f->columns(values(t, from + i * line, m, room), 1, 0, m, best, at, (int32_t)i);
-    for (int64_t j = 0; j < m; j++) if (at[j] >= 0) best_at[j] = base + at[j];
+    for (int64_t j = 0; j < m; j++)
+      if (at[j] >= 0) best_at[j] = base + at[j];
   }
 }
 /* m rows of less than SHORT elements: turned, then as columns */
@@ -320,15 +328,20 @@ static pf_status arg_best(pf_ctx *c, const arg_loops *loops, int least) {
   DLTensor *y = c->host->output(c, 0, shape, nd);
   PF_EXHAUSTED(y);
   if (pf_numel(y) == 0) return PF_OK;
-  arg_task t = {.f = &loops[work], .x = PF_DATA(const char, x), .y = y, .type = type,
-                .size = pf_type_size(type), .n = x->shape[a],
-                .inner = pf_product(x->shape, a + 1, x->ndim), .out_type = c->out_type[0]};
+  arg_task t = {.f = &loops[work],
+                .x = PF_DATA(const char, x),
+                .y = y,
+                .type = type,
+                .size = pf_type_size(type),
+                .n = x->shape[a],
+                .inner = pf_product(x->shape, a + 1, x->ndim),
+                .out_type = c->out_type[0]};
   if (!t.f->better)
     return pf_failf(c, PF_UNIMPLEMENTED, "ArgMax and ArgMin are not defined for %s",
                     pf_type_name(type));
   int64_t outer = pf_product(x->shape, 0, a), workers = outer > 1 ? 1 : c->host->workers(c);
   t.row = t.n >= (t.type == PF_INT16 ? SHORT : PF_VF) ? row_functions[least][type] : NULL;
-  const int64_t share = (t.inner + workers - 1) / workers;   /* each worker has a tile */
+  const int64_t share = (t.inner + workers - 1) / workers; /* each worker has a tile */
   t.tile = PF_MIN((share + STRIP - 1) / STRIP * STRIP, TILE);
   t.tiles = (t.inner + t.tile - 1) / t.tile;
   if (t.inner == 1 && t.n < SHORT && outer >= 2 * STRIP) {
@@ -349,5 +362,4 @@ static pf_status arg_min(pf_ctx *c, const void *state) {
 
 const pf_kernel *const PF_ISA_NAME(argmax_kernels)[] = {
   PF_CPU("ArgMax", "T=" PF_REAL "|bool", .compute = arg_max),
-  PF_CPU("ArgMin", "T=" PF_REAL "|bool", .compute = arg_min),
-  NULL};
+  PF_CPU("ArgMin", "T=" PF_REAL "|bool", .compute = arg_min), NULL};

@@ -49,8 +49,8 @@ static pf_status bucketize(pf_ctx *c, const void *state) {
   DLTensor *y = pf_output_like(c, 0, c->in[0]);
   PF_EXHAUSTED(y);
   bucketing job = {b->items, b->n, PF_DATA(const void, c->in[0]), PF_DATA(int32_t, y)};
-  pf_range fn = c->in_type[0] == PF_INT32   ? buckets_i32
-                : c->in_type[0] == PF_INT64 ? buckets_i64
+  pf_range fn = c->in_type[0] == PF_INT32     ? buckets_i32
+                : c->in_type[0] == PF_INT64   ? buckets_i64
                 : c->in_type[0] == PF_FLOAT32 ? buckets_f32
                                               : buckets_f64;
   return pf_parallel(c, pf_numel(y), PF_GRAIN / 4, fn, &job);
@@ -72,13 +72,13 @@ static pf_status dense_bincount(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0], *w = c->in[2];
   int32_t binary = ((const count_state *)state)->binary_output;
   int64_t size, n = pf_numel(x), weights = pf_numel(w);
-  if (x->ndim > 2)
-    return PF_INVALID(c, "Shape must be at most rank 2 but is rank %d", x->ndim);
+  if (x->ndim > 2) return PF_INVALID(c, "Shape must be at most rank 2 but is rank %d", x->ndim);
   PF_TRY(pf_in_scalar(c, 1, "size", &size));
   if (size < 0) return PF_INVALID(c, "size (%" PRId64 ") must be non-negative", size);
   if (weights && !pf_same_shape(x, w))
-    return PF_INVALID(c, "`weights` must be the same shape as `arr` or a length-0 `Tensor`, in "
-                         "which case it acts as all weights equal to 1. Received %s",
+    return PF_INVALID(c,
+                      "`weights` must be the same shape as `arr` or a length-0 `Tensor`, in "
+                      "which case it acts as all weights equal to 1. Received %s",
                       PF_SHAPE(w).s);
   int64_t dims[2] = {x->ndim == 2 ? x->shape[0] : size, size}, per = x->ndim == 2 ? x->shape[1] : n;
   DLTensor *y = pf_output_checked(c, 0, dims, x->ndim == 2 ? 2 : 1);
@@ -94,7 +94,8 @@ static pf_status dense_bincount(pf_ctx *c, const void *state) {
     if (v < 0) return PF_INVALID(c, "Input arr must be non-negative! Found %" PRId64, v);
     if (v >= size) continue;
     switch (c->out_type[0]) {
-      COUNT_IN(PF_INT32, int32_t, i32, uint32_t) COUNT_IN(PF_INT64, int64_t, i64, uint64_t)
+      COUNT_IN(PF_INT32, int32_t, i32, uint32_t)
+      COUNT_IN(PF_INT64, int64_t, i64, uint64_t)
       PF_EACH_FLOAT(COUNT)
     }
   }
@@ -102,11 +103,11 @@ static pf_status dense_bincount(pf_ctx *c, const void *state) {
 }
 
 const pf_kernel *const bincount_kernels[] = {
-    PF_CPU("Bucketize", "T=int32|int64|float|double", .state_size = sizeof(bucket_state),
-           .attrs = PF_ATTRS(PF_REF(pf_attr, "boundaries", PF_ATTR_LIST | PF_ATTR_FLOAT,
-                                    offsetof(bucket_state, boundaries))),
-           .init = bucketize_init, .compute = bucketize),
-    PF_CPU("DenseBincount", "T=int32|int64|float|double", .state_size = sizeof(count_state),
-           .attrs = PF_ATTRS(PF_ATTR(count_state, PF_ATTR_BOOL, binary_output)),
-           .compute = dense_bincount),
-    NULL};
+  PF_CPU("Bucketize", "T=int32|int64|float|double", .state_size = sizeof(bucket_state),
+         .attrs = PF_ATTRS(PF_REF(pf_attr, "boundaries", PF_ATTR_LIST | PF_ATTR_FLOAT,
+                                  offsetof(bucket_state, boundaries))),
+         .init = bucketize_init, .compute = bucketize),
+  PF_CPU("DenseBincount", "T=int32|int64|float|double", .state_size = sizeof(count_state),
+         .attrs = PF_ATTRS(PF_ATTR(count_state, PF_ATTR_BOOL, binary_output)),
+         .compute = dense_bincount),
+  NULL};

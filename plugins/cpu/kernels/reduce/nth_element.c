@@ -9,7 +9,11 @@
 #include "base/common.h"
 
 typedef struct { int32_t T, reverse; } nth_state;
-typedef struct { int64_t length, n; const void *x; void *out, *work; } nth;
+typedef struct {
+  int64_t length, n;
+  const void *x;
+  void *out, *work;
+} nth;
 
 #define LESS(a, b) ((a) < (b) || ((b) != (b) && (a) == (a)))
 #define SELECT(num, T, tag) \
@@ -82,7 +86,7 @@ static pf_status nth_element(pf_ctx *c, const void *state) {
   if (pf_is_half(s->T)) return select_halves(c, s->T, &p, x, out);
   pf_range fn = NULL;
 #define CASE(num, T, tag) case num: fn = rows_##tag; break;
-  switch (s->T) { PF_EACH_REAL(CASE) default: break; }
+  switch (s->T) { PF_EACH_REAL(CASE) default : break; }
   if (!fn) return pf_failf(c, PF_UNIMPLEMENTED, "type %s is not supported", pf_type_name(s->T));
   return pf_parallel(c, pf_numel(out), pf_grain(p.length * 4), fn, &p);
 }
@@ -92,5 +96,4 @@ const pf_kernel *const nth_element_kernels[] = {
   PF_CPU("NthElement", "T=" PF_REAL,
          .attrs = PF_ATTRS(FIELD("T", PF_ATTR_TYPE, T), FIELD("reverse", PF_ATTR_BOOL, reverse)),
          .state_size = sizeof(nth_state), .compute = nth_element),
-  NULL
-};
+  NULL};

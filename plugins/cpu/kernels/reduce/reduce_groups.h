@@ -10,7 +10,10 @@
 #include "base/common.h"
 
 /* one more place than dimensions: a reduction over none gets a group of one */
-typedef struct { int64_t size[PF_MAX_DIMS + 1]; int32_t reduced[PF_MAX_DIMS + 1], n; } groups;
+typedef struct {
+  int64_t size[PF_MAX_DIMS + 1];
+  int32_t reduced[PF_MAX_DIMS + 1], n;
+} groups;
 
 PF_LOCAL groups group_dims(const DLTensor *x, const int32_t *reduce) {
   groups g = {.n = 0};

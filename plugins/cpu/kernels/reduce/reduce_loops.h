@@ -27,15 +27,19 @@
 #include "vec/simd.h"
 
 #if defined(__AVX512F__)
-enum { WIDTH = 64 };                   /* bytes of a vector */
+enum { WIDTH = 64 }; /* bytes of a vector */
 #elif defined(__AVX2__) && defined(__FMA__)
 enum { WIDTH = 32 };
 #else
 enum { WIDTH = 16 };
 #endif
-enum { LANES = 32, STRIP = 4,          /* of a row; vectors of a strip */
-       AHEAD = 4096,                   /* bytes: where rows are prefetched */
-       FAR = 1, PAST = 2 };            /* x is not in the near caches; y goes past them */
+enum {
+  LANES = 32,
+  STRIP = 4,    /* of a row; vectors of a strip */
+  AHEAD = 4096, /* bytes: where rows are prefetched */
+  FAR = 1,
+  PAST = 2
+}; /* x is not in the near caches; y goes past them */
 #define VECTORS(L) (LANES / (L) > 8 ? 8 : LANES / (L) > 4 ? LANES / (L) : 4)   /* of a row */
 
 typedef struct reduce_loops {
@@ -45,9 +49,9 @@ typedef struct reduce_loops {
   /* y[j] joined with x[r * stride + j], r < rows, j < w; what lies `ahead` elements behind those
    * is prefetched; -1: row by row, rows lie together (`rows` exists, WIDTH > 16) */
   void (*block)(const void *x, int64_t rows, int64_t stride, int64_t ahead, void *y, int64_t w);
-  const struct reduce_loops *join;     /* of partial results */
-  const struct reduce_loops *wide;     /* the same of 32 bits, or signed */
-  const void *zero;                    /* the neutral element */
+  const struct reduce_loops *join; /* of partial results */
+  const struct reduce_loops *wide; /* the same of 32 bits, or signed */
+  const void *zero;                /* the neutral element */
 } reduce_loops;
 
 /* of lanes, anywhere in memory, of lane numbers */
@@ -56,15 +60,20 @@ typedef struct reduce_loops {
   typedef K TAG##_k __attribute__((vector_size(WIDTH))); \
   typedef K TAG##_k_any __attribute__((vector_size(WIDTH), aligned(1), may_alias)); \
   typedef T TAG##_any __attribute__((vector_size(WIDTH), aligned(1), may_alias));
-VECTOR(float, f32, int32_t) VECTOR(double, f64, int64_t)
-VECTOR(int8_t, i8, int8_t) VECTOR(uint8_t, u8, int8_t)
-VECTOR(int16_t, i16, int16_t) VECTOR(uint16_t, u16, int16_t)
-VECTOR(int32_t, i32, int32_t) VECTOR(uint32_t, u32, int32_t)
-VECTOR(int64_t, i64, int64_t) VECTOR(uint64_t, u64, int64_t)
+VECTOR(float, f32, int32_t)
+VECTOR(double, f64, int64_t)
+VECTOR(int8_t, i8, int8_t)
+VECTOR(uint8_t, u8, int8_t)
+VECTOR(int16_t, i16, int16_t)
+VECTOR(uint16_t, u16, int16_t)
+VECTOR(int32_t, i32, int32_t)
+VECTOR(uint32_t, u32, int32_t)
+VECTOR(int64_t, i64, int64_t)
+VECTOR(uint64_t, u64, int64_t)
 
 /* The first n elements of `size` bytes, at most a vector; `rest` has the others.  And back. */
 #if defined(__AVX512F__)
-typedef uint64_t part;                 /* a bit per element; per byte of small ones */
+typedef uint64_t part; /* a bit per element; per byte of small ones */
 PF_INLINE part part_of(int64_t n, int64_t size) {
   return _bzhi_u64(~0ull, (uint32_t)PF_MAX(PF_MIN(size < 4 ? n * size : n, WIDTH), 0));
 }
@@ -79,7 +88,7 @@ PF_INLINE void store_part(void *p, i8_v v, part k, int64_t size) {
   else _mm512_mask_storeu_epi8(p, k, (__m512i)v);
 }
 #else
-typedef int64_t part;                  /* elements; bytes of small ones */
+typedef int64_t part; /* elements; bytes of small ones */
 PF_INLINE part part_of(int64_t n, int64_t size) {
   return PF_MAX(PF_MIN(n, WIDTH / size), 0) * (size < 4 ? size : 1);
 }
@@ -150,18 +159,34 @@ PF_INLINE void store_part(void *p, i8_v v, part k, int64_t size) {
 #endif
 #ifdef FLOAT_BEST
 #define BEST(TAG, SUFFIX) INT_BEST(max, TAG, SUFFIX) INT_BEST(min, TAG, SUFFIX)
-FLOAT_BEST(max, f32, ps) FLOAT_BEST(min, f32, ps)
-FLOAT_BEST(max, f64, pd) FLOAT_BEST(min, f64, pd)
-BEST(i8, epi8) BEST(u8, epu8) BEST(i16, epi16) BEST(u16, epu16) BEST(i32, epi32) BEST(u32, epu32)
+FLOAT_BEST(max, f32, ps)
+FLOAT_BEST(min, f32, ps)
+FLOAT_BEST(max, f64, pd)
+FLOAT_BEST(min, f64, pd)
+BEST(i8, epi8)
+BEST(u8, epu8)
+BEST(i16, epi16)
+BEST(u16, epu16)
+BEST(i32, epi32)
+BEST(u32, epu32)
 #if defined(__AVX512F__)
-BEST(i64, epi64) BEST(u64, epu64)
+BEST(i64, epi64)
+BEST(u64, epu64)
 #else
-PICKED_BOTH(i64) PICKED_BOTH(u64)
+PICKED_BOTH(i64)
+PICKED_BOTH(u64)
 #endif
 #else
-PICKED_BOTH(f32) PICKED_BOTH(f64)
-PICKED_BOTH(i8) PICKED_BOTH(u8) PICKED_BOTH(i16) PICKED_BOTH(u16)
-PICKED_BOTH(i32) PICKED_BOTH(u32) PICKED_BOTH(i64) PICKED_BOTH(u64)
+PICKED_BOTH(f32)
+PICKED_BOTH(f64)
+PICKED_BOTH(i8)
+PICKED_BOTH(u8)
+PICKED_BOTH(i16)
+PICKED_BOTH(u16)
+PICKED_BOTH(i32)
+PICKED_BOTH(u32)
+PICKED_BOTH(i64)
+PICKED_BOTH(u64)
 #endif
 
 /* ---------------------------------------------------------------- strips of columns */
@@ -263,7 +288,10 @@ PICKED_BOTH(i32) PICKED_BOTH(u32) PICKED_BOTH(i64) PICKED_BOTH(u64)
 
 /* What lanes a short row takes: q, n rounded up to a power of two.  `from`: of a vector of rows
  * that lie together, or one that has no element; `to`: of results, which lie across. */
-typedef struct { char from[WIDTH], to[WIDTH]; int q; } lanes_of;
+typedef struct {
+  char from[WIDTH], to[WIDTH];
+  int q;
+} lanes_of;
 static lanes_of __attribute__((noinline)) find_lanes(int64_t n, int lanes, int64_t size) {
   lanes_of o = {.q = 1};
   int bits = 0, rest = 0;
@@ -273,13 +301,13 @@ static lanes_of __attribute__((noinline)) find_lanes(int64_t n, int lanes, int64
     int k = l & (o.q - 1);
     int64_t from = k < n ? (l >> bits) * n + k : lanes;
     int64_t to = (l & ((lanes >> bits) - 1)) * o.q + (l >> rest);
-    memcpy(o.from + l * size, &from, (size_t)size);  /* little end first, as where vectors are */
+    memcpy(o.from + l * size, &from, (size_t)size); /* little end first, as where vectors are */
     memcpy(o.to + l * size, &to, (size_t)size);
   }
   return o;
 }
-/* Lane k[l] of a, or, behind those, of b, for each lane l.  GCC has a built-in that knows every port;
- * clang has none for numbers that are not constant. */
+/* Lane k[l] of a, or, behind those, of b, for each lane l.  GCC has a built-in that knows every
+ * port; clang has none for numbers that are not constant. */
 #if !defined(__clang__)
 #define LANES_OF(TAG, a, b, k) __builtin_shuffle(a, b, k)
 #else

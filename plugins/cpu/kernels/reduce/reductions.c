@@ -27,10 +27,20 @@
 #include "move/transpose.h"
 #include "vec/vfloat.h"
 
-enum { ROW_PIECE = 16384, TILE = 2048, SHORT_COLS = 1024, COL_BLOCK = 64, ROOM = 2048,
-       LONG_BYTES = 512, VERY_LONG = 4096, NEAR = PF_L2_BYTES, LARGE = 2 * PF_L3_BYTES, MANY = 2 * PF_L2_BYTES,
-       ENOUGH = 8192,                  /* rows, for pieces of four blocks */
-       PAST_COLS = PF_L2_BYTES / 8 };        /* bytes of results */
+enum {
+  ROW_PIECE = 16384,
+  TILE = 2048,
+  SHORT_COLS = 1024,
+  COL_BLOCK = 64,
+  ROOM = 2048,
+  LONG_BYTES = 512,
+  VERY_LONG = 4096,
+  NEAR = PF_L2_BYTES,
+  LARGE = 2 * PF_L3_BYTES,
+  MANY = 2 * PF_L2_BYTES,
+  ENOUGH = 8192, /* rows, for pieces of four blocks */
+  PAST_COLS = PF_L2_BYTES / 8
+}; /* bytes of results */
 
 #define FLOAT_ROW(NAME) [PF_FLOAT32] = &NAME##_f32, [PF_FLOAT64] = &NAME##_f64, \
   [PF_FLOAT16] = &NAME##_f32, [PF_BFLOAT16] = &NAME##_f32
@@ -43,25 +53,25 @@ enum { ROW_PIECE = 16384, TILE = 2048, SHORT_COLS = 1024, COL_BLOCK = 64, ROOM =
   [PF_COMPLEX64] = &NAME##_c64, [PF_COMPLEX128] = &NAME##_c128
 enum { SUM, MEAN, PROD, MAX_OP, MIN_OP, NORM, ALL, ANY, OPS };
 static const reduce_loops *const first_pass[OPS][PF_TYPE_COUNT] = {
-  [SUM] = {NUMBER_ROW(Sum)}, [MEAN] = {NUMBER_ROW(Sum)}, [PROD] = {NUMBER_ROW(Prod)},
-  [MAX_OP] = {ORDERED_ROW(Max)}, [MIN_OP] = {ORDERED_ROW(Min)},
-  [NORM] = {NUMBER_ROW(SquareSum)}, [ALL] = {[PF_BOOL] = &Min_u8}, [ANY] = {[PF_BOOL] = &Max_u8}};
+  [SUM] = {NUMBER_ROW(Sum)},     [MEAN] = {NUMBER_ROW(Sum)},    [PROD] = {NUMBER_ROW(Prod)},
+  [MAX_OP] = {ORDERED_ROW(Max)}, [MIN_OP] = {ORDERED_ROW(Min)}, [NORM] = {NUMBER_ROW(SquareSum)},
+  [ALL] = {[PF_BOOL] = &Min_u8}, [ANY] = {[PF_BOOL] = &Max_u8}};
 
 /* ---------------------------------------------------------------- any type
  * Elements of xsize bytes in memory are halves of `type`, or of esize bytes, as the results are. */
 typedef struct {
   const reduce_loops *f;
   int64_t xsize, esize;
-  int32_t type;                        /* as the elements are read: halves, small integers */
-  int32_t where;                       /* of rows: FAR, PAST */
-  int32_t large, past_cols;            /* the input comes from memory, results go there */
+  int32_t type;             /* as the elements are read: halves, small integers */
+  int32_t where;            /* of rows: FAR, PAST */
+  int32_t large, past_cols; /* the input comes from memory, results go there */
 } kind;
 
 static void __attribute__((noinline)) fill_zero(const kind *k, void *y, int64_t n) {
   char *to = (char *)y;
   int64_t done = PF_MIN(n, 1) * k->esize, bytes = n * k->esize;
   memcpy(to, k->f->zero, (size_t)done);
-  for (int64_t m; done < bytes; done += m) {       /* doubled */
+  for (int64_t m; done < bytes; done += m) { /* doubled */
     m = PF_MIN(done, bytes - done);
     memcpy(to + done, to, (size_t)m);
   }
@@ -108,10 +118,11 @@ PF_INLINE void half_block_as(int32_t type, const uint16_t *x, int64_t rows, int6
 static void half_sums(int32_t type, const uint16_t *x, float *y, int64_t rows, int64_t n) {
   if (type == PF_FLOAT16)
     for (int64_t r = 0; r < rows; r++) y[r] = half_sum(PF_FLOAT16, x + r * n, n);
-  else for (int64_t r = 0; r < rows; r++) y[r] = half_sum(PF_BFLOAT16, x + r * n, n);
+  else
+    for (int64_t r = 0; r < rows; r++) y[r] = half_sum(PF_BFLOAT16, x + r * n, n);
 }
-static void half_block(int32_t type, const uint16_t *x, int64_t rows, int64_t stride,
-                       int64_t ahead, float *y, int64_t w) {
+static void half_block(int32_t type, const uint16_t *x, int64_t rows, int64_t stride, int64_t ahead,
+                       float *y, int64_t w) {
   if (type == PF_FLOAT16) half_block_as(PF_FLOAT16, x, rows, stride, ahead, y, w);
   else half_block_as(PF_BFLOAT16, x, rows, stride, ahead, y, w);
 }
@@ -126,20 +137,25 @@ static void halves_to_floats(int32_t type, const void *x, float *y, int64_t n) {
   case TYPE: for (int64_t i = 0; i < n; i++) ((int32_t *)y)[i] = ((const T *)x)[i]; break;
 static void widen(int32_t type, const void *x, void *y, int64_t n) {
   switch (type) {
-    WIDEN(PF_INT8, int8_t) WIDEN(PF_INT16, int16_t) WIDEN(PF_UINT16, uint16_t)
+    WIDEN(PF_INT8, int8_t)
+    WIDEN(PF_INT16, int16_t)
+    WIDEN(PF_UINT16, uint16_t)
     case PF_UINT32:
       for (int64_t i = 0; i < n; i++) ((uint32_t *)y)[i] = ((const uint32_t *)x)[i] ^ 1u << 31;
       break;
     case PF_UINT64:
       for (int64_t i = 0; i < n; i++) ((uint64_t *)y)[i] = ((const uint64_t *)x)[i] ^ 1ull << 63;
       break;
-    default: for (int64_t i = 0; i < n; i++) ((int32_t *)y)[i] = ((const uint8_t *)x)[i];
+    default:
+      for (int64_t i = 0; i < n; i++) ((int32_t *)y)[i] = ((const uint8_t *)x)[i];
   }
 }
 static void narrow(const void *x, void *y, int64_t size, int64_t n) {
   const uint32_t *from = (const uint32_t *)x;
-  if (size == 1) for (int64_t i = 0; i < n; i++) ((uint8_t *)y)[i] = (uint8_t)from[i];
-  else if (size == 2) for (int64_t i = 0; i < n; i++) ((uint16_t *)y)[i] = (uint16_t)from[i];
+  if (size == 1)
+    for (int64_t i = 0; i < n; i++) ((uint8_t *)y)[i] = (uint8_t)from[i];
+  else if (size == 2)
+    for (int64_t i = 0; i < n; i++) ((uint16_t *)y)[i] = (uint16_t)from[i];
   else widen(size == 4 ? PF_UINT32 : PF_UINT64, x, y, n);
 }
 
@@ -186,8 +202,7 @@ static void long_small_rows(const kind *k, const char *x, char *y, int64_t rows,
     for (int64_t r = 0; r < m; r++, x += n * k->xsize) {
       memcpy(parts + r * bytes, zeros, (size_t)bytes);
       k->f->block(x, whole, s, 0, parts + r * bytes, s);
-      if (n > whole * s)
-        k->f->block(x + whole * bytes, 1, s, 0, parts + r * bytes, n - whole * s);
+      if (n > whole * s) k->f->block(x + whole * bytes, 1, s, 0, parts + r * bytes, n - whole * s);
     }
     small_rows(&next, parts, y, m, s);
   }
@@ -199,7 +214,7 @@ PF_INLINE u16_v half_extreme(const uint16_t *x, int64_t n, uint16_t infinity, in
   i16_v greatest = AT(i16, x);
   u16_v most = (u16_v)greatest, least = most;
   for (int64_t i = L; i < n; i += L) {
-    i = PF_MIN(i, n - L);              /* the last vector ends with the row */
+    i = PF_MIN(i, n - L); /* the last vector ends with the row */
     i16_v v = AT(i16, x + i);
     greatest = max_i16(greatest, v);
     most = max_u16(most, (u16_v)v), least = min_u16(least, (u16_v)v);
@@ -239,8 +254,7 @@ static void reduce_rows(const kind *k, const char *x, char *y, int64_t rows, int
   else k->f->rows(x, y, rows, n, k->where);
 }
 /* some rows at a time: what a strip of columns has is in registers for them */
-static void wide_cols(const kind *k, const char *x, char *y, int64_t n, int64_t stride,
-                      int64_t m) {
+static void wide_cols(const kind *k, const char *x, char *y, int64_t n, int64_t stride, int64_t m) {
   float room[ROOM / 4];
   fill_zero(k, y, m);
   if (!pf_is_half(k->type) || is_half_sum(k)) {
@@ -294,7 +308,7 @@ typedef struct {
   kind k;
   const char *x;
   char *y;
-  int64_t n, inner, piece, pieces, tiles;  /* pieces of n, tiles of inner */
+  int64_t n, inner, piece, pieces, tiles; /* pieces of n, tiles of inner */
 } pass_task;
 
 static void rows_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
@@ -331,8 +345,14 @@ static kind joining(const kind *k) {
 /* x [outer, n, inner] -> y [outer, inner] */
 static pf_status run_pass(pf_ctx *c, const kind *k, const char *x, char *y, int64_t outer,
                           int64_t n, int64_t inner) {
-  pass_task t = {.k = *k, .x = x, .y = y, .n = n, .inner = inner, .piece = PF_MAX(n, 1),
-                 .pieces = 1, .tiles = (inner + TILE - 1) / TILE};
+  pass_task t = {.k = *k,
+                 .x = x,
+                 .y = y,
+                 .n = n,
+                 .inner = inner,
+                 .piece = PF_MAX(n, 1),
+                 .pieces = 1,
+                 .tiles = (inner + TILE - 1) / TILE};
   int64_t block = outer * t.tiles * n < ENOUGH ? COL_BLOCK : 4 * COL_BLOCK;
   int64_t limit = inner == 1 ? ROW_PIECE : PF_MIN(PF_MAX(4 * ROW_PIECE / inner, block), 4096);
   if (n > limit) {
@@ -378,18 +398,22 @@ static pf_status run_passes(pf_ctx *c, groups *g, kind k, const char *x, char *y
   case TYPE: for (int64_t i = 0; i < n && count; i++) ((T *)y)[i] = (T)(((T *)y)[i] / count); break;
 static __attribute__((cold)) void divide_any(int32_t type, void *y, int64_t n, int64_t count) {
   switch (type) {
-    DIVIDE(PF_FLOAT64, double, f64) DIVIDE(PF_COMPLEX64, c64, c64) DIVIDE(PF_COMPLEX128, c128, c128)
+    DIVIDE(PF_FLOAT64, double, f64)
+    DIVIDE(PF_COMPLEX64, c64, c64)
+    DIVIDE(PF_COMPLEX128, c128, c128)
     PF_EACH_SIGNED(DIVIDE_INT)
     case PF_UINT64:
       for (int64_t i = 0; i < n && count; i++) ((uint64_t *)y)[i] /= (uint64_t)count;
       break;
-    DIVIDE_INT(PF_UINT8, uint8_t, u8) DIVIDE_INT(PF_UINT16, uint16_t, u16)
-    DIVIDE_INT(PF_UINT32, uint32_t, u32)
+      DIVIDE_INT(PF_UINT8, uint8_t, u8)
+      DIVIDE_INT(PF_UINT16, uint16_t, u16)
+      DIVIDE_INT(PF_UINT32, uint32_t, u32)
   }
 }
 static void divide(int32_t type, void *y, int64_t n, int64_t count) {
   if (type != PF_FLOAT32) divide_any(type, y, n, count);
-  else for (int64_t i = 0; i < n; i++) ((float *)y)[i] /= (float)count;
+  else
+    for (int64_t i = 0; i < n; i++) ((float *)y)[i] /= (float)count;
 }
 #define ROOT(TYPE, T, TAG) \
   case TYPE: \
@@ -399,7 +423,8 @@ static void divide(int32_t type, void *y, int64_t n, int64_t count) {
 static __attribute__((cold)) void root(int32_t type, void *y, int64_t n) {
   switch (type) {
     PF_EACH_REAL(ROOT)
-    ROOT(PF_COMPLEX64, c64, c64) ROOT(PF_COMPLEX128, c128, c128)
+    ROOT(PF_COMPLEX64, c64, c64)
+    ROOT(PF_COMPLEX128, c128, c128)
   }
 }
 /* reduces input 0 along `flags` into output 0 of that shape */
@@ -409,7 +434,8 @@ static pf_status reduce_flags(pf_ctx *c, int32_t op, const int32_t *flags, const
   int32_t type = c->in_type[0], half = pf_is_half(type), work = half ? PF_FLOAT32 : type;
   groups g = group_dims(x, flags);
   int64_t count = 1, esize = pf_type_size(work), n = pf_numel(x);
-  for (int32_t i = 0; i < x->ndim; i++) if (flags[i]) count *= x->shape[i];
+  for (int32_t i = 0; i < x->ndim; i++)
+    if (flags[i]) count *= x->shape[i];
   if (count == 1 && op != NORM) return c->host->alias(c, 0, 0, shape, nd);
   DLTensor *out = c->host->output(c, 0, shape, nd);
   PF_EXHAUSTED(out);
@@ -425,7 +451,7 @@ static pf_status reduce_flags(pf_ctx *c, int32_t op, const int32_t *flags, const
   k.large = n * k.xsize >= LARGE;
   k.where = (n * k.xsize >= NEAR ? FAR : 0) | (k.large && m * esize >= MANY ? PAST : 0);
   k.past_cols = k.large && m * esize >= PAST_COLS && !half && op != MEAN && op != NORM;
-  if (n == 0 && op == ALL) memset(to, 1, (size_t)m);      /* true is 1, not the greatest byte */
+  if (n == 0 && op == ALL) memset(to, 1, (size_t)m); /* true is 1, not the greatest byte */
   else if (n == 0) fill_zero(&k, to, m);
   else PF_TRY(run_passes(c, &g, k, from, to));
   if (op == MEAN) divide(work, to, m, count);
@@ -455,8 +481,14 @@ static pf_status reduce(pf_ctx *c, const void *state, int32_t op) {
 }
 #define OP(NAME, OP) \
   static pf_status NAME(pf_ctx *c, const void *state) { return reduce(c, state, OP); }
-OP(sum, SUM) OP(mean, MEAN) OP(prod, PROD) OP(max_, MAX_OP) OP(min_, MIN_OP) OP(norm, NORM)
-OP(all, ALL) OP(any, ANY)
+OP(sum, SUM)
+OP(mean, MEAN)
+OP(prod, PROD)
+OP(max_, MAX_OP)
+OP(min_, MIN_OP)
+OP(norm, NORM)
+OP(all, ALL)
+OP(any, ANY)
 
 typedef struct { pf_str data_format; } format_state;
 static pf_status bias_add_grad(pf_ctx *c, const void *state) {
@@ -474,15 +506,15 @@ static pf_status bias_add_grad(pf_ctx *c, const void *state) {
   PF_CPU(OP, WHERE, .state_size = sizeof(reduce_state), .compute = NAME, \
          .attrs = PF_ATTRS(PF_ATTR(reduce_state, PF_ATTR_BOOL, keep_dims)))
 const pf_kernel *const PF_ISA_NAME(reductions_kernels)[] = {
-    ENTRY("Sum", sum, "T=" PF_NUMBERS),
-    ENTRY("Mean", mean, "T=" PF_NUMBERS),
-    ENTRY("Prod", prod, "T=" PF_NUMBERS),
-    ENTRY("Max", max_, "T=" PF_REAL),
-    ENTRY("Min", min_, "T=" PF_REAL),
-    ENTRY("EuclideanNorm", norm, "T=" PF_NUMBERS),
-    ENTRY("All", all, NULL),
-    ENTRY("Any", any, NULL),
-    PF_CPU("BiasAddGrad", "T=" PF_NUMBERS, .state_size = sizeof(format_state),
-           .compute = bias_add_grad,
-           .attrs = PF_ATTRS(PF_ATTR(format_state, PF_ATTR_STRING, data_format))),
-    NULL};
+  ENTRY("Sum", sum, "T=" PF_NUMBERS),
+  ENTRY("Mean", mean, "T=" PF_NUMBERS),
+  ENTRY("Prod", prod, "T=" PF_NUMBERS),
+  ENTRY("Max", max_, "T=" PF_REAL),
+  ENTRY("Min", min_, "T=" PF_REAL),
+  ENTRY("EuclideanNorm", norm, "T=" PF_NUMBERS),
+  ENTRY("All", all, NULL),
+  ENTRY("Any", any, NULL),
+  PF_CPU("BiasAddGrad", "T=" PF_NUMBERS, .state_size = sizeof(format_state),
+         .compute = bias_add_grad,
+         .attrs = PF_ATTRS(PF_ATTR(format_state, PF_ATTR_STRING, data_format))),
+  NULL};

@@ -80,9 +80,8 @@ SCAN_INT(uint32_t, u32, uint32_t)
 SCAN_INT(uint64_t, u64, uint64_t)
 #define SUM_ROW(TYPE, T, TAG) [TYPE] = {cumsum_##TAG, cumsum_##TAG##_abreast},
 #define PROD_ROW(TYPE, T, TAG) [TYPE] = {cumprod_##TAG, cumprod_##TAG##_abreast},
-static const scan_loop cumsum_loops[PF_TYPE_COUNT] = {
-  PF_EACH_INT(SUM_ROW) SUM_ROW(PF_FLOAT64, , f64) SUM_ROW(PF_COMPLEX64, , c64)
-  SUM_ROW(PF_COMPLEX128, , c128)};
+static const scan_loop cumsum_loops[PF_TYPE_COUNT] = {PF_EACH_INT(SUM_ROW) SUM_ROW(
+    PF_FLOAT64, , f64) SUM_ROW(PF_COMPLEX64, , c64) SUM_ROW(PF_COMPLEX128, , c128)};
 static const scan_loop cumprod_loops[PF_TYPE_COUNT] = {
   PF_EACH_REAL(PROD_ROW) PROD_ROW(PF_COMPLEX64, , c64) PROD_ROW(PF_COMPLEX128, , c128)};
 
@@ -116,7 +115,10 @@ static pf_status scan(pf_ctx *c, const scan_state *s, const scan_loop *loops) {
   DLTensor *y = pf_output_like(c, 0, x);
   PF_EXHAUSTED(y);
   if (n == 0) return PF_OK;
-  scan_task t = {.loop = loops[work], .s = s, .y = PF_DATA(char, y), .n = x->shape[a],
+  scan_task t = {.loop = loops[work],
+                 .s = s,
+                 .y = PF_DATA(char, y),
+                 .n = x->shape[a],
                  .inner = pf_product(x->shape, a + 1, x->ndim)};
   PF_TRY(widened(c, x, type, &t.x));
   if (half) {
@@ -142,5 +144,4 @@ static pf_status cumprod(pf_ctx *c, const void *state) {
                            PF_ATTR(scan_state, PF_ATTR_BOOL, reverse)))
 const pf_kernel *const scan_kernels[] = {
   SCAN_KERNEL("Cumsum", cumsum, "double|" PF_INTS "|" PF_COMPLEX),
-  SCAN_KERNEL("Cumprod", cumprod, PF_NUMBERS),
-  NULL};
+  SCAN_KERNEL("Cumprod", cumprod, PF_NUMBERS), NULL};

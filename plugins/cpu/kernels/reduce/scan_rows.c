@@ -16,14 +16,17 @@
 #include "base/machine.h"
 #include "vec/vfloat.h"
 
-enum { TILE = 1024, STREAM_BYTES = PF_STREAM_BYTES,
-       AHEAD = 8 };                    /* rows: a strip of columns begins a page anew in each */
+enum {
+  TILE = 1024,
+  STREAM_BYTES = PF_STREAM_BYTES,
+  AHEAD = 8
+}; /* rows: a strip of columns begins a page anew in each */
 typedef struct { int32_t exclusive, reverse; } scan_state;
 typedef struct {
   const scan_state *s;
   const char *x;
   char *y;
-  int64_t n, inner, tile, tiles;       /* tile: columns at once */
+  int64_t n, inner, tile, tiles; /* tile: columns at once */
   int32_t type, stream;
 } task;
 
@@ -48,8 +51,8 @@ PF_INLINE pf_vf lanes_all(pf_vf v, int reverse) {
 PF_INLINE pf_vf lane_sums(pf_vf v, int reverse) {
   v += MOVED(v, 1), v += MOVED(v, 2);
   pf_vf other = reverse ? _mm256_permute2f128_ps(v, v, 0x81) : _mm256_permute2f128_ps(v, v, 0x08);
-  return v + (reverse ? _mm256_shuffle_ps(other, other, 0x00)
-                      : _mm256_shuffle_ps(other, other, 0xff));
+  return v +
+         (reverse ? _mm256_shuffle_ps(other, other, 0x00) : _mm256_shuffle_ps(other, other, 0xff));
 }
 PF_INLINE pf_vf lanes_moved(pf_vf v, int reverse) {
   __m256i to = reverse ? _mm256_setr_epi32(1, 2, 3, 4, 5, 6, 7, 7)
@@ -85,8 +88,7 @@ PF_INLINE pf_vf taken(__mmask16 k, pf_vf v) { return _mm512_maskz_mov_ps(k, v); 
 /* the lanes that have `by` lanes of their row before them */
 static __attribute__((noinline)) __mmask16 lanes_behind(int n, int by, int reverse) {
   __mmask16 lanes = 0;
-  for (int l = 0; l < PF_VF; l++)
-    lanes |= ((reverse ? n - 1 - l % n : l % n) >= by) << l;
+  for (int l = 0; l < PF_VF; l++) lanes |= ((reverse ? n - 1 - l % n : l % n) >= by) << l;
   return lanes;
 }
 PF_INLINE void scan_short(int32_t type, const char *x, char *y, int64_t rows, int n, int exclusive,
@@ -138,8 +140,8 @@ PF_INLINE int64_t scan_groups(int32_t type, const char *x, char *y, int64_t whol
   }
   return k;
 }
-PF_INLINE void scan_row(int32_t type, const char *x, char *y, int64_t n, int exclusive,
-                        int reverse, int stream) {
+PF_INLINE void scan_row(int32_t type, const char *x, char *y, int64_t n, int exclusive, int reverse,
+                        int stream) {
   pf_vf before = pf_vf_set(0), v;
   int64_t whole = n / PF_VF, part = n % PF_VF, at = whole * PF_VF, k = 0;
   if (stream) k = scan_groups(type, x, y, whole, exclusive, &before);
@@ -220,8 +222,7 @@ PF_INLINE void scan_as(int32_t type, const task *t, int64_t i) {
 }
 PF_INLINE void short_as(int32_t type, const task *t, int64_t lo, int64_t hi) {
   int64_t at = lo * t->n * pf_vf_size(type);
-  if (t->s->reverse)
-    scan_short(type, t->x + at, t->y + at, hi - lo, (int)t->n, t->s->exclusive, 1);
+  if (t->s->reverse) scan_short(type, t->x + at, t->y + at, hi - lo, (int)t->n, t->s->exclusive, 1);
   else scan_short(type, t->x + at, t->y + at, hi - lo, (int)t->n, t->s->exclusive, 0);
 }
 static void scan_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
@@ -250,11 +251,15 @@ static pf_status cumsum(pf_ctx *c, const void *state) {
   DLTensor *y = pf_output_like(c, 0, x);
   PF_EXHAUSTED(y);
   if (pf_numel(x) == 0) return PF_OK;
-  task t = {.s = state, .x = PF_DATA(const char, x), .y = PF_DATA(char, y), .n = x->shape[a],
-            .inner = pf_product(x->shape, a + 1, x->ndim), .type = c->in_type[0]};
+  task t = {.s = state,
+            .x = PF_DATA(const char, x),
+            .y = PF_DATA(char, y),
+            .n = x->shape[a],
+            .inner = pf_product(x->shape, a + 1, x->ndim),
+            .type = c->in_type[0]};
   int64_t outer = pf_product(x->shape, 0, a), workers = outer > 1 ? 1 : c->host->workers(c);
   int64_t size = pf_type_size(t.type), line = t.inner == 1 ? t.n : t.inner;
-  const int64_t share = (t.inner + workers - 1) / workers;   /* each worker has a tile */
+  const int64_t share = (t.inner + workers - 1) / workers; /* each worker has a tile */
   t.tile = PF_MIN((share + 63) / 64 * 64, TILE);
   t.tiles = (t.inner + t.tile - 1) / t.tile;
   t.stream = pf_numel(x) * size >= STREAM_BYTES && (uintptr_t)t.y % 64 == 0 && t.x != t.y &&

@@ -18,14 +18,17 @@ static uint64_t fresh_number(void) {
  * Open addressing in a table that grows.  Elements compare by bytes, except that -0 is 0; a key is
  * an element of less than 16 bytes itself and its length, or the hash and length of a longer one.
  * Searches go on side by side, so that their loads overlap. */
-typedef struct { uint64_t a, b; int64_t rank; } entry;  /* rank: counted from 1; 0 is free */
+typedef struct {
+  uint64_t a, b;
+  int64_t rank;
+} entry; /* rank: counted from 1; 0 is free */
 typedef struct {
   pf_ctx *c;
   int64_t esize, n, room;
   uint64_t salt;
   int32_t type;
   entry *slot;
-  int64_t *first;                      /* first[rank]: where it was first seen */
+  int64_t *first; /* first[rank]: where it was first seen */
   const DLTensor *t;
 } set;
 enum { SIDE_BY_SIDE = 32, FIRST_ROOM = 1024 };
@@ -34,7 +37,10 @@ enum { SIDE_BY_SIDE = 32, FIRST_ROOM = 1024 };
 static pf_str element(const set *s, const DLTensor *t, int64_t i) {
   static const char zero[16];
   pf_str e = {"", 0};
-  if (!s->esize) { s->c->host->str_get(t, i, &e); return e; }
+  if (!s->esize) {
+    s->c->host->str_get(t, i, &e);
+    return e;
+  }
   e = (pf_str){PF_DATA(const char, t) + i * s->esize, s->esize};
   if ((s->type == PF_FLOAT32 && *(const float *)e.data == 0) ||
       (s->type == PF_FLOAT64 && *(const double *)e.data == 0))
@@ -57,7 +63,7 @@ static entry key_of(const set *s, pf_str e) {
   if (e.len >= 8) {
     memcpy(&k.a, e.data, 8);
     for (int64_t i = 8; i < e.len; i++) k.b |= (uint64_t)(uint8_t)e.data[i] << 8 * (i - 8);
-  } else if (e.len >= 4) {             /* they may overlap */
+  } else if (e.len >= 4) { /* they may overlap */
     memcpy(&head, e.data, 4), memcpy(&tail, e.data + e.len - 4, 4);
     k.a = head | (uint64_t)tail << 32;
   } else {
@@ -104,8 +110,7 @@ static int64_t set_take(set *s, const DLTensor *t, int64_t i, const entry *key, 
       *at = *key, s->first[s->n] = i, at->rank = ++s->n;
       return s->n - 1;
     }
-    if (at->a == key->a && at->b == key->b &&
-        (key->b < LONG_KEY || same(s, t, i, at->rank - 1)))
+    if (at->a == key->a && at->b == key->b && (key->b < LONG_KEY || same(s, t, i, at->rank - 1)))
       return at->rank - 1;
   }
 }
@@ -126,9 +131,11 @@ static pf_status set_find(set *s, const DLTensor *t, int64_t i, int64_t n, int a
  * distinct numbers stay in the caches however long the vector is.  Where a key lies is for its
  * product with a number to say (Fibonacci's at first, Knuth 3, 6.4); after too many steps past
  * others' keys, keys made to collide, it is another number's turn. */
-typedef struct { int64_t n, *first; } distinct;      /* first: where each was first seen */
-enum { TOGETHER = 256,                               /* elements between looks at the table */
-       MOST_STEPS = 8 };                             /* past others' keys, per element and place */
+typedef struct { int64_t n, *first; } distinct; /* first: where each was first seen */
+enum {
+  TOGETHER = 256, /* elements between looks at the table */
+  MOST_STEPS = 8
+}; /* past others' keys, per element and place */
 #define DISTINCT(U, TAG, MULTIPLIER) \
   typedef struct { U key, rank; } slot_##TAG;         /* rank: counted from 1; 0 is free */ \
   typedef struct { slot_##TAG *s; int64_t room, steps; U multiplier; } table_##TAG; \
@@ -181,17 +188,22 @@ static pf_status distinct_numbers(pf_ctx *c, DLTensor *idx, distinct *d) {
   if (esize < 4 || type == PF_FLOAT32 || type == PF_FLOAT64) {
     void *wide = c->host->scratch(c, (uint64_t)n * 8 + 8, 64);
     PF_EXHAUSTED(wide);
-    if (esize == 1) { WIDEN(uint8_t, uint32_t, v) }
-    else if (esize == 2) { WIDEN(uint16_t, uint32_t, v) }
-    else if (esize == 4) { WIDEN(uint32_t, uint32_t, v << 1 ? v : 0) }
-    else { WIDEN(uint64_t, uint64_t, v << 1 ? v : 0) }
+    if (esize == 1) {
+      WIDEN(uint8_t, uint32_t, v)
+    } else if (esize == 2) {
+      WIDEN(uint16_t, uint32_t, v)
+    } else if (esize == 4) {
+      WIDEN(uint32_t, uint32_t, v << 1 ? v : 0)
+    } else {
+      WIDEN(uint64_t, uint64_t, v << 1 ? v : 0)
+    }
     x = wide;
   }
   return esize == 8 ? distinct_u64(c, x, n, idx, c->out_type[1], d)
                     : distinct_u32(c, x, n, idx, c->out_type[1], d);
 }
 
-static pf_status unique_vector(pf_ctx *c) {         /* y, idx and, for UniqueWithCounts, count */
+static pf_status unique_vector(pf_ctx *c) { /* y, idx and, for UniqueWithCounts, count */
   const DLTensor *x = c->in[0];
   int64_t n = pf_numel(x), esize = pf_type_size(c->in_type[0]);
   if (x->ndim != 1)
@@ -230,7 +242,10 @@ static pf_status unique_vector(pf_ctx *c) {         /* y, idx and, for UniqueWit
     }
   return PF_OK;
 }
-static pf_status unique(pf_ctx *c, const void *state) { (void)state; return unique_vector(c); }
+static pf_status unique(pf_ctx *c, const void *state) {
+  (void)state;
+  return unique_vector(c);
+}
 static pf_status unique_v2(pf_ctx *c, const void *state) {
   int64_t axis[PF_MAX_DIMS];
   int32_t n;
@@ -258,7 +273,8 @@ static pf_status list_diff(pf_ctx *c, const void *state) {
   for (int64_t i = 0; i < n; i += count) {
     count = PF_MIN(SIDE_BY_SIDE, n - i);
     PF_TRY(set_find(&s, x, i, count, 0, rank));
-    for (int64_t k = 0; k < count; k++) if (rank[k] < 0) kept[m++] = i + k;
+    for (int64_t k = 0; k < count; k++)
+      if (rank[k] < 0) kept[m++] = i + k;
   }
   DLTensor *out = c->host->output(c, 0, &m, 1);
   PF_EXHAUSTED(out);

@@ -40,8 +40,8 @@ ALL_FOUR(uint32_t, u32, uint32_t, 0, UINT32_MAX)
 ALL_FOUR(uint64_t, u64, uint64_t, 0, UINT64_MAX)
 SEGMENT(sum, c64, float _Complex, 0, a + b)
 SEGMENT(sum, c128, double _Complex, 0, a + b)
-SEGMENT(prod, c64, float _Complex, 1, a * b)
-SEGMENT(prod, c128, double _Complex, 1, a * b)
+SEGMENT(prod, c64, float _Complex, 1, a *b)
+SEGMENT(prod, c128, double _Complex, 1, a *b)
 
 #define CELL(NAME, TAG) {NAME##_fill_##TAG, NAME##_join_##TAG}
 #define ROW(NAME) \
@@ -50,12 +50,11 @@ SEGMENT(prod, c128, double _Complex, 1, a * b)
   [PF_UINT8] = CELL(NAME, u8), [PF_UINT16] = CELL(NAME, u16), [PF_UINT32] = CELL(NAME, u32), \
   [PF_UINT64] = CELL(NAME, u64)
 #define COMPLEX_ROW(NAME) [PF_COMPLEX64] = CELL(NAME, c64), [PF_COMPLEX128] = CELL(NAME, c128)
-static const loops table[][PF_TYPE_COUNT] = {
-  [SUM] = {ROW(sum), COMPLEX_ROW(sum)},
-  [MEAN] = {ROW(sum), COMPLEX_ROW(sum)},
-  [PROD] = {ROW(prod), COMPLEX_ROW(prod)},
-  [MAX_OP] = {ROW(max)},
-  [MIN_OP] = {ROW(min)}};
+static const loops table[][PF_TYPE_COUNT] = {[SUM] = {ROW(sum), COMPLEX_ROW(sum)},
+                                             [MEAN] = {ROW(sum), COMPLEX_ROW(sum)},
+                                             [PROD] = {ROW(prod), COMPLEX_ROW(prod)},
+                                             [MAX_OP] = {ROW(max)},
+                                             [MIN_OP] = {ROW(min)}};
 
 /* data and result as the type that is computed in: float for halves */
 typedef struct {
@@ -97,8 +96,12 @@ static void end(const job *j) {
     break;
 static void divide_row(int32_t type, void *y, int64_t n, int64_t count) {
   switch (type) {
-    MEAN_ROW(PF_FLOAT32, float) MEAN_ROW(PF_FLOAT64, double) MEAN_ROW(PF_COMPLEX64, float _Complex)
-    MEAN_ROW(PF_COMPLEX128, double _Complex) MEAN_ROW(PF_INT32, int32_t) MEAN_ROW(PF_INT64, int64_t)
+    MEAN_ROW(PF_FLOAT32, float)
+    MEAN_ROW(PF_FLOAT64, double)
+    MEAN_ROW(PF_COMPLEX64, float _Complex)
+    MEAN_ROW(PF_COMPLEX128, double _Complex)
+    MEAN_ROW(PF_INT32, int32_t)
+    MEAN_ROW(PF_INT64, int64_t)
   }
 }
 static pf_status segment(pf_ctx *c, int32_t op) {
@@ -193,7 +196,10 @@ static pf_status segment_mean(pf_ctx *c, const void *state) {
   (void)state;
   return segment(c, MEAN);
 }
-OPS(sum, SUM) OPS(prod, PROD) OPS(max, MAX_OP) OPS(min, MIN_OP)
+OPS(sum, SUM)
+OPS(prod, PROD)
+OPS(max, MAX_OP)
+OPS(min, MIN_OP)
 
 /* ---------------------------------------------------------------- Bincount */
 #define BINCOUNT(TYPE, T, U) \
@@ -220,8 +226,10 @@ static pf_status bincount(pf_ctx *c, const void *state) {
   PF_EXHAUSTED(y);
   if (size) memset(PF_DATA(char, y), 0, (size_t)(size * pf_type_size(c->out_type[0])));
   switch (c->out_type[0]) {
-    BINCOUNT(PF_FLOAT32, float, float) BINCOUNT(PF_FLOAT64, double, double)
-    BINCOUNT(PF_INT32, int32_t, uint32_t) BINCOUNT(PF_INT64, int64_t, uint64_t)
+    BINCOUNT(PF_FLOAT32, float, float)
+    BINCOUNT(PF_FLOAT64, double, double)
+    BINCOUNT(PF_INT32, int32_t, uint32_t)
+    BINCOUNT(PF_INT64, int64_t, uint64_t)
     default:
       return pf_failf(c, PF_UNIMPLEMENTED, "Bincount is not defined for %s",
                       pf_type_name(c->out_type[0]));

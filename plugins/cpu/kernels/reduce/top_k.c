@@ -41,16 +41,16 @@ KEYS(f64, int64_t, int64_t, FLOAT_KEY(int64_t, 63, INT64_MAX, 0x7ff0000000000000
 KEYS(f16, int16_t, int32_t, FLOAT_KEY(int32_t, 31, 0x7fff, 0x7c00, INT32_MAX))
 KEYS(b16, int16_t, int32_t, FLOAT_KEY(int32_t, 31, 0x7fff, 0x7f80, INT32_MAX))
 static const key_loop key_loops[PF_TYPE_COUNT] = {
-  [PF_INT8] = keys_i8, [PF_INT16] = keys_i16, [PF_INT32] = keys_i32, [PF_INT64] = keys_i64,
-  [PF_UINT8] = keys_u8, [PF_UINT16] = keys_u16, [PF_UINT32] = keys_u32, [PF_UINT64] = keys_u64,
-  [PF_FLOAT32] = keys_f32, [PF_FLOAT64] = keys_f64, [PF_FLOAT16] = keys_f16,
-  [PF_BFLOAT16] = keys_b16};
+  [PF_INT8] = keys_i8,     [PF_INT16] = keys_i16,   [PF_INT32] = keys_i32,
+  [PF_INT64] = keys_i64,   [PF_UINT8] = keys_u8,    [PF_UINT16] = keys_u16,
+  [PF_UINT32] = keys_u32,  [PF_UINT64] = keys_u64,  [PF_FLOAT32] = keys_f32,
+  [PF_FLOAT64] = keys_f64, [PF_FLOAT16] = keys_f16, [PF_BFLOAT16] = keys_b16};
 
 /* ---------------------------------------------------------------- the least k (key, index) */
 typedef struct {
   key_loop keys;
   const char *x;
-  char *values, *room;                 /* room: `each` bytes for a worker, or, `few_rows`, a row */
+  char *values, *room; /* room: `each` bytes for a worker, or, `few_rows`, a row */
   int32_t *at;
   int64_t n, k, esize, each;
   int32_t few_rows;
@@ -71,8 +71,11 @@ typedef struct {
 AS_NUMBER(int32_t, uint32_t, uint64_t, narrow)
 #ifdef __SIZEOF_INT128__
 AS_NUMBER(int64_t, uint64_t, unsigned __int128, wide)
-#else                                  /* machines of 32 bits */
-typedef struct { uint64_t bits; uint32_t at; } pair_wide;
+#else /* machines of 32 bits */
+typedef struct {
+  uint64_t bits;
+  uint32_t at;
+} pair_wide;
 PF_INLINE pair_wide pack_wide(int64_t key, int64_t i) {
   return (pair_wide){UNSIGNED(int64_t, uint64_t, key), (uint32_t)i};
 }
@@ -207,8 +210,12 @@ static pf_status top_rows(pf_ctx *c, int64_t k) {
   DLTensor *at = c->host->output(c, 1, shape, x->ndim);
   PF_EXHAUSTED(at);
   if (k == 0 || n == 0) return PF_OK;
-  top_task t = {.keys = key_loops[c->in_type[0]], .x = PF_DATA(const char, x),
-                .values = PF_DATA(char, values), .at = PF_DATA(int32_t, at), .n = cols, .k = k,
+  top_task t = {.keys = key_loops[c->in_type[0]],
+                .x = PF_DATA(const char, x),
+                .values = PF_DATA(char, values),
+                .at = PF_DATA(int32_t, at),
+                .n = cols,
+                .k = k,
                 .esize = esize};
   int64_t room = k <= FEW || cols < SHORT ? k : 2 * cols + 2;
   int64_t pair = esize == 8 ? sizeof(pair_wide) : sizeof(pair_narrow);
@@ -217,7 +224,7 @@ static pf_status top_rows(pf_ctx *c, int64_t k) {
   t.room = c->host->scratch(c, (uint64_t)(t.each * PF_MIN(rows, workers)), 64);
   PF_EXHAUSTED(t.room);
   int64_t m = pf_numel(values);
-  if (c->out_type[1] != PF_INT32) {                            /* index_type: int16 or int64 */
+  if (c->out_type[1] != PF_INT32) { /* index_type: int16 or int64 */
     t.at = (int32_t *)c->host->scratch(c, (uint64_t)m * 4, 64);
     PF_EXHAUSTED(t.at);
   }
@@ -241,5 +248,4 @@ static pf_status top_k_v2(pf_ctx *c, const void *state) {
 const pf_kernel *const top_k_kernels[] = {
   PF_CPU("TopK", "T=" PF_REAL, .compute = top_k, .state_size = sizeof(k_state),
          .attrs = PF_ATTRS(PF_ATTR(k_state, PF_ATTR_INT, k))),
-  PF_CPU("TopKV2", "T=" PF_REAL, .compute = top_k_v2),
-  NULL};
+  PF_CPU("TopKV2", "T=" PF_REAL, .compute = top_k_v2), NULL};

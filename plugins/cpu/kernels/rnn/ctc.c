@@ -23,11 +23,11 @@ typedef struct {
   pf_ctx *c;
   int64_t time, batch, classes;
   const DLTensor *x, *lengths;
-  const int64_t *start;               /* row b's labels begin at start[b], end at start[b + 1] */
+  const int64_t *start; /* row b's labels begin at start[b], end at start[b + 1] */
   const int32_t *labels;
   DLTensor *loss, *grad;
   char *work;
-  int64_t work_bytes;                 /* per worker */
+  int64_t work_bytes; /* per worker */
 } ctc;
 
 static double at_f(const DLTensor *t, int32_t type, int64_t i) {
@@ -55,8 +55,9 @@ static pf_status ctc_inputs(pf_ctx *c, int32_t lengths, ctc *p) {
   if (p->classes < 1 || p->classes > INT32_MAX)
     return PF_INVALID(c, "num_classes must be at least 1 and fit int32, got %" PRId64, p->classes);
   if (p->lengths->ndim != 1 || p->lengths->shape[0] != p->batch)
-    return PF_INVALID(c, "sequence_length must be a vector of batch_size = %" PRId64
-                      " elements, got shape %s", p->batch, PF_SHAPE(p->lengths).s);
+    return PF_INVALID(
+        c, "sequence_length must be a vector of batch_size = %" PRId64 " elements, got shape %s",
+        p->batch, PF_SHAPE(p->lengths).s);
   for (int64_t b = 0; b < p->batch; b++) {
     int64_t n = PF_DATA(const int32_t, p->lengths)[b];
     if (n < 0 || n > p->time)
@@ -113,24 +114,27 @@ static pf_status check_labels(pf_ctx *c, const ctc *p, int64_t b) {
                         b, labels[i]);
     if (labels[i] >= p->classes - 1) ended = 1;
     else if (ended)
-      return PF_INVALID(c, "Saw a non-null label (index >= num_classes - 1) following a null label,"
-                        " batch: %" PRId64 " num_classes: %" PRId64, b, p->classes);
+      return PF_INVALID(c,
+                        "Saw a non-null label (index >= num_classes - 1) following a null label,"
+                        " batch: %" PRId64 " num_classes: %" PRId64,
+                        b, p->classes);
   }
   for (int64_t i = 1; i < n && !p->s->collapse && p->s->merge; i++)
     need += labels[p->start[b] + i] == labels[p->start[b] + i - 1];
   if (p->s->ignore_longer || need <= frames) return PF_OK;
-  return PF_INVALID(c, "Not enough time for target transition sequence (required: %" PRId64
+  return PF_INVALID(c,
+                    "Not enough time for target transition sequence (required: %" PRId64
                     ", available: %" PRId64 ") in batch %" PRId64 ". You can turn this error into "
-                    "a warning by using the flag ignore_longer_outputs_than_inputs", need, frames,
-                    b);
+                    "a warning by using the flag ignore_longer_outputs_than_inputs",
+                    need, frames, b);
 }
 
 /* ---------------------------------------------------------------- one row */
 typedef struct {
   const ctc *p;
-  int64_t b, frames, places;          /* places: 2 labels + 1 */
-  const int32_t *place;               /* the class of each place */
-  double *alpha, *log_y, *beta, *next, *sum;   /* log_y: log softmax of the current frame */
+  int64_t b, frames, places;                 /* places: 2 labels + 1 */
+  const int32_t *place;                      /* the class of each place */
+  double *alpha, *log_y, *beta, *next, *sum; /* log_y: log softmax of the current frame */
 } ctc_row;
 
 static int64_t first_place(const ctc_row *r, int64_t t) {
@@ -232,7 +236,7 @@ static void run_rows(void *arg, int64_t lo, int64_t hi, int32_t worker) {
     r.next = r.beta + r.places;
     r.alpha = r.next + r.places;
     int32_t *place = (int32_t *)(r.alpha + frames * r.places);
-    used_labels(p, b, place + n + 1);          /* then spread to the odd places */
+    used_labels(p, b, place + n + 1); /* then spread to the odd places */
     for (int64_t u = 0; u < n; u++) {
       place[2 * u] = (int32_t)p->classes - 1;
       place[2 * u + 1] = place[n + 1 + u];
@@ -253,8 +257,10 @@ static pf_status work_size(pf_ctx *c, ctc *p) {
     int64_t places = 2 * n + 1;
     if (!pf_mul(frames + 4, places, &cells) || cells > ALPHA_BYTES / 8 ||
         p->classes > ALPHA_BYTES / 64)
-      return pf_failf(c, PF_RESOURCE_EXHAUSTED, "CTC over %" PRId64 " frames and %" PRId64
-                      " labels in batch %" PRId64 " needs too much memory", frames, n, b);
+      return pf_failf(c, PF_RESOURCE_EXHAUSTED,
+                      "CTC over %" PRId64 " frames and %" PRId64 " labels in batch %" PRId64
+                      " needs too much memory",
+                      frames, n, b);
     p->work_bytes = PF_MAX(p->work_bytes, (cells + 2 * p->classes) * 8 + 64);
   }
   p->work_bytes = (p->work_bytes + 63) / 64 * 64;
@@ -302,8 +308,9 @@ static pf_status ctc_greedy(pf_ctx *c, const void *state) {
   PF_TRY(ctc_inputs(c, 1, &p));
   int64_t blank = p.s->blank < 0 ? p.s->blank + p.classes : p.s->blank, total = 0, longest = 0;
   if (blank < 0 || blank >= p.classes)
-    return PF_INVALID(c, "blank_index expected to be in range [-%" PRId64 ", %" PRId64 "), got %"
-                      PRId64, p.classes, p.classes, p.s->blank);
+    return PF_INVALID(
+        c, "blank_index expected to be in range [-%" PRId64 ", %" PRId64 "), got %" PRId64,
+        p.classes, p.classes, p.s->blank);
   int64_t two = 2, one[2] = {p.batch, 1};
   DLTensor *scores = c->host->output(c, 3, one, 2), *shape = c->host->output(c, 2, &two, 1);
   if (!scores || !shape) return PF_RESOURCE_EXHAUSTED;
@@ -343,5 +350,4 @@ const pf_kernel *const ctc_kernels[] = {
         FIELD("ignore_longer_outputs_than_inputs", PF_ATTR_BOOL, ignore_longer)),
   ENTRY("CTCGreedyDecoder", ctc_greedy, FIELD("merge_repeated", PF_ATTR_BOOL, merge_repeated),
         FIELD("blank_index", PF_ATTR_INT, blank)),
-  NULL
-};
+  NULL};

@@ -21,15 +21,18 @@ typedef struct {
   int32_t parent, label, children, chain;
   int8_t live, queued;
 } entry;
-typedef struct { int32_t T, merge_repeated; int64_t beam_width, top_paths; } beam_state;
+typedef struct {
+  int32_t T, merge_repeated;
+  int64_t beam_width, top_paths;
+} beam_state;
 
 typedef struct {
   entry *e;
-  int32_t n, room, free_list;           /* free entries are chained */
-  int32_t *bucket;                      /* hash (parent, label) -> first of a chain */
+  int32_t n, room, free_list; /* free entries are chained */
+  int32_t *bucket;            /* hash (parent, label) -> first of a chain */
   int32_t n_buckets;
   int32_t *heap, size, heap_room;
-  int32_t *branch, branch_room;         /* the beam before this frame, best first */
+  int32_t *branch, branch_room; /* the beam before this frame, best first */
   int32_t *touched, n_touched, touched_room;
   int64_t width;
 } beam;
@@ -86,7 +89,7 @@ static int32_t new_entry(beam *s, int32_t parent, int32_t label) {
   } else {
     if (s->n >= MAX_ENTRIES || !reserve((void **)&s->e, &s->room, s->n, sizeof(entry))) return NONE;
     i = s->n++;
-    s->e[i].live = 0;                   /* rehash looks at all n */
+    s->e[i].live = 0; /* rehash looks at all n */
   }
   if (s->n > s->n_buckets && !rehash(s)) return NONE;
   s->e[i] = (entry){.newp = nothing, .oldp = nothing, .parent = parent, .label = label, .live = 1};
@@ -129,7 +132,7 @@ static void sift_down(beam *s, int32_t at) {
   }
 }
 static int push(beam *s, int32_t i) {
-  if (s->size >= s->width) {            /* takes the place of the least likely */
+  if (s->size >= s->width) { /* takes the place of the least likely */
     s->heap[0] = i;
     sift_down(s, 0);
     return 1;
@@ -173,8 +176,8 @@ static int keep_branches(beam *s, int32_t n, const double *log_y, int64_t blank)
     if (b->parent != NONE) {
       const entry *up = &s->e[b->parent];
       if (up->newp.total != -INFINITY)
-        b->newp.label = log_add(b->newp.label,
-                                b->label == up->label ? up->oldp.blank : up->oldp.total);
+        b->newp.label =
+            log_add(b->newp.label, b->label == up->label ? up->oldp.blank : up->oldp.total);
       b->newp.label += log_y[b->label];
     }
     b->newp.blank = b->oldp.total + log_y[blank];
@@ -242,9 +245,9 @@ typedef struct {
   const beam_state *s;
   pf_ctx *c;
   int64_t time, batch, classes;
-  path *paths;                          /* [batch, top_paths] */
-  pf_status *status;                    /* of each row */
-  double *log_y;                        /* [workers, classes] */
+  path *paths;       /* [batch, top_paths] */
+  pf_status *status; /* of each row */
+  double *log_y;     /* [workers, classes] */
   DLTensor *scores;
 } decoder;
 
@@ -308,8 +311,7 @@ static pf_status decode_row(const decoder *d, int64_t b, double *log_y) {
 }
 static void decode_rows(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const decoder *d = arg;
-  for (int64_t b = lo; b < hi; b++)
-    d->status[b] = decode_row(d, b, d->log_y + worker * d->classes);
+  for (int64_t b = lo; b < hi; b++) d->status[b] = decode_row(d, b, d->log_y + worker * d->classes);
 }
 
 /* The sparse matrix of path number `k` of every row. */
@@ -344,8 +346,9 @@ static pf_status check_decoder(pf_ctx *c, const beam_state *s, decoder *d) {
   if (d->classes < 1 || d->classes > INT32_MAX)
     return PF_INVALID(c, "num_classes must be at least 1 and fit int32, got %" PRId64, d->classes);
   if (lengths->ndim != 1 || lengths->shape[0] != d->batch)
-    return PF_INVALID(c, "sequence_length must be a vector of batch_size = %" PRId64
-                      " elements, got shape %s", d->batch, PF_SHAPE(lengths).s);
+    return PF_INVALID(
+        c, "sequence_length must be a vector of batch_size = %" PRId64 " elements, got shape %s",
+        d->batch, PF_SHAPE(lengths).s);
   for (int64_t b = 0; b < d->batch; b++) {
     int64_t n = PF_DATA(const int32_t, lengths)[b];
     if (n < 0 || n > d->time)
@@ -353,18 +356,24 @@ static pf_status check_decoder(pf_ctx *c, const beam_state *s, decoder *d) {
                         b, n, d->time);
   }
   if (s->top_paths > s->beam_width)
-    return PF_INVALID(c, "The number of paths requested is larger than the beam width: top_paths %"
-                      PRId64 ", beam_width %" PRId64, s->top_paths, s->beam_width);
+    return PF_INVALID(
+        c,
+        "The number of paths requested is larger than the beam width: top_paths %" PRId64
+        ", beam_width %" PRId64,
+        s->top_paths, s->beam_width);
   return PF_OK;
 }
 
 static pf_status report(const decoder *d) {
   for (int64_t b = 0; b < d->batch; b++) {
     if (d->status[b] == PF_INVALID_ARGUMENT)
-      return PF_INVALID(d->c, "Less leaves in the beam search than requested: top_paths %" PRId64
-                        " in batch %" PRId64, d->s->top_paths, b);
+      return PF_INVALID(d->c,
+                        "Less leaves in the beam search than requested: top_paths %" PRId64
+                        " in batch %" PRId64,
+                        d->s->top_paths, b);
     if (d->status[b])
-      return pf_failf(d->c, PF_RESOURCE_EXHAUSTED, "the beam search of batch %" PRId64
+      return pf_failf(d->c, PF_RESOURCE_EXHAUSTED,
+                      "the beam search of batch %" PRId64
                       " has more than %d prefixes, or no memory: reduce beam_width (%" PRId64 ")",
                       b, MAX_ENTRIES, d->s->beam_width);
   }
@@ -381,7 +390,7 @@ static pf_status ctc_beam_search(pf_ctx *c, const void *state) {
   if (!pf_mul(n + 1, sizeof(path), &bytes)) return PF_INVALID(c, "top_paths is too large");
   d.paths = c->host->scratch(c, (uint64_t)bytes, 64);
   d.status = c->host->scratch(c, (uint64_t)(d.batch + 1) * sizeof(pf_status), 64);
-  if (pf_numel(c->in[0]) == 0) d.classes = 1;      /* no frame will be read */
+  if (pf_numel(c->in[0]) == 0) d.classes = 1; /* no frame will be read */
   d.log_y = c->host->scratch(c, (uint64_t)d.classes * 8 * (uint64_t)c->host->workers(c), 64);
   if (!d.paths || !d.status || !d.log_y)
     return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for paths");
@@ -395,12 +404,10 @@ static pf_status ctc_beam_search(pf_ctx *c, const void *state) {
 
 #define FIELD(name, kind, field) PF_REF(pf_attr, name, kind, offsetof(beam_state, field))
 const pf_kernel *const ctc_beam_kernels[] = {
-  PF_CPU_FLAGS("CTCBeamSearchDecoder", "T=float|double",
-               PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE,
-               .attrs = PF_ATTRS(FIELD("T", PF_ATTR_TYPE, T),
-                                 FIELD("merge_repeated", PF_ATTR_BOOL, merge_repeated),
-                                 FIELD("beam_width", PF_ATTR_INT, beam_width),
-                                 FIELD("top_paths", PF_ATTR_INT, top_paths)),
-               .state_size = sizeof(beam_state), .compute = ctc_beam_search),
-  NULL
-};
+  PF_CPU_FLAGS(
+      "CTCBeamSearchDecoder", "T=float|double", PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE,
+      .attrs = PF_ATTRS(
+          FIELD("T", PF_ATTR_TYPE, T), FIELD("merge_repeated", PF_ATTR_BOOL, merge_repeated),
+          FIELD("beam_width", PF_ATTR_INT, beam_width), FIELD("top_paths", PF_ATTR_INT, top_paths)),
+      .state_size = sizeof(beam_state), .compute = ctc_beam_search),
+  NULL};

@@ -12,7 +12,7 @@ typedef struct { int32_t T; } gru_state;
 typedef struct {
   int64_t batch, inputs, cells;
   const float *x, *h_prev, *w_ru, *w_c, *b_ru, *b_c;
-  float *r, *u, *c, *h, *gates, *reset;      /* reset: r h_prev */
+  float *r, *u, *c, *h, *gates, *reset; /* reset: r h_prev */
 } gru;
 
 static pf_status gru_sizes(pf_ctx *c, gru *p) {
@@ -44,12 +44,26 @@ static void gru_inputs(rnn_io *io, gru *p) {
 static pf_status gru_layer(rnn_io *io, const gru *p, const float *state, const float *w,
                            const float *bias, int64_t n, float *out) {
   for (int64_t r = 0; r < p->batch; r++) memcpy(out + r * n, bias, (size_t)n * 4);
-  PF_TRY(rnn_multiply(io, (rnn_product){.m = p->batch, .n = n, .k = p->inputs, .a = p->x,
-                                        .lda = p->inputs, .b = w, .ldb = n, .c = out, .ldc = n,
+  PF_TRY(rnn_multiply(io, (rnn_product){.m = p->batch,
+                                        .n = n,
+                                        .k = p->inputs,
+                                        .a = p->x,
+                                        .lda = p->inputs,
+                                        .b = w,
+                                        .ldb = n,
+                                        .c = out,
+                                        .ldc = n,
                                         .add = 1}));
-  return rnn_multiply(io, (rnn_product){.m = p->batch, .n = n, .k = p->cells, .a = state,
-                                        .lda = p->cells, .b = w + p->inputs * n, .ldb = n,
-                                        .c = out, .ldc = n, .add = 1});
+  return rnn_multiply(io, (rnn_product){.m = p->batch,
+                                        .n = n,
+                                        .k = p->cells,
+                                        .a = state,
+                                        .lda = p->cells,
+                                        .b = w + p->inputs * n,
+                                        .ldb = n,
+                                        .c = out,
+                                        .ldc = n,
+                                        .add = 1});
 }
 
 static void gate_rows(void *arg, int64_t lo, int64_t hi, int32_t worker) {
@@ -127,12 +141,28 @@ static void reset_rows(void *arg, int64_t lo, int64_t hi, int32_t worker) {
 /* dx (+)= d w[:inputs]^T; dstate (+)= d w[inputs:]^T */
 static pf_status gru_layer_back(rnn_io *io, const gru *p, const float *d, const float *w, int64_t n,
                                 float *dx, float *dstate, int add_x, int add_state) {
-  PF_TRY(rnn_multiply(io, (rnn_product){.m = p->batch, .n = p->inputs, .k = n, .a = d, .lda = n,
-                                        .b = w, .ldb = n, .tb = 1, .c = dx, .ldc = p->inputs,
+  PF_TRY(rnn_multiply(io, (rnn_product){.m = p->batch,
+                                        .n = p->inputs,
+                                        .k = n,
+                                        .a = d,
+                                        .lda = n,
+                                        .b = w,
+                                        .ldb = n,
+                                        .tb = 1,
+                                        .c = dx,
+                                        .ldc = p->inputs,
                                         .add = add_x}));
-  return rnn_multiply(io, (rnn_product){.m = p->batch, .n = p->cells, .k = n, .a = d, .lda = n,
-                                        .b = w + p->inputs * n, .ldb = n, .tb = 1, .c = dstate,
-                                        .ldc = p->cells, .add = add_state});
+  return rnn_multiply(io, (rnn_product){.m = p->batch,
+                                        .n = p->cells,
+                                        .k = n,
+                                        .a = d,
+                                        .lda = n,
+                                        .b = w + p->inputs * n,
+                                        .ldb = n,
+                                        .tb = 1,
+                                        .c = dstate,
+                                        .ldc = p->cells,
+                                        .add = add_state});
 }
 
 static pf_status gru_cell_grad(pf_ctx *c, const void *state) {
@@ -166,5 +196,4 @@ static pf_status gru_cell_grad(pf_ctx *c, const void *state) {
   .attrs = PF_ATTRS(PF_REF(pf_attr, "T", PF_ATTR_TYPE, offsetof(gru_state, T))), \
   .state_size = sizeof(gru_state), .compute = fn)
 const pf_kernel *const PF_ISA_NAME(gru_kernels)[] = {
-  ENTRY("GRUBlockCell", gru_cell), ENTRY("GRUBlockCellGrad", gru_cell_grad), NULL
-};
+  ENTRY("GRUBlockCell", gru_cell), ENTRY("GRUBlockCellGrad", gru_cell_grad), NULL};

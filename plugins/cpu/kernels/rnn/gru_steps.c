@@ -1,4 +1,5 @@
-/* gru_steps.c - _GRU: all steps of a GRU, ONNX's, whose inputs have been multiplied by their weights.
+/* gru_steps.c - _GRU: all steps of a GRU, ONNX's, whose inputs have been multiplied by their
+ * weights.
  *
  * Invariants
  *   1. gates [steps, batch, 3 cells], weights [cells, 3 cells]: the gates z, r, h.
@@ -13,14 +14,21 @@ typedef struct { int32_t after, reverse; } gru_state;
 typedef struct {
   const gru_state *s;
   int64_t batch, n;
-  const float *weights, *bias;          /* bias: of h's product, [cells] */
-  float *inner, *reset;                 /* [batch, 3 cells]; [batch, cells] */
+  const float *weights, *bias; /* bias: of h's product, [cells] */
+  float *inner, *reset;        /* [batch, 3 cells]; [batch, cells] */
 } gru;
 
-static pf_status product(rnn_io *io, const gru *p, const float *h, int64_t column, int64_t columns) {
-  return rnn_multiply(io, (rnn_product){.m = p->batch, .n = columns, .k = p->n, .a = h, .lda = p->n,
-                                        .b = p->weights + column, .ldb = 3 * p->n,
-                                        .c = p->inner + column, .ldc = 3 * p->n});
+static pf_status product(rnn_io *io, const gru *p, const float *h, int64_t column,
+                         int64_t columns) {
+  return rnn_multiply(io, (rnn_product){.m = p->batch,
+                                        .n = columns,
+                                        .k = p->n,
+                                        .a = h,
+                                        .lda = p->n,
+                                        .b = p->weights + column,
+                                        .ldb = 3 * p->n,
+                                        .c = p->inner + column,
+                                        .ldc = 3 * p->n});
 }
 
 /* z and r of one sequence, in the place of `inner`. */
@@ -73,8 +81,12 @@ static pf_status gru_steps(pf_ctx *c, const void *state) {
   DLTensor *y = pf_output_checked(c, 0, all, 3), *last = pf_output_checked(c, 1, sizes, 2);
   PF_EXHAUSTED(y && last);
   if (batch * n == 0) return PF_OK;
-  gru p = {.s = state, .batch = batch, .n = n, .weights = PF_DATA(const float, c->in[2]),
-           .bias = PF_DATA(const float, c->in[3]), .inner = rnn_scratch(c, count),
+  gru p = {.s = state,
+           .batch = batch,
+           .n = n,
+           .weights = PF_DATA(const float, c->in[2]),
+           .bias = PF_DATA(const float, c->in[3]),
+           .inner = rnn_scratch(c, count),
            .reset = rnn_scratch(c, batch * n)};
   PF_EXHAUSTED(p.inner && p.reset);
   rnn_io io = {.c = c, .type = PF_FLOAT32};
@@ -95,5 +107,4 @@ const pf_kernel *const PF_ISA_NAME(gru_steps_kernels)[] = {
   PF_CPU_FLAGS("_GRU", "", PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE,
                .attrs = PF_ATTRS(FLAG("linear_before_reset", after), FLAG("reverse", reverse)),
                .state_size = sizeof(gru_state), .compute = gru_steps),
-  NULL
-};
+  NULL};

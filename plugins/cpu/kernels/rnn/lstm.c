@@ -12,14 +12,17 @@
 #include "rnn/rnn_step.h"
 #include "vec/vmath.h"
 
-typedef struct { double forget_bias, cell_clip; int32_t T, peephole; } lstm_state;
-enum { G_I, G_CI, G_F, G_O };          /* a gate's number in `column` */
+typedef struct {
+  double forget_bias, cell_clip;
+  int32_t T, peephole;
+} lstm_state;
+enum { G_I, G_CI, G_F, G_O }; /* a gate's number in `column` */
 enum { O_I, O_CS, O_F, O_O, O_CI, O_CO, O_H, LSTM_OUTPUTS };
 
 typedef struct {
   const lstm_state *s;
-  int64_t steps, used, batch, inputs, cells;   /* used: seq_len_max */
-  int64_t column[4];                            /* where a gate starts within 4 cells */
+  int64_t steps, used, batch, inputs, cells; /* used: seq_len_max */
+  int64_t column[4];                         /* where a gate starts within 4 cells */
   float forget_bias, clip;
   const float *x, *cs_prev, *h_prev, *w, *wc[3], *bias;
 } lstm;
@@ -30,11 +33,15 @@ static pf_status lstm_sizes(pf_ctx *c, const lstm_state *s, int32_t at, int over
   const DLTensor *x = c->in[at], *cs = c->in[at + 1];
   if (x->ndim != 2 + over_time)
     return PF_INVALID(c, "x must be %d-D, got shape %s", 2 + over_time, PF_SHAPE(x).s);
-  if (cs->ndim != 2)
-    return PF_INVALID(c, "cs_prev must be a matrix, got shape %s", PF_SHAPE(cs).s);
-  *p = (lstm){.s = s, .steps = 1, .used = 1, .batch = x->shape[over_time],
-              .inputs = x->shape[over_time + 1], .cells = cs->shape[1],
-              .forget_bias = (float)s->forget_bias, .clip = (float)s->cell_clip,
+  if (cs->ndim != 2) return PF_INVALID(c, "cs_prev must be a matrix, got shape %s", PF_SHAPE(cs).s);
+  *p = (lstm){.s = s,
+              .steps = 1,
+              .used = 1,
+              .batch = x->shape[over_time],
+              .inputs = x->shape[over_time + 1],
+              .cells = cs->shape[1],
+              .forget_bias = (float)s->forget_bias,
+              .clip = (float)s->cell_clip,
               .column = {0, 1, 2, 3}};
   if (over_time) p->steps = x->shape[0];
   int64_t rows, four;
@@ -76,7 +83,11 @@ static pf_status lstm_inputs(rnn_io *io, int32_t at, lstm *p) {
 }
 
 /* ---------------------------------------------------------------- forward */
-typedef struct { const lstm *p; const float *gates, *cs_prev; float *out[LSTM_OUTPUTS]; } step;
+typedef struct {
+  const lstm *p;
+  const float *gates, *cs_prev;
+  float *out[LSTM_OUTPUTS];
+} step;
 
 static void step_rows(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const step *t = arg;
@@ -128,17 +139,32 @@ static pf_status lstm_forward(pf_ctx *c, lstm *p, int32_t at, int over_time) {
   float *gates = rnn_scratch(c, gate_count);
   PF_EXHAUSTED(gates);
   for (int64_t r = 0; r < rows; r++) memcpy(gates + r * 4 * n, p->bias, (size_t)n * 16);
-  PF_TRY(rnn_multiply(&io, (rnn_product){.m = rows, .n = 4 * n, .k = p->inputs, .a = p->x,
-                                         .lda = p->inputs, .b = p->w, .ldb = 4 * n, .c = gates,
-                                         .ldc = 4 * n, .add = 1}));
+  PF_TRY(rnn_multiply(&io, (rnn_product){.m = rows,
+                                         .n = 4 * n,
+                                         .k = p->inputs,
+                                         .a = p->x,
+                                         .lda = p->inputs,
+                                         .b = p->w,
+                                         .ldb = 4 * n,
+                                         .c = gates,
+                                         .ldc = 4 * n,
+                                         .add = 1}));
   for (int64_t t = 0; t < p->used; t++) {
     const float *h = t ? out[O_H] + (t - 1) * state : p->h_prev;
-    step now = {.p = p, .gates = gates + t * 4 * state,
+    step now = {.p = p,
+                .gates = gates + t * 4 * state,
                 .cs_prev = t ? out[O_CS] + (t - 1) * state : p->cs_prev};
     for (int i = 0; i < LSTM_OUTPUTS; i++) now.out[i] = out[i] + t * state;
-    PF_TRY(rnn_multiply(&io, (rnn_product){.m = p->batch, .n = 4 * n, .k = n, .a = h, .lda = n,
-                                           .b = p->w + p->inputs * 4 * n, .ldb = 4 * n,
-                                           .c = gates + t * 4 * state, .ldc = 4 * n, .add = 1}));
+    PF_TRY(rnn_multiply(&io, (rnn_product){.m = p->batch,
+                                           .n = 4 * n,
+                                           .k = n,
+                                           .a = h,
+                                           .lda = n,
+                                           .b = p->w + p->inputs * 4 * n,
+                                           .ldb = 4 * n,
+                                           .c = gates + t * 4 * state,
+                                           .ldc = 4 * n,
+                                           .add = 1}));
     PF_TRY(pf_parallel(c, p->batch, pf_grain(40 * n), step_rows, &now));
   }
   rnn_finish(&io);
@@ -212,8 +238,8 @@ static void add_peepholes(const back *b, float *const grad[3]) {
   }
 }
 
-static const char *const saved_names[] = {"i", "cs", "f", "o", "ci", "co", "h",
-                                          "cs_grad", "h_grad"};
+static const char *const saved_names[] = {"i",  "cs", "f",       "o",     "ci",
+                                          "co", "h",  "cs_grad", "h_grad"};
 
 static pf_status lstm_cell_grad(pf_ctx *c, const void *state) {
   lstm p;
@@ -275,16 +301,27 @@ static pf_status walk_back(rnn_io *io, const lstm *p, const lstm_grads *g,
   int64_t n = p->cells, state = p->batch * n;
   for (int64_t t = p->used - 1; t >= 0; t--) {
     int last = t == p->used - 1;
-    back b = {.p = p, .cs_prev = t ? saved[O_CS] + (t - 1) * state : p->cs_prev,
-              .cs_grad = saved[7] + t * state, .h_grad = saved[8] + t * state,
-              .dcs = last ? NULL : g->cs, .dh = last ? NULL : g->h,
-              .dgates = g->dgates + t * 4 * state, .cs_prev_grad = g->cs};
+    back b = {.p = p,
+              .cs_prev = t ? saved[O_CS] + (t - 1) * state : p->cs_prev,
+              .cs_grad = saved[7] + t * state,
+              .h_grad = saved[8] + t * state,
+              .dcs = last ? NULL : g->cs,
+              .dh = last ? NULL : g->h,
+              .dgates = g->dgates + t * 4 * state,
+              .cs_prev_grad = g->cs};
     for (int i = 0; i < LSTM_OUTPUTS; i++) b.saved[i] = saved[i] + t * state;
     PF_TRY(pf_parallel(io->c, p->batch, pf_grain(16 * n), back_rows, &b));
     add_peepholes(&b, g->wc);
-    PF_TRY(rnn_multiply(io, (rnn_product){.m = p->batch, .n = n, .k = 4 * n, .a = b.dgates,
-                                          .lda = 4 * n, .b = p->w + p->inputs * 4 * n,
-                                          .ldb = 4 * n, .tb = 1, .c = g->h, .ldc = n}));
+    PF_TRY(rnn_multiply(io, (rnn_product){.m = p->batch,
+                                          .n = n,
+                                          .k = 4 * n,
+                                          .a = b.dgates,
+                                          .lda = 4 * n,
+                                          .b = p->w + p->inputs * 4 * n,
+                                          .ldb = 4 * n,
+                                          .tb = 1,
+                                          .c = g->h,
+                                          .ldc = n}));
   }
   return PF_OK;
 }
@@ -292,19 +329,48 @@ static pf_status walk_back(rnn_io *io, const lstm *p, const lstm_grads *g,
 static pf_status weight_grads(rnn_io *io, const lstm *p, const lstm_grads *g, const float *h) {
   int64_t n = p->cells, four = 4 * n, rows = p->used * p->batch;
   float *wh = g->w + p->inputs * four;
-  PF_TRY(rnn_multiply(io, (rnn_product){.m = rows, .n = p->inputs, .k = four, .a = g->dgates,
-                                        .lda = four, .b = p->w, .ldb = four, .tb = 1, .c = g->x,
+  PF_TRY(rnn_multiply(io, (rnn_product){.m = rows,
+                                        .n = p->inputs,
+                                        .k = four,
+                                        .a = g->dgates,
+                                        .lda = four,
+                                        .b = p->w,
+                                        .ldb = four,
+                                        .tb = 1,
+                                        .c = g->x,
                                         .ldc = p->inputs}));
-  PF_TRY(rnn_multiply(io, (rnn_product){.m = p->inputs, .n = four, .k = rows, .a = p->x,
-                                        .lda = p->inputs, .ta = 1, .b = g->dgates, .ldb = four,
-                                        .c = g->w, .ldc = four}));
-  PF_TRY(rnn_multiply(io, (rnn_product){.m = n, .n = four, .k = p->used ? p->batch : 0,
-                                        .a = p->h_prev, .lda = n, .ta = 1, .b = g->dgates,
-                                        .ldb = four, .c = wh, .ldc = four}));
+  PF_TRY(rnn_multiply(io, (rnn_product){.m = p->inputs,
+                                        .n = four,
+                                        .k = rows,
+                                        .a = p->x,
+                                        .lda = p->inputs,
+                                        .ta = 1,
+                                        .b = g->dgates,
+                                        .ldb = four,
+                                        .c = g->w,
+                                        .ldc = four}));
+  PF_TRY(rnn_multiply(io, (rnn_product){.m = n,
+                                        .n = four,
+                                        .k = p->used ? p->batch : 0,
+                                        .a = p->h_prev,
+                                        .lda = n,
+                                        .ta = 1,
+                                        .b = g->dgates,
+                                        .ldb = four,
+                                        .c = wh,
+                                        .ldc = four}));
   if (p->used > 1)
-    PF_TRY(rnn_multiply(io, (rnn_product){.m = n, .n = four, .k = rows - p->batch, .a = h, .lda = n,
-                                          .ta = 1, .b = g->dgates + p->batch * four, .ldb = four,
-                                          .c = wh, .ldc = four, .add = 1}));
+    PF_TRY(rnn_multiply(io, (rnn_product){.m = n,
+                                          .n = four,
+                                          .k = rows - p->batch,
+                                          .a = h,
+                                          .lda = n,
+                                          .ta = 1,
+                                          .b = g->dgates + p->batch * four,
+                                          .ldb = four,
+                                          .c = wh,
+                                          .ldc = four,
+                                          .add = 1}));
   rnn_sum_rows(g->dgates, rows, four, g->b);
   return PF_OK;
 }
@@ -340,9 +406,10 @@ static pf_status block_lstm_grad_v2(pf_ctx *c, const void *s) { return lstm_all_
                     FIELD("forget_bias", PF_ATTR_FLOAT, forget_bias), \
                     FIELD("cell_clip", PF_ATTR_FLOAT, cell_clip)), \
   .state_size = sizeof(lstm_state), .compute = fn)
-const pf_kernel *const PF_ISA_NAME(lstm_kernels)[] = {
-  ENTRY("LSTMBlockCell", lstm_cell), ENTRY("LSTMBlockCellGrad", lstm_cell_grad),
-  ENTRY("BlockLSTM", block_lstm), ENTRY("BlockLSTMV2", block_lstm_v2),
-  ENTRY("BlockLSTMGrad", block_lstm_grad), ENTRY("BlockLSTMGradV2", block_lstm_grad_v2),
-  NULL
-};
+const pf_kernel *const PF_ISA_NAME(lstm_kernels)[] = {ENTRY("LSTMBlockCell", lstm_cell),
+                                                      ENTRY("LSTMBlockCellGrad", lstm_cell_grad),
+                                                      ENTRY("BlockLSTM", block_lstm),
+                                                      ENTRY("BlockLSTMV2", block_lstm_v2),
+                                                      ENTRY("BlockLSTMGrad", block_lstm_grad),
+                                                      ENTRY("BlockLSTMGradV2", block_lstm_grad_v2),
+                                                      NULL};

@@ -15,7 +15,11 @@ enum { LANES = 16 };
 typedef struct { int32_t reverse; } quantized_state;
 
 /* 8-bit rows of floats [m, k], and the product with packed weights. */
-typedef struct { uint8_t *rows; int32_t *row_sums, *product; float scale; } room;
+typedef struct {
+  uint8_t *rows;
+  int32_t *row_sums, *product;
+  float scale;
+} room;
 
 static pf_status take_room(pf_ctx *c, int64_t m, int64_t k, int64_t n, room *r) {
   int64_t rows, product;
@@ -77,18 +81,23 @@ static int32_t quantize(const float *x, int64_t m, int64_t k, room *r) {
 static pf_status times(pf_ctx *c, const float *x, int64_t m, int64_t k, int64_t n, int32_t w,
                        room *r, const float *bias, float *gates) {
   const int32_t zero = quantize(x, m, k, r);
-  const pf_byte_product p = {.m = m, .n = n, .k = k, .lda = 4 * pf_byte_groups(k), .a = r->rows,
+  const pf_byte_product p = {.m = m,
+                             .n = n,
+                             .k = k,
+                             .lda = 4 * pf_byte_groups(k),
+                             .a = r->rows,
                              .b = PF_DATA(const int8_t, c->in[w]),
                              .sums = PF_DATA(const int32_t, c->in[w + 1]),
                              .zeros = PF_DATA(const int32_t, c->in[w + 2]),
-                             .row_sums = r->row_sums, .a_zero = zero, .c = r->product};
+                             .row_sums = r->row_sums,
+                             .a_zero = zero,
+                             .c = r->product};
   PF_TRY(PF_ISA_NAME(pf_multiply_bytes)(c, &p));
   const float *scales = PF_DATA(const float, c->in[w + 3]);
   for (int64_t i = 0; i < m; i++, gates += n) {
     const int32_t *sums = r->product + i * n;
     const float *before = bias ? bias : gates;
-    for (int64_t j = 0; j < n; j++)
-      gates[j] = before[j] + (float)sums[j] * (r->scale * scales[j]);
+    for (int64_t j = 0; j < n; j++) gates[j] = before[j] + (float)sums[j] * (r->scale * scales[j]);
   }
   return PF_OK;
 }
@@ -159,5 +168,4 @@ const pf_kernel *const PF_ISA_NAME(lstm_quantized_kernels)[] = {
   PF_CPU_FLAGS("_DynamicQuantizeLSTM", "", PF_KERNEL_DETERMINISTIC | PF_KERNEL_EXPENSIVE,
                .attrs = PF_ATTRS(PF_ATTR(quantized_state, PF_ATTR_BOOL, reverse)),
                .state_size = sizeof(quantized_state), .compute = lstm),
-  NULL
-};
+  NULL};

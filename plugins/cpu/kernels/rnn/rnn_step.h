@@ -19,9 +19,9 @@ typedef struct {
   int32_t type;
   DLTensor *out[RNN_OUTPUTS];
   float *wide[RNN_OUTPUTS];
-  char *work;                           /* packing space of products, kept between time steps */
+  char *work; /* packing space of products, kept between time steps */
   uint64_t work_bytes;
-  int failed;                           /* an input could not be widened */
+  int failed; /* an input could not be widened */
 } rnn_io;
 
 PF_LOCAL float *rnn_scratch(pf_ctx *c, int64_t n) {
@@ -54,8 +54,8 @@ PF_LOCAL const float *rnn_in(rnn_io *io, int32_t i) {
 PF_LOCAL float *rnn_out(rnn_io *io, int32_t i, const int64_t *shape, int32_t ndim) {
   io->out[i] = pf_output_checked(io->c, i, shape, ndim);
   if (!io->out[i]) return NULL;
-  io->wide[i] = pf_is_half(io->type) ? rnn_scratch(io->c, pf_numel(io->out[i]))
-                                     : PF_DATA(float, io->out[i]);
+  io->wide[i] =
+      pf_is_half(io->type) ? rnn_scratch(io->c, pf_numel(io->out[i])) : PF_DATA(float, io->out[i]);
   /* an empty output may have no memory: NULL means failure here */
   if (!io->wide[i] && pf_numel(io->out[i]) == 0) io->wide[i] = rnn_scratch(io->c, 1);
   return io->wide[i];
@@ -86,7 +86,12 @@ typedef struct {
 } rnn_product;
 
 enum { RNN_UNIT = 96, RNN_SPLIT_WORK = 1 << 20 };
-typedef struct { pf_gemm g; int by_rows; char *work; uint64_t work_bytes; } rnn_parts;
+typedef struct {
+  pf_gemm g;
+  int by_rows;
+  char *work;
+  uint64_t work_bytes;
+} rnn_parts;
 
 PF_LOCAL void rnn_units(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const rnn_parts *p = arg;
@@ -111,15 +116,23 @@ PF_LOCAL pf_status rnn_multiply(rnn_io *io, rnn_product p) {
     for (int64_t i = 0; i < p.m && !p.add; i++) rnn_zero(p.c + i * p.ldc, p.n);
     return PF_OK;
   }
-  rnn_parts parts = {.g = {.m = p.m, .n = p.n, .k = p.k, .a = p.a, .b = p.b, .c = p.c,
-                           .a_row = p.ta ? 1 : p.lda, .a_col = p.ta ? p.lda : 1,
-                           .b_row = p.tb ? 1 : p.ldb, .b_col = p.tb ? p.ldb : 1,
-                           .ldc = p.ldc, .add = p.add},
+  rnn_parts parts = {.g = {.m = p.m,
+                           .n = p.n,
+                           .k = p.k,
+                           .a = p.a,
+                           .b = p.b,
+                           .c = p.c,
+                           .a_row = p.ta ? 1 : p.lda,
+                           .a_col = p.ta ? p.lda : 1,
+                           .b_row = p.tb ? 1 : p.ldb,
+                           .b_col = p.tb ? p.ldb : 1,
+                           .ldc = p.ldc,
+                           .add = p.add},
                      .by_rows = p.m >= p.n};
   int64_t units = ((parts.by_rows ? p.m : p.n) + RNN_UNIT - 1) / RNN_UNIT;
   double work = (double)p.m * (double)p.n * (double)p.k;
   int split = units >= 4 && work >= RNN_SPLIT_WORK;
-  parts.g.how = PF_ISA_NAME(pf_gemm_how)(&parts.g, 4);   /* parts are summed as the whole is */
+  parts.g.how = PF_ISA_NAME(pf_gemm_how)(&parts.g, 4); /* parts are summed as the whole is */
   parts.work_bytes = (PF_ISA_NAME(pf_gemm_work)(&parts.g, 4) + 63) / 64 * 64;
   uint64_t need = parts.work_bytes * (split ? (uint64_t)io->c->host->workers(io->c) : 1);
   if (need > io->work_bytes) {

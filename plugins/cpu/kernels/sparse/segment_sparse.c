@@ -1,9 +1,10 @@
-/* segment_sparse.c - rows of data picked by index and joined by segment: SparseSegmentSum, Mean and SqrtN, with and
- * without a number of segments, and their gradients.
+/* segment_sparse.c - rows of data picked by index and joined by segment: SparseSegmentSum, Mean and
+ * SqrtN, with and without a number of segments, and their gradients.
  *
  * Invariants
  *   1. Segment ids rise; a segment without rows is 0.
- *   2. Sums run in the order of the indices, in double for float32 and half, so results do not depend on threads.
+ *   2. Sums run in the order of the indices, in double for float32 and half, so results do not
+ *      depend on threads.
  * Threads: one per call.
  */
 #include "base/common.h"
@@ -199,13 +200,17 @@ static pf_status gradient(pf_ctx *c, int op) {
   static pf_status NAME(pf_ctx *c, const void *s) { (void)s; return segments(c, OP, 0); } \
   static pf_status NAME##_counted(pf_ctx *c, const void *s) { (void)s; return segments(c, OP, 1); } \
   static pf_status NAME##_grad(pf_ctx *c, const void *s) { (void)s; return gradient(c, OP); }
-OPS(sum, SUM) OPS(mean, MEAN) OPS(sqrt_n, SQRT_N)
+OPS(sum, SUM)
+OPS(mean, MEAN)
+OPS(sqrt_n, SQRT_N)
 
 #define FAMILY(NAME, f, types) \
   PF_CPU("SparseSegment" NAME, "T=" types, .compute = f), \
   PF_CPU("SparseSegment" NAME "WithNumSegments", "T=" types, .compute = f##_counted)
 const pf_kernel *const segment_sparse_kernels[] = {
-  FAMILY("Sum", sum, PF_REAL), FAMILY("Mean", mean, PF_FLOATS), FAMILY("SqrtN", sqrt_n, PF_FLOATS),
+  FAMILY("Sum", sum, PF_REAL),
+  FAMILY("Mean", mean, PF_FLOATS),
+  FAMILY("SqrtN", sqrt_n, PF_FLOATS),
   PF_CPU("SparseSegmentSumGrad", "T=" PF_FLOATS, .compute = sum_grad),
   PF_CPU("SparseSegmentMeanGrad", "T=" PF_FLOATS, .compute = mean_grad),
   PF_CPU("SparseSegmentSqrtNGrad", "T=" PF_FLOATS, .compute = sqrt_n_grad),

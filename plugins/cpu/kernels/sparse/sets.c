@@ -1,16 +1,25 @@
 /* sets.c - sets along the last dimension: DenseToDenseSetOperation, DenseToSparseSetOperation,
  * SparseToSparseSetOperation, SetSize; and EditDistance between sequences there.
  *
- * Method: each operand becomes a list of (group, element), sorted and without repetitions; an operation is
- * one merge of two lists.  A group is the flat index of the leading dimensions.
+ * Method: each operand becomes a list of (group, element), sorted and without repetitions; an
+ * operation is one merge of two lists.  A group is the flat index of the leading dimensions.
  *
  * Threads: one per call.
  */
 #include <stdlib.h>
 #include "sparse/sparse.h"
 
-typedef struct { int64_t group, number; const char *text; } item;   /* strings: text, length in number */
-typedef struct { item *items; int64_t n; int64_t dims[PF_MAX_DIMS]; int32_t rank; } members;
+/* strings: text, length in number */
+typedef struct {
+  int64_t group, number;
+  const char *text;
+} item;
+typedef struct {
+  item *items;
+  int64_t n;
+  int64_t dims[PF_MAX_DIMS];
+  int32_t rank;
+} members;
 
 static int compare_numbers(const void *pa, const void *pb) {
   const item *a = pa, *b = pb;
@@ -65,8 +74,10 @@ static pf_status sparse_members(pf_ctx *c, int32_t in, int validate, members *m)
   int64_t step[PF_MAX_DIMS], groups, wrong;
   PF_TRY(pf_coo_input(c, in, in + 1, in + 2, "set", &s));
   if (validate && !pf_coo_rises(&s, &wrong))
-    return PF_INVALID(c, "indices[%" PRId64 "] is out of order or repeated; use tf.sparse_reorder "
-                         "first", wrong);
+    return PF_INVALID(c,
+                      "indices[%" PRId64 "] is out of order or repeated; use tf.sparse_reorder "
+                      "first",
+                      wrong);
   if (s.rank < 2) return PF_INVALID(c, "Input must have rank >= 2, got %d", s.rank);
   PF_TRY(pf_coo_numel(c, s.dims, s.rank - 1, &groups));
   m->rank = s.rank, m->n = s.n;
@@ -82,12 +93,19 @@ static pf_status sparse_members(pf_ctx *c, int32_t in, int validate, members *m)
   return PF_OK;
 }
 
-typedef struct { pf_str set_operation; int32_t validate_indices; } set_state;
-enum { A_MINUS_B = 1, B_MINUS_A = 2, BOTH = 4 };        /* what is emitted: only a, only b, in both */
+typedef struct {
+  pf_str set_operation;
+  int32_t validate_indices;
+} set_state;
+enum { A_MINUS_B = 1, B_MINUS_A = 2, BOTH = 4 }; /* what is emitted: only a, only b, in both */
 static int emitted(pf_str s) {
-  static const struct { const char *name; int what; } known[] = {
-      {"a-b", A_MINUS_B}, {"b-a", B_MINUS_A}, {"intersection", BOTH},
-      {"union", A_MINUS_B | B_MINUS_A | BOTH}};
+  static const struct {
+    const char *name;
+    int what;
+  } known[] = {{"a-b", A_MINUS_B},
+               {"b-a", B_MINUS_A},
+               {"intersection", BOTH},
+               {"union", A_MINUS_B | B_MINUS_A | BOTH}};
   for (int i = 0; i < 4; i++)
     if ((int64_t)strlen(known[i].name) == s.len && !memcmp(known[i].name, s.data, (size_t)s.len))
       return known[i].what;
@@ -123,8 +141,8 @@ static pf_status operate(pf_ctx *c, const void *state, members *a, members *b, i
                       (int)PF_MIN(((const set_state *)state)->set_operation.len, 100),
                       ((const set_state *)state)->set_operation.data);
   if (a->rank != b->rank || pf_row_compare(a->dims, b->dims, a->rank - 1))
-    return PF_INVALID(c, "Mismatched group shapes %s vs %s",
-                      pf_shape_text(a->dims, a->rank - 1).s, pf_shape_text(b->dims, b->rank - 1).s);
+    return PF_INVALID(c, "Mismatched group shapes %s vs %s", pf_shape_text(a->dims, a->rank - 1).s,
+                      pf_shape_text(b->dims, b->rank - 1).s);
   sort_unique(a, order);
   sort_unique(b, order);
   item *found = c->host->scratch(c, (uint64_t)(a->n + b->n) * sizeof(item) + 8, 64);
@@ -190,16 +208,17 @@ static int is_float(int32_t type) {
   return type == PF_FLOAT32 || type == PF_FLOAT64 || type == PF_COMPLEX64 ||
          type == PF_COMPLEX128 || pf_is_half(type);
 }
-static pf_status same_value(pf_ctx *c, const coo *a, int64_t i, const coo *b, int64_t j, int *same) {
+static pf_status same_value(pf_ctx *c, const coo *a, int64_t i, const coo *b, int64_t j,
+                            int *same) {
   int64_t es = pf_type_size(a->type);
   if (is_float(a->type)) {
-    *same = same_floats(a->type, PF_DATA(const void, a->values), i, PF_DATA(const void, b->values),
-                        j);
+    *same =
+        same_floats(a->type, PF_DATA(const void, a->values), i, PF_DATA(const void, b->values), j);
     return PF_OK;
   }
   if (a->type != PF_STRING) {
-    *same = !memcmp(PF_DATA(const char, a->values) + i * es, PF_DATA(const char, b->values) + j * es,
-                    (size_t)es);
+    *same = !memcmp(PF_DATA(const char, a->values) + i * es,
+                    PF_DATA(const char, b->values) + j * es, (size_t)es);
     return PF_OK;
   }
   pf_str x, y;
@@ -264,8 +283,8 @@ static pf_status distance(pf_ctx *c, const coo *a, int64_t i, int64_t n, const c
   }
   return PF_OK;
 }
-/* Sequences are rows in their order: where they stand along the last dimension is not read, as in TF,
- * whose tutorials give a size of 1 there; out of order they are merged as they come. */
+/* Sequences are rows in their order: where they stand along the last dimension is not read, as
+ * in TF, whose tutorials give a size of 1 there; out of order they are merged as they come. */
 static pf_status edit_distance(pf_ctx *c, const void *state) {
   int normalize = ((const edit_state *)state)->normalize;
   coo a, b;
@@ -285,12 +304,15 @@ static pf_status edit_distance(pf_ctx *c, const void *state) {
   PF_EXHAUSTED(line);
   pf_row_major(dims, keys, step);
   while (i < a.n || j < b.n) {
-    int d = i >= a.n ? 1 : j >= b.n ? -1
-            : pf_row_compare(a.at + i * a.rank, b.at + j * b.rank, keys);
+    int d = i >= a.n   ? 1
+            : j >= b.n ? -1
+                       : pf_row_compare(a.at + i * a.rank, b.at + j * b.rank, keys);
     const int64_t *row = d <= 0 ? a.at + i * a.rank : b.at + j * b.rank;
     int64_t n = 0, m = 0, at = 0;
-    if (d <= 0) while (i + n < a.n && !pf_row_compare(a.at + (i + n) * a.rank, row, keys)) n++;
-    if (d >= 0) while (j + m < b.n && !pf_row_compare(b.at + (j + m) * b.rank, row, keys)) m++;
+    if (d <= 0)
+      while (i + n < a.n && !pf_row_compare(a.at + (i + n) * a.rank, row, keys)) n++;
+    if (d >= 0)
+      while (j + m < b.n && !pf_row_compare(b.at + (j + m) * b.rank, row, keys)) m++;
     for (int32_t k = 0; k < keys; k++) at += row[k] * step[k];
     PF_TRY(distance(c, &a, i, n, &b, j, m, line));
     float found = (float)line[m];

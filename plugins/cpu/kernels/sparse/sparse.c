@@ -1,9 +1,10 @@
-/* sparse.c - sparse tensors as lists of places: SparseReorder, SparseReshape, SparseSplit, SparseConcat,
- * SparseSlice(+Grad), SparseFillEmptyRows(+Grad).
+/* sparse.c - sparse tensors as lists of places: SparseReorder, SparseReshape, SparseSplit,
+ * SparseConcat, SparseSlice(+Grad), SparseFillEmptyRows(+Grad).
  *
  * Invariants
  *   1. Values are only moved, so every element type works, strings included.
- *   2. Places are compared and moved, never used as addresses, but a row's number to fill empty rows.
+ *   2. Places are compared and moved, never used as addresses, but a row's number to fill empty
+ *      rows.
  * Threads: one per call.
  */
 #include "sparse/sparse.h"
@@ -59,14 +60,16 @@ static pf_status resolve(pf_ctx *c, int64_t *dims, int32_t rank, int64_t all) {
       return PF_INVALID(c, "reshape cannot infer the missing input size for an empty tensor unless "
                            "all specified input sizes are non-zero");
     if (all % known)
-      return PF_INVALID(c, "Input to reshape is a SparseTensor with %" PRId64
-                           " dense values, but the requested shape requires a multiple of %" PRId64,
+      return PF_INVALID(c,
+                        "Input to reshape is a SparseTensor with %" PRId64
+                        " dense values, but the requested shape requires a multiple of %" PRId64,
                         all, known);
     dims[open] = all / known, known = all;
   }
   if (known != all)
-    return PF_INVALID(c, "Input to reshape is a tensor with %" PRId64
-                         " dense values, but the requested shape has %" PRId64,
+    return PF_INVALID(c,
+                      "Input to reshape is a tensor with %" PRId64
+                      " dense values, but the requested shape has %" PRId64,
                       all, known);
   return PF_OK;
 }
@@ -145,8 +148,9 @@ static pf_status slice(pf_ctx *c, const void *state) {
                       s.rank, nl, nh);
   for (int32_t k = 0; k < s.rank; k++) {
     if (lo[k] < 0 || hi[k] < 0)
-      return PF_INVALID(c, "start and size must be non-negative, got %" PRId64 " and %" PRId64
-                           " for dimension %d",
+      return PF_INVALID(c,
+                        "start and size must be non-negative, got %" PRId64 " and %" PRId64
+                        " for dimension %d",
                         lo[k], hi[k], k);
     lo[k] = PF_MIN(lo[k], s.dims[k]);
     hi[k] = lo[k] + PF_MIN(hi[k], s.dims[k] - lo[k]);
@@ -158,12 +162,14 @@ static pf_status slice_grad(pf_ctx *c, const void *state) {
   int32_t type = c->in_type[0];
   (void)state;
   if (dy->ndim != 1 || in->ndim != 2 || start->ndim != 1 || out->ndim != 2)
-    return PF_INVALID(c, "gradients and start must be vectors, indices matrices; got %s, %s, %s, %s",
+    return PF_INVALID(c,
+                      "gradients and start must be vectors, indices matrices; got %s, %s, %s, %s",
                       PF_SHAPE(dy).s, PF_SHAPE(in).s, PF_SHAPE(start).s, PF_SHAPE(out).s);
   int64_t rank = in->shape[1], n = in->shape[0], m = out->shape[0], next = 0, es;
   if (out->shape[1] != rank || start->shape[0] != rank || dy->shape[0] != m)
-    return PF_INVALID(c, "the ranks of the indices %s and %s and of start %s, or the number of "
-                         "gradients %s, do not fit",
+    return PF_INVALID(c,
+                      "the ranks of the indices %s and %s and of start %s, or the number of "
+                      "gradients %s, do not fit",
                       PF_SHAPE(in).s, PF_SHAPE(out).s, PF_SHAPE(start).s, PF_SHAPE(dy).s);
   DLTensor *y = c->host->output(c, 0, &n, 1);
   PF_EXHAUSTED(y);
@@ -196,9 +202,11 @@ static pf_status split(pf_ctx *c, const void *state) {
     return PF_INVALID(c, "Input split_dim should be between 0 and rank (%d), got %" PRId64, s.rank,
                       axis);
   if (parts < 1 || parts > s.dims[axis])
-    return PF_INVALID(c, "Input num_split should be between 1 and the splitting dimension size (%"
-                      PRId64 "), got %" PRId64,
-                      s.dims[axis], parts);
+    return PF_INVALID(
+        c,
+        "Input num_split should be between 1 and the splitting dimension size (%" PRId64
+        "), got %" PRId64,
+        s.dims[axis], parts);
   int64_t size = s.dims[axis] / parts, more = s.dims[axis] % parts, at = 0;
   for (int32_t k = 0; k < s.rank; k++) lo[k] = 0, hi[k] = s.dims[k];
   for (int64_t i = 0; i < parts; i++) {
@@ -220,8 +228,9 @@ static pf_status concat(pf_ctx *c, const void *state) {
     PF_TRY(pf_coo_anywhere(c, c->in_start[0] + i, c->in_start[1] + i, c->in_start[2] + i, "input",
                            &s[i]));
     if (s[i].rank != s[0].rank)
-      return PF_INVALID(c, "Ranks of all input tensors must match: expected %d but got %d at "
-                           "position %d",
+      return PF_INVALID(c,
+                        "Ranks of all input tensors must match: expected %d but got %d at "
+                        "position %d",
                         s[0].rank, s[i].rank, i);
     if (i == 0) {
       PF_TRY(pf_axis(c, ((const concat_state *)state)->concat_dim, s[0].rank, "concat_dim", &axis));
@@ -229,8 +238,9 @@ static pf_status concat(pf_ctx *c, const void *state) {
     }
     for (int32_t k = 0; i && k < s[0].rank; k++) {
       if (k != axis && dims[k] != s[i].dims[k])
-        return PF_INVALID(c, "Input shapes must match: expected %" PRId64 " for dimension %d but "
-                             "got %" PRId64 " at position %d",
+        return PF_INVALID(c,
+                          "Input shapes must match: expected %" PRId64 " for dimension %d but "
+                          "got %" PRId64 " at position %d",
                           dims[k], k, s[i].dims[k], i);
       if (k == axis && __builtin_add_overflow(dims[k], s[i].dims[k], &dims[k]))
         return PF_INVALID(c, "the concatenated dimension %d overflows", k);
@@ -276,7 +286,7 @@ static pf_status fill_empty_rows(pf_ctx *c, const void *state) {
   back = c->host->output(c, 3, &s.n, 1);
   PF_EXHAUSTED(back);
   if (!pf_mul(rows, 8, &bytes)) return PF_INVALID(c, "too many rows: %" PRId64, rows);
-  int64_t *next = c->host->scratch(c, (uint64_t)bytes + 8, 64);   /* where a row's next value goes */
+  int64_t *next = c->host->scratch(c, (uint64_t)bytes + 8, 64); /* where a row's next value goes */
   PF_EXHAUSTED(next);
   uint8_t *flag = PF_DATA(uint8_t, flags);
   for (int64_t r = 0; r < rows; r++) next[r] = 0;

@@ -1,10 +1,12 @@
 /* sparse.h - a sparse tensor as three inputs: indices [n, rank], values [n], shape [rank].
  *
  * Invariants
- *   1. pf_coo_input checks everything a kernel relies on: ranks, lengths, non-negative sizes, indices inside
- *      the shape.  After it, rows of `at` may be used as addresses (products still need pf_coo_numel).
- *      Ops that only compare and move places take any, -1 too, as TensorFlow's do: pf_coo_anywhere.
- *   2. Rows compare lexicographically; "in order" means rising so, which is the order TF calls canonical.
+ *   1. pf_coo_input checks everything a kernel relies on: ranks, lengths, non-negative sizes,
+ *      indices inside the shape.  After it, rows of `at` may be used as addresses (products still
+ *      need pf_coo_numel). Ops that only compare and move places take any, -1 too, as TensorFlow's
+ *      do: pf_coo_anywhere.
+ *   2. Rows compare lexicographically; "in order" means rising so, which is the order TF calls
+ *      canonical.
  * Threads: pure functions of their arguments.
  */
 #ifndef PF_CPU_SPARSE_H
@@ -12,7 +14,7 @@
 #include "base/common.h"
 
 typedef struct {
-  const int64_t *at, *dims;             /* n rows of rank numbers; rank sizes */
+  const int64_t *at, *dims; /* n rows of rank numbers; rank sizes */
   const DLTensor *values;
   int64_t n;
   int32_t rank, type;
@@ -23,8 +25,8 @@ PF_INLINE int pf_row_compare(const int64_t *a, const int64_t *b, int32_t rank) {
     if (a[k] != b[k]) return a[k] < b[k] ? -1 : 1;
   return 0;
 }
-/* indices and shape of inputs `i` and `d`, which are int64; values of input `v` (-1: none); the last
- * `loose` dimensions' indices may lie outside the shape */
+/* indices and shape of inputs `i` and `d`, which are int64; values of input `v` (-1: none); the
+ * last `loose` dimensions' indices may lie outside the shape */
 PF_LOCAL pf_status pf_coo_bounded(pf_ctx *c, int32_t i, int32_t v, int32_t d, const char *name,
                                   int32_t loose, coo *s) {
   const DLTensor *at = c->in[i], *dims = c->in[d], *values = v < 0 ? NULL : c->in[v];
@@ -43,7 +45,7 @@ PF_LOCAL pf_status pf_coo_bounded(pf_ctx *c, int32_t i, int32_t v, int32_t d, co
     return PF_INVALID(c, "%s has rank %" PRId64 ", at most %d is supported", name, dims->shape[0],
                       PF_MAX_DIMS);
   *s = (coo){PF_DATA(const int64_t, at), PF_DATA(const int64_t, dims), values, at->shape[0],
-             (int32_t)at->shape[1], v < 0 ? 0 : c->in_type[v]};
+             (int32_t)at->shape[1],      v < 0 ? 0 : c->in_type[v]};
   for (int32_t k = 0; k < s->rank; k++)
     if (s->dims[k] < 0)
       return PF_INVALID(c, "%s shape has a negative size: dimension %d is %" PRId64, name, k,
@@ -52,8 +54,9 @@ PF_LOCAL pf_status pf_coo_bounded(pf_ctx *c, int32_t i, int32_t v, int32_t d, co
     for (int32_t k = 0; k < s->rank - loose; k++) {
       int64_t x = s->at[r * s->rank + k];
       if (x < 0 || x >= s->dims[k])
-        return PF_INVALID(c, "%s indices[%" PRId64 ", %d] = %" PRId64
-                             " is out of bounds: need 0 <= index < %" PRId64,
+        return PF_INVALID(c,
+                          "%s indices[%" PRId64 ", %d] = %" PRId64
+                          " is out of bounds: need 0 <= index < %" PRId64,
                           name, r, k, x, s->dims[k]);
     }
   return PF_OK;
@@ -112,8 +115,8 @@ PF_LOCAL int pf_row_digits(const int64_t *at, int64_t n, int32_t rank, int32_t k
   for (int64_t i = 0; i < n; i++) order[i] = (int64_t)(a[i] & (((uint64_t)1 << low) - 1));
   return 1;
 }
-/* order[i]: the row that comes i-th when the first `keys` columns rise; equal rows keep their order.
- * `spare` is as long as order. */
+/* order[i]: the row that comes i-th when the first `keys` columns rise; equal rows keep their
+ * order. `spare` is as long as order. */
 PF_LOCAL void pf_row_order(const int64_t *at, int64_t n, int32_t rank, int32_t keys, int64_t *order,
                            int64_t *spare) {
   for (int64_t i = 0; i < n; i++) order[i] = i;
@@ -121,7 +124,7 @@ PF_LOCAL void pf_row_order(const int64_t *at, int64_t n, int32_t rank, int32_t k
   for (int64_t i = 1; sorted && i < n; i++)
     sorted = pf_row_compare(at + (i - 1) * rank, at + i * rank, keys) <= 0;
   if (sorted || pf_row_digits(at, n, rank, keys, order, spare)) return;
-  for (int64_t width = 1; width < n; width *= 2) {   /* merges runs of `width` */
+  for (int64_t width = 1; width < n; width *= 2) { /* merges runs of `width` */
     for (int64_t lo = 0; lo < n; lo += 2 * width) {
       int64_t mid = PF_MIN(lo + width, n), hi = PF_MIN(lo + 2 * width, n), i = lo, j = mid;
       for (int64_t k = lo; k < hi; k++) {
@@ -140,7 +143,10 @@ PF_LOCAL pf_status pf_coo_order(pf_ctx *c, const coo *s, int64_t **order) {
   return PF_OK;
 }
 /* the three outputs of a sparse result from output `o` on; only the shape is written */
-typedef struct { DLTensor *indices, *values, *shape; int64_t *at; } coo_out;
+typedef struct {
+  DLTensor *indices, *values, *shape;
+  int64_t *at;
+} coo_out;
 PF_LOCAL pf_status pf_coo_output(pf_ctx *c, int32_t oi, int32_t ov, int32_t os, int64_t n,
                                  const int64_t *dims, int32_t rank, coo_out *y) {
   int64_t matrix[2] = {n, rank}, r = rank;
@@ -156,7 +162,7 @@ PF_LOCAL pf_status pf_coo_output(pf_ctx *c, int32_t oi, int32_t ov, int32_t os, 
   return PF_OK;
 }
 
-/* --------------------------------------------------------- arithmetic on single elements, by type */
+/* ------------------------------------------------------- arithmetic on single elements, by type */
 #define PF_SPARSE_EACH(X) \
   PF_EACH_REAL(X) X(PF_COMPLEX64, float _Complex, c64) X(PF_COMPLEX128, double _Complex, c128)
 /* y[i] += x[j] */
@@ -165,18 +171,23 @@ PF_LOCAL pf_status pf_coo_output(pf_ctx *c, int32_t oi, int32_t ov, int32_t os, 
 PF_LOCAL void pf_add_element(int32_t type, void *y, int64_t i, const void *x, int64_t j) {
   switch (type) {
     PF_EACH_FLOAT(PF_ADD_CASE)
-    PF_ADD_CASE(PF_INT8, uint8_t, ) PF_ADD_CASE(PF_UINT8, uint8_t, )
-    PF_ADD_CASE(PF_INT16, uint16_t, ) PF_ADD_CASE(PF_UINT16, uint16_t, )
-    PF_ADD_CASE(PF_INT32, uint32_t, ) PF_ADD_CASE(PF_UINT32, uint32_t, )
-    PF_ADD_CASE(PF_INT64, uint64_t, ) PF_ADD_CASE(PF_UINT64, uint64_t, )
-    PF_ADD_CASE(PF_COMPLEX64, float _Complex, ) PF_ADD_CASE(PF_COMPLEX128, double _Complex, )
+    PF_ADD_CASE(PF_INT8, uint8_t, )
+    PF_ADD_CASE(PF_UINT8, uint8_t, )
+    PF_ADD_CASE(PF_INT16, uint16_t, )
+    PF_ADD_CASE(PF_UINT16, uint16_t, )
+    PF_ADD_CASE(PF_INT32, uint32_t, )
+    PF_ADD_CASE(PF_UINT32, uint32_t, )
+    PF_ADD_CASE(PF_INT64, uint64_t, )
+    PF_ADD_CASE(PF_UINT64, uint64_t, )
+    PF_ADD_CASE(PF_COMPLEX64, float _Complex, )
+    PF_ADD_CASE(PF_COMPLEX128, double _Complex, )
     case PF_FLOAT16:
-      ((uint16_t *)y)[i] = pf_to_half(pf_from_half(((uint16_t *)y)[i]) +
-                                      pf_from_half(((const uint16_t *)x)[j]));
+      ((uint16_t *)y)[i] =
+          pf_to_half(pf_from_half(((uint16_t *)y)[i]) + pf_from_half(((const uint16_t *)x)[j]));
       break;
     case PF_BFLOAT16:
-      ((uint16_t *)y)[i] = pf_to_bf16(pf_from_bf16(((uint16_t *)y)[i]) +
-                                      pf_from_bf16(((const uint16_t *)x)[j]));
+      ((uint16_t *)y)[i] =
+          pf_to_bf16(pf_from_bf16(((uint16_t *)y)[i]) + pf_from_bf16(((const uint16_t *)x)[j]));
       break;
   }
 }
@@ -187,8 +198,7 @@ PF_LOCAL int pf_less_element(int32_t type, const void *x, int64_t i, const void 
     PF_EACH_REAL(PF_LESS_CASE)
     case PF_FLOAT16:
       return pf_from_half(((const uint16_t *)x)[i]) < pf_from_half(((const uint16_t *)y)[j]);
-    default:
-      return pf_from_bf16(((const uint16_t *)x)[i]) < pf_from_bf16(((const uint16_t *)y)[j]);
+    default: return pf_from_bf16(((const uint16_t *)x)[i]) < pf_from_bf16(((const uint16_t *)y)[j]);
   }
 }
 #endif

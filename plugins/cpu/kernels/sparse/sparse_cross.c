@@ -11,15 +11,19 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 
-enum { VALUES = 1, SHAPES = 2, DENSE = 3, OPTIONS = 4 };    /* the op's arguments */
+enum { VALUES = 1, SHAPES = 2, DENSE = 3, OPTIONS = 4 }; /* the op's arguments */
 typedef struct {
   int64_t num_buckets, hash_key;
   int32_t out_type, hashed;
 } cross_state;
-typedef struct { const DLTensor *values; int32_t type; int64_t *first, width; } column;
+typedef struct {
+  const DLTensor *values;
+  int32_t type;
+  int64_t *first, width;
+} column;
 typedef struct {
   column *columns;
-  int64_t n, batch, *at;               /* `at`: which feature of each column */
+  int64_t n, batch, *at; /* `at`: which feature of each column */
   int64_t crosses, longest;
   pf_str between;
   uint64_t buckets, start, key[2];
@@ -33,9 +37,10 @@ static pf_status sparse_column(pf_ctx *c, crossing *x, int32_t k, column *col) {
   col->type = c->in_type[c->in_start[VALUES] + k];
   if (where->ndim != 2 || where->shape[1] != 2 || col->values->ndim != 1 ||
       where->shape[0] != col->values->shape[0] || shape->ndim != 1 || shape->shape[0] != 2)
-    return PF_INVALID(c, "sparse input %d must have indices [n, 2], values [n] and a shape [2], "
-                      "got %s, %s and %s", k, PF_SHAPE(where).s, PF_SHAPE(col->values).s,
-                      PF_SHAPE(shape).s);
+    return PF_INVALID(c,
+                      "sparse input %d must have indices [n, 2], values [n] and a shape [2], "
+                      "got %s, %s and %s",
+                      k, PF_SHAPE(where).s, PF_SHAPE(col->values).s, PF_SHAPE(shape).s);
   if (PF_DATA(const int64_t, shape)[0] != x->batch)
     return PF_INVALID(c, "Expected batch size %" PRId64 ", got %" PRId64 " in sparse input %d",
                       x->batch, PF_DATA(const int64_t, shape)[0], k);
@@ -46,8 +51,10 @@ static pf_status sparse_column(pf_ctx *c, crossing *x, int32_t k, column *col) {
   for (int64_t i = 0; i < n; i++) {
     int64_t b = PF_DATA(const int64_t, where)[2 * i];
     if (b < row || b >= x->batch)
-      return PF_INVALID(c, "the rows of sparse input %d must rise within [0, %" PRId64 "), got %"
-                        PRId64 " at %" PRId64, k, x->batch, b, i);
+      return PF_INVALID(c,
+                        "the rows of sparse input %d must rise within [0, %" PRId64
+                        "), got %" PRId64 " at %" PRId64,
+                        k, x->batch, b, i);
     while (row < b) col->first[++row] = i;
   }
   while (row < x->batch) col->first[++row] = n;
@@ -205,8 +212,10 @@ static pf_status cross(pf_ctx *c, crossing *x) {
 }
 static pf_status sparse_cross(pf_ctx *c, const void *state) {
   const cross_state *s = state;
-  crossing x = {.between = {"_X_", 3}, .buckets = (uint64_t)s->num_buckets,
-                .start = (uint64_t)s->hash_key, .hashed = s->hashed};
+  crossing x = {.between = {"_X_", 3},
+                .buckets = (uint64_t)s->num_buckets,
+                .start = (uint64_t)s->hash_key,
+                .hashed = s->hashed};
   if (s->num_buckets < 0)
     return PF_INVALID(c, "num_buckets must be >= 0, got %" PRId64, s->num_buckets);
   if (s->hashed != (s->out_type == PF_INT64))
@@ -241,11 +250,11 @@ static pf_status sparse_cross_hashed(pf_ctx *c, const void *state) {
 }
 
 const pf_kernel *const sparse_cross_kernels[] = {
-    PF_CPU_LONG("SparseCross", NULL, .compute = sparse_cross, .state_size = sizeof(cross_state),
-           .attrs = PF_ATTRS(PF_ATTR(cross_state, PF_ATTR_INT, num_buckets),
-                             PF_ATTR(cross_state, PF_ATTR_INT, hash_key),
-                             PF_ATTR(cross_state, PF_ATTR_TYPE, out_type),
-                             PF_REF(pf_attr, "hashed_output", PF_ATTR_BOOL,
-                                    offsetof(cross_state, hashed)))),
-    PF_CPU_LONG("SparseCrossV2", NULL, .compute = sparse_cross_texts),
-    PF_CPU_LONG("SparseCrossHashed", NULL, .compute = sparse_cross_hashed), NULL};
+  PF_CPU_LONG("SparseCross", NULL, .compute = sparse_cross, .state_size = sizeof(cross_state),
+              .attrs = PF_ATTRS(
+                  PF_ATTR(cross_state, PF_ATTR_INT, num_buckets),
+                  PF_ATTR(cross_state, PF_ATTR_INT, hash_key),
+                  PF_ATTR(cross_state, PF_ATTR_TYPE, out_type),
+                  PF_REF(pf_attr, "hashed_output", PF_ATTR_BOOL, offsetof(cross_state, hashed)))),
+  PF_CPU_LONG("SparseCrossV2", NULL, .compute = sparse_cross_texts),
+  PF_CPU_LONG("SparseCrossHashed", NULL, .compute = sparse_cross_hashed), NULL};

@@ -3,7 +3,8 @@
  * SparseTensorDenseMatMul, SparseMatMul.
  *
  * Invariants
- *   1. Two sparse operands are merged as if in order (sparse.h); out of order they give each place of both.
+ *   1. Two sparse operands are merged as if in order (sparse.h); out of order they give each place
+ *      of both.
  *   2. Reductions add in the order of the values; an absent place counts as nothing, not as 0.
  * Threads: one per call.
  */
@@ -58,7 +59,8 @@ static pf_status sparse_add(pf_ctx *c, const void *state) {
   int64_t es = pf_type_size(type), n = 0, most = a.n + b.n;
   char *sum = c->host->scratch(c, (uint64_t)(most * es) + 16, 64);
   PF_EXHAUSTED(sum);
-  int64_t *from = c->host->scratch(c, (uint64_t)most * 8 + 16, 64);   /* rows of a, or -1 - row of b */
+  /* rows of a, or -1 - row of b */
+  int64_t *from = c->host->scratch(c, (uint64_t)most * 8 + 16, 64);
   PF_EXHAUSTED(from);
   for (int64_t i = 0, j = 0; i < a.n || j < b.n;) {
     int turn = turn_of(&a, &b, i, j);
@@ -67,17 +69,23 @@ static pf_status sparse_add(pf_ctx *c, const void *state) {
     memset(s, 0, (size_t)es);
     if (turn <= 0) pf_add_element(type, s, 0, PF_DATA(void, a.values), i++);
     if (turn >= 0) pf_add_element(type, s, 0, PF_DATA(void, b.values), j++);
-    if (turn || least <= size_of(s, type)) n++;   /* what one operand alone has stays, as in TensorFlow */
+    /* what one operand alone has stays, as in TensorFlow */
+    if (turn || least <= size_of(s, type)) n++;
   }
   PF_TRY(pf_coo_output(c, 0, 1, 2, n, a.dims, a.rank, &y));
   if (n) memcpy(PF_DATA(char, y.values), sum, (size_t)(n * es));
   for (int64_t r = 0; r < n && a.rank; r++)
-    memcpy(y.at + r * a.rank, from[r] >= 0 ? a.at + from[r] * a.rank : b.at + (-1 - from[r]) * b.rank,
+    memcpy(y.at + r * a.rank,
+           from[r] >= 0 ? a.at + from[r] * a.rank : b.at + (-1 - from[r]) * b.rank,
            sizeof(int64_t) * (size_t)a.rank);
   return PF_OK;
 }
 /* One operand's places, walked along with the sum's. */
-typedef struct { const int64_t *at; int64_t i, n; char *dx; } walked;
+typedef struct {
+  const int64_t *at;
+  int64_t i, n;
+  char *dx;
+} walked;
 /* A place that is the sum's k-th takes its gradient; 0: it is before that, and is passed. */
 static int walk(walked *w, const int64_t *sum, const char *dy, int32_t rank, int64_t es) {
   if (w->i >= w->n) return 1;
@@ -89,8 +97,9 @@ static int walk(walked *w, const int64_t *sum, const char *dy, int32_t rank, int
 static pf_status sparse_add_grad(pf_ctx *c, const void *state) {
   (void)state;
   if (c->in[0]->ndim != 1 || c->in[1]->ndim != 2 || c->in[2]->ndim != 2 || c->in[3]->ndim != 2)
-    return PF_INVALID(c, "backprop_val_grad must be a vector and the indices matrices, got %s, %s, "
-                         "%s, %s",
+    return PF_INVALID(c,
+                      "backprop_val_grad must be a vector and the indices matrices, got %s, %s, "
+                      "%s, %s",
                       PF_SHAPE(c->in[0]).s, PF_SHAPE(c->in[1]).s, PF_SHAPE(c->in[2]).s,
                       PF_SHAPE(c->in[3]).s);
   int64_t rank = c->in[1]->shape[1];
@@ -98,8 +107,9 @@ static pf_status sparse_add_grad(pf_ctx *c, const void *state) {
     return PF_INVALID(c, "the ranks of the indices differ: %s, %s, %s", PF_SHAPE(c->in[1]).s,
                       PF_SHAPE(c->in[2]).s, PF_SHAPE(c->in[3]).s);
   if (c->in[0]->shape[0] != c->in[3]->shape[0])
-    return PF_INVALID(c, "# of elements of backprop_val_grad and of rows of sum_indices should be "
-                         "equal: %" PRId64 " and %" PRId64,
+    return PF_INVALID(c,
+                      "# of elements of backprop_val_grad and of rows of sum_indices should be "
+                      "equal: %" PRId64 " and %" PRId64,
                       c->in[0]->shape[0], c->in[3]->shape[0]);
   const int64_t es = pf_type_size(c->in_type[0]), m = c->in[3]->shape[0];
   walked w[2];
@@ -137,8 +147,8 @@ static pf_status extremum(pf_ctx *c, int greatest) {
     int turn = turn_of(&a, &b, i, j);
     const char *x = turn <= 0 ? PF_DATA(const char, a.values) + i * es : zero;
     const char *z = turn >= 0 ? PF_DATA(const char, b.values) + j * es : zero;
-    int first = greatest ? !pf_less_element(a.type, x, 0, z, 0)
-                         : !pf_less_element(a.type, z, 0, x, 0);
+    int first =
+        greatest ? !pf_less_element(a.type, x, 0, z, 0) : !pf_less_element(a.type, z, 0, x, 0);
     memcpy(PF_DATA(char, y.values) + n * es, first ? x : z, (size_t)es);
     if (a.rank)
       memcpy(y.at + n * a.rank, turn <= 0 ? a.at + i * a.rank : b.at + j * b.rank,
@@ -147,8 +157,14 @@ static pf_status extremum(pf_ctx *c, int greatest) {
   }
   return PF_OK;
 }
-static pf_status maximum(pf_ctx *c, const void *state) { (void)state; return extremum(c, 1); }
-static pf_status minimum(pf_ctx *c, const void *state) { (void)state; return extremum(c, 0); }
+static pf_status maximum(pf_ctx *c, const void *state) {
+  (void)state;
+  return extremum(c, 1);
+}
+static pf_status minimum(pf_ctx *c, const void *state) {
+  (void)state;
+  return extremum(c, 0);
+}
 
 /* ---------------------------------------------------------------- a sparse and a dense operand */
 static pf_status tensor_dense_add(pf_ctx *c, const void *state) {
@@ -174,8 +190,9 @@ static pf_status tensor_dense_add(pf_ctx *c, const void *state) {
     for (int32_t k = 0; k < rank; k++) {
       int64_t x = pf_in_index(c, 0, i * rank + k);
       if (x < 0 || x >= size[k])
-        return PF_INVALID(c, "a_indices[%" PRId64 ", %d] = %" PRId64 " is out of bounds: need 0 <= "
-                             "index < %" PRId64,
+        return PF_INVALID(c,
+                          "a_indices[%" PRId64 ", %d] = %" PRId64 " is out of bounds: need 0 <= "
+                          "index < %" PRId64,
                           i, k, x, size[k]);
       flat += x * step[k];
     }
@@ -199,7 +216,8 @@ static int combine(int op, int32_t type, void *y, const void *x, int64_t i, cons
                    int64_t j) {
   switch (type) {
     PF_EACH_FLOAT(CWISE_FLOAT)
-    CWISE_FLOAT(PF_COMPLEX64, float _Complex, ) CWISE_FLOAT(PF_COMPLEX128, double _Complex, )
+    CWISE_FLOAT(PF_COMPLEX64, float _Complex, )
+    CWISE_FLOAT(PF_COMPLEX128, double _Complex, )
     PF_EACH_INT(CWISE_INT)
     default: break;
   }
@@ -222,8 +240,9 @@ static pf_status cwise(pf_ctx *c, int op) {
   int32_t extra = s.rank - d->ndim;
   for (int32_t k = 0; k < d->ndim; k++) {
     if (d->shape[k] != 1 && d->shape[k] != s.dims[k + extra])
-      return PF_INVALID(c, "SparseDenseBinaryOpShared broadcasts dense to sparse only; got "
-                           "incompatible shapes: [%s] vs. [%s]",
+      return PF_INVALID(c,
+                        "SparseDenseBinaryOpShared broadcasts dense to sparse only; got "
+                        "incompatible shapes: [%s] vs. [%s]",
                         pf_shape_text(s.dims, s.rank).s, PF_SHAPE(d).s);
     if (d->shape[k] == 1) step[k] = 0;
   }
@@ -237,13 +256,26 @@ static pf_status cwise(pf_ctx *c, int op) {
   }
   return PF_OK;
 }
-static pf_status cwise_add(pf_ctx *c, const void *state) { (void)state; return cwise(c, ADD); }
-static pf_status cwise_mul(pf_ctx *c, const void *state) { (void)state; return cwise(c, MUL); }
-static pf_status cwise_div(pf_ctx *c, const void *state) { (void)state; return cwise(c, DIV); }
+static pf_status cwise_add(pf_ctx *c, const void *state) {
+  (void)state;
+  return cwise(c, ADD);
+}
+static pf_status cwise_mul(pf_ctx *c, const void *state) {
+  (void)state;
+  return cwise(c, MUL);
+}
+static pf_status cwise_div(pf_ctx *c, const void *state) {
+  (void)state;
+  return cwise(c, DIV);
+}
 
 /* ---------------------------------------------------------------- reductions */
 typedef struct { int32_t keep_dims; } reduce_state;
-typedef struct { coo s; int32_t kept[PF_MAX_DIMS], out_rank; int64_t dims[PF_MAX_DIMS]; } reduction;
+typedef struct {
+  coo s;
+  int32_t kept[PF_MAX_DIMS], out_rank;
+  int64_t dims[PF_MAX_DIMS];
+} reduction;
 static pf_status begin_reduction(pf_ctx *c, int keep, reduction *r) {
   int64_t axes[PF_MAX_DIMS];
   int32_t n, axis;
@@ -284,8 +316,10 @@ static pf_status reduce_dense(pf_ctx *c, const void *state, int sum) {
     for (int32_t k = 0; k < r.s.rank; k++) {
       const int64_t x = r.s.at[i * r.s.rank + k];
       if (r.kept[k] && (x < 0 || x >= r.s.dims[k]))
-        return PF_INVALID(c, "input indices[%" PRId64 ", %d] = %" PRId64
-                             " is out of bounds: need 0 <= index < %" PRId64, i, k, x, r.s.dims[k]);
+        return PF_INVALID(c,
+                          "input indices[%" PRId64 ", %d] = %" PRId64
+                          " is out of bounds: need 0 <= index < %" PRId64,
+                          i, k, x, r.s.dims[k]);
       if (r.kept[k]) at += x * step[k];
     }
     reduce_element(sum, !seen[at], r.s.type, PF_DATA(char, y), at, PF_DATA(const char, r.s.values),
@@ -343,8 +377,9 @@ static pf_status softmax(pf_ctx *c, const void *state) {
 #define VALUE(i) value_at(s.values, s.type, order[i])
   for (int64_t lo = 0, hi; lo < s.n; lo = hi) {
     double top = -INFINITY, sum = 0;
-    for (hi = lo; hi < s.n && !pf_row_compare(s.at + order[lo] * s.rank, s.at + order[hi] * s.rank,
-                                              s.rank - 1); hi++)
+    for (hi = lo; hi < s.n &&
+                  !pf_row_compare(s.at + order[lo] * s.rank, s.at + order[hi] * s.rank, s.rank - 1);
+         hi++)
       top = PF_MAX(top, VALUE(hi));
     for (int64_t i = lo; i < hi; i++) sum += exp(VALUE(i) - top);
     for (int64_t i = lo; i < hi; i++) {
@@ -372,10 +407,11 @@ typedef struct { int32_t adjoint_a, adjoint_b; } product_state;
   } \
   break;
 /* Halves are added up as float and rounded once. */
-static pf_status half_product(pf_ctx *c, const product_state *s, const int64_t *places,
-                              int64_t nnz, int64_t inner, int64_t n, DLTensor *y) {
+static pf_status half_product(pf_ctx *c, const product_state *s, const int64_t *places, int64_t nnz,
+                              int64_t inner, int64_t n, DLTensor *y) {
   const int32_t type = c->in_type[1];
-  const uint16_t *values = PF_DATA(const uint16_t, c->in[1]), *d = PF_DATA(const uint16_t, c->in[3]);
+  const uint16_t *values = PF_DATA(const uint16_t, c->in[1]),
+                 *d = PF_DATA(const uint16_t, c->in[3]);
   float *sum = c->host->scratch(c, (uint64_t)pf_numel(y) * 4 + 4, 64);
   if (!sum) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for sums in float");
   memset(sum, 0, (size_t)pf_numel(y) * 4);
@@ -404,18 +440,21 @@ static pf_status dense_matmul(pf_ctx *c, const void *state) {
   int64_t rows = pf_in_index(c, 2, s->adjoint_a ? 1 : 0), inner = pf_in_index(c, 2, !s->adjoint_a);
   int64_t nnz = at->shape[0], n = b->shape[s->adjoint_b ? 0 : 1], shape[2] = {rows, n};
   if (inner != b->shape[s->adjoint_b ? 1 : 0])
-    return PF_INVALID(c, "Cannot multiply A and B because inner dimension does not match: %" PRId64
-                         " vs. %" PRId64 ". Did you forget a transpose? b has shape %s",
+    return PF_INVALID(c,
+                      "Cannot multiply A and B because inner dimension does not match: %" PRId64
+                      " vs. %" PRId64 ". Did you forget a transpose? b has shape %s",
                       inner, b->shape[s->adjoint_b ? 1 : 0], PF_SHAPE(b).s);
   DLTensor *y = pf_output_checked(c, 0, shape, 2);
   PF_EXHAUSTED(y);
   int64_t *places = c->host->scratch(c, (uint64_t)nnz * 16 + 16, 64);
   PF_EXHAUSTED(places);
   for (int64_t i = 0; i < nnz; i++) {
-    int64_t r = pf_in_index(c, 0, 2 * i + !!s->adjoint_a), k = pf_in_index(c, 0, 2 * i + !s->adjoint_a);
+    int64_t r = pf_in_index(c, 0, 2 * i + !!s->adjoint_a),
+            k = pf_in_index(c, 0, 2 * i + !s->adjoint_a);
     if (r < 0 || r >= rows || k < 0 || k >= inner)
-      return PF_INVALID(c, "a_indices[%" PRId64 "] = [%" PRId64 ", %" PRId64
-                           "] is out of bounds for the shape [%" PRId64 ", %" PRId64 "]",
+      return PF_INVALID(c,
+                        "a_indices[%" PRId64 "] = [%" PRId64 ", %" PRId64
+                        "] is out of bounds for the shape [%" PRId64 ", %" PRId64 "]",
                         i, pf_in_index(c, 0, 2 * i), pf_in_index(c, 0, 2 * i + 1),
                         pf_in_index(c, 2, 0), pf_in_index(c, 2, 1));
     places[2 * i] = r, places[2 * i + 1] = k;
@@ -424,15 +463,18 @@ static pf_status dense_matmul(pf_ctx *c, const void *state) {
   int64_t bytes = pf_numel(y) * pf_type_size(c->in_type[1]);
   if (bytes) memset(PF_DATA(char, y), 0, (size_t)bytes);
   switch (c->in_type[1]) {
-    PRODUCT(PF_FLOAT32, float, SAME) PRODUCT(PF_FLOAT64, double, SAME)
-    PRODUCT(PF_INT32, uint32_t, SAME) PRODUCT(PF_COMPLEX64, float _Complex, conjf)
+    PRODUCT(PF_FLOAT32, float, SAME)
+    PRODUCT(PF_FLOAT64, double, SAME)
+    PRODUCT(PF_INT32, uint32_t, SAME)
+    PRODUCT(PF_COMPLEX64, float _Complex, conjf)
     PRODUCT(PF_COMPLEX128, double _Complex, conj)
   }
   return PF_OK;
 }
 typedef struct { int32_t transpose_a, transpose_b; } matmul_state;
 static float float_at(const DLTensor *t, int32_t type, int64_t i) {
-  return type == PF_FLOAT32 ? PF_DATA(const float, t)[i] : pf_from_bf16(PF_DATA(const uint16_t, t)[i]);
+  return type == PF_FLOAT32 ? PF_DATA(const float, t)[i]
+                            : pf_from_bf16(PF_DATA(const uint16_t, t)[i]);
 }
 static pf_status sparse_matmul(pf_ctx *c, const void *state) {
   const matmul_state *s = (const matmul_state *)state;
@@ -451,7 +493,7 @@ static pf_status sparse_matmul(pf_ctx *c, const void *state) {
     for (int64_t l = 0; l < k; l++) {
       float v = float_at(a, c->in_type[0], s->transpose_a ? l * m + i : i * k + l);
       float *row = PF_DATA(float, y) + i * n;
-      if (v == 0) continue;              /* what makes it worth calling for sparse matrices */
+      if (v == 0) continue; /* what makes it worth calling for sparse matrices */
       for (int64_t j = 0; j < n; j++)
         row[j] += v * float_at(b, c->in_type[1], s->transpose_b ? j * k + l : l * n + j);
     }
@@ -470,15 +512,16 @@ const pf_kernel *const sparse_math_kernels[] = {
   PF_CPU("SparseDenseCwiseAdd", "T=" PF_NUMBERS, .compute = cwise_add),
   PF_CPU("SparseDenseCwiseMul", "T=" PF_NUMBERS, .compute = cwise_mul),
   PF_CPU("SparseDenseCwiseDiv", "T=" PF_NUMBERS, .compute = cwise_div),
-  REDUCE("SparseReduceSum", PF_NUMBERS, reduce_sum), REDUCE("SparseReduceMax", PF_REAL, reduce_max),
+  REDUCE("SparseReduceSum", PF_NUMBERS, reduce_sum),
+  REDUCE("SparseReduceMax", PF_REAL, reduce_max),
   REDUCE("SparseReduceSumSparse", PF_NUMBERS, reduce_sum_sparse),
   REDUCE("SparseReduceMaxSparse", PF_REAL, reduce_max_sparse),
   PF_CPU("SparseSoftmax", "T=float|double|half", .compute = softmax),
   PF_CPU_LONG("SparseTensorDenseMatMul", "T=" PF_FLOATS "|int32|complex64|complex128",
-         .compute = dense_matmul, .state_size = sizeof(product_state),
-         .attrs = PF_ATTRS(PF_ATTR(product_state, PF_ATTR_BOOL, adjoint_a),
-                           PF_ATTR(product_state, PF_ATTR_BOOL, adjoint_b))),
+              .compute = dense_matmul, .state_size = sizeof(product_state),
+              .attrs = PF_ATTRS(PF_ATTR(product_state, PF_ATTR_BOOL, adjoint_a),
+                                PF_ATTR(product_state, PF_ATTR_BOOL, adjoint_b))),
   PF_CPU_LONG("SparseMatMul", NULL, .compute = sparse_matmul, .state_size = sizeof(matmul_state),
-         .attrs = PF_ATTRS(PF_ATTR(matmul_state, PF_ATTR_BOOL, transpose_a),
-                           PF_ATTR(matmul_state, PF_ATTR_BOOL, transpose_b))),
+              .attrs = PF_ATTRS(PF_ATTR(matmul_state, PF_ATTR_BOOL, transpose_a),
+                                PF_ATTR(matmul_state, PF_ATTR_BOOL, transpose_b))),
   NULL};

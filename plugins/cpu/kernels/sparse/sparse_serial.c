@@ -1,5 +1,5 @@
-/* sparse_serial.c - SerializeSparse, SerializeManySparse, DeserializeSparse, DeserializeManySparse: sparse
- * tensors as three serialized TensorProtos each, TensorFlow's wire format.
+/* sparse_serial.c - SerializeSparse, SerializeManySparse, DeserializeSparse, DeserializeManySparse:
+ * sparse tensors as three serialized TensorProtos each, TensorFlow's wire format.
  *
  * Invariants: those of tensor_message.h.
  * Threads: one per call.
@@ -7,9 +7,10 @@
 #include "parsing/tensor_message.h"
 #include "sparse/sparse.h"
 
-/* strings at..at+2 of y: rows [lo, hi) of s without their first `skip` numbers, in a shape without them */
-static pf_status put_sparse(pf_ctx *c, DLTensor *y, int64_t at, const coo *s, int64_t lo, int64_t hi,
-                            int32_t skip) {
+/* strings at..at+2 of y: rows [lo, hi) of s without their first `skip` numbers, in a shape
+ * without them */
+static pf_status put_sparse(pf_ctx *c, DLTensor *y, int64_t at, const coo *s, int64_t lo,
+                            int64_t hi, int32_t skip) {
   int32_t rank = s->rank - skip;
   int64_t n = hi - lo, dims[2] = {n, rank}, width = rank;
   int64_t *rows = c->host->scratch(c, (uint64_t)(n * rank) * 8 + 8, 8);
@@ -21,9 +22,9 @@ static pf_status put_sparse(pf_ctx *c, DLTensor *y, int64_t at, const coo *s, in
     pf_status status;
     if (part == 0) status = put_tensor(c, &b, PF_INT64, dims, 2, rows, NULL, 0, n * rank);
     else if (part == 1)
-      status = put_tensor(c, &b, s->type, dims, 1,
-                          PF_DATA(const char, s->values) + lo * pf_type_size(s->type), s->values, lo,
-                          n);
+      status =
+          put_tensor(c, &b, s->type, dims, 1,
+                     PF_DATA(const char, s->values) + lo * pf_type_size(s->type), s->values, lo, n);
     else status = put_tensor(c, &b, PF_INT64, &width, 1, s->dims + skip, NULL, 0, rank);
     if (!status && b.failed) status = pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a string");
     if (!status) status = c->host->str_set(y, at + part, (pf_str){b.data, b.n});
@@ -50,8 +51,9 @@ static pf_status serialize_many(pf_ctx *c, const void *state) {
   int64_t shape[2] = {s.dims[0], 3};
   int64_t wrong;
   if (!pf_coo_rises(&s, &wrong))
-    return PF_INVALID(c, "indices are out of order or repeated at row %" PRId64
-                         "; use SparseReorder first", wrong);
+    return PF_INVALID(
+        c, "indices are out of order or repeated at row %" PRId64 "; use SparseReorder first",
+        wrong);
   DLTensor *y = pf_output_checked(c, 0, shape, 2);
   PF_EXHAUSTED(y);
   for (int64_t r = 0, lo = 0, hi; r < shape[0]; r++, lo = hi) {
@@ -82,24 +84,29 @@ static pf_status deserialize_all(pf_ctx *c, int32_t dtype, int64_t count, const 
           t[2].rank != 1 || t[0].dims[0] != t[1].dims[0] || t[0].dims[1] != t[2].dims[0])
         return PF_INVALID(c, "serialized_sparse[%" PRId64 "] is no sparse tensor", i);
       if (t[1].type != dtype)
-        return PF_INVALID(c, "Requested SparseTensor of type %s but serialized_sparse[%" PRId64
-                             "].values.dtype() == %s",
+        return PF_INVALID(c,
+                          "Requested SparseTensor of type %s but serialized_sparse[%" PRId64
+                          "].values.dtype() == %s",
                           pf_type_name(dtype), i, pf_type_name(t[1].type));
       if (rank < 0) rank = (int32_t)PF_MIN(t[2].dims[0], PF_MAX_DIMS + 1);
       if (t[2].dims[0] != rank || rank + batch_rank > PF_MAX_DIMS)
-        return PF_INVALID(c, "Inconsistent rank across SparseTensors: rank prior to SparseTensor[%"
-                          PRId64 "] was %d but rank of it is %" PRId64,
-                          i, rank, t[2].dims[0]);
+        return PF_INVALID(
+            c,
+            "Inconsistent rank across SparseTensors: rank prior to SparseTensor[%" PRId64
+            "] was %d but rank of it is %" PRId64,
+            i, rank, t[2].dims[0]);
       if (!pass) {
         int64_t sizes[PF_MAX_DIMS];
         if (!read_values(c, &t[2], NULL, (char *)sizes, 0))
           return PF_INVALID(c, "Could not parse serialized_sparse[%" PRId64 ", 2]", i);
         for (int32_t k = 0; k < rank; k++) {
-          if (sizes[k] < 0) return PF_INVALID(c, "serialized_sparse[%" PRId64 "] has a negative size", i);
+          if (sizes[k] < 0)
+            return PF_INVALID(c, "serialized_sparse[%" PRId64 "] has a negative size", i);
           dims[k] = PF_MAX(dims[k], sizes[k]);
         }
         if (!believable(&t[1]))
-          return PF_INVALID(c, "serialized_sparse[%" PRId64 ", 1] says %" PRId64 " values", i, t[1].n);
+          return PF_INVALID(c, "serialized_sparse[%" PRId64 ", 1] says %" PRId64 " values", i,
+                            t[1].n);
         if (__builtin_add_overflow(n, t[1].n, &n)) return PF_INVALID(c, "too many values");
         continue;
       }
@@ -130,7 +137,8 @@ static pf_status deserialize_many(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0];
   if (x->ndim != 2 || x->shape[1] != 3)
     return PF_INVALID(c, "Serialized sparse should have shape [N, 3], got %s", PF_SHAPE(x).s);
-  if (x->shape[0] < 1) return PF_INVALID(c, "Must have at least 1 serialized SparseTensor, but has 0");
+  if (x->shape[0] < 1)
+    return PF_INVALID(c, "Must have at least 1 serialized SparseTensor, but has 0");
   return deserialize_all(c, ((const dtype_state *)state)->dtype, x->shape[0], x->shape, 1);
 }
 static pf_status deserialize(pf_ctx *c, const void *state) {
@@ -148,5 +156,4 @@ const pf_kernel *const sparse_serial_kernels[] = {
   PF_CPU("SerializeSparse", "out_type=string", .compute = serialize),
   PF_CPU("SerializeManySparse", "out_type=string", .compute = serialize_many),
   PF_CPU("DeserializeSparse", "Tserialized=string", .compute = deserialize, DTYPE),
-  PF_CPU("DeserializeManySparse", NULL, .compute = deserialize_many, DTYPE),
-  NULL};
+  PF_CPU("DeserializeManySparse", NULL, .compute = deserialize_many, DTYPE), NULL};

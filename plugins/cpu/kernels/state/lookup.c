@@ -38,13 +38,18 @@ SEARCH(, int64_t, i64)
     break;
 static const void *widened(int32_t type, const void *x, int64_t n, void *wide) {
   switch (type) {
-    WIDEN(PF_INT8, int8_t, ) WIDEN(PF_INT16, int16_t, ) WIDEN(PF_INT32, int32_t, )
-    WIDEN(PF_UINT8, uint8_t, ) WIDEN(PF_UINT16, uint16_t, ) WIDEN(PF_UINT32, uint32_t, )
+    WIDEN(PF_INT8, int8_t, )
+    WIDEN(PF_INT16, int16_t, )
+    WIDEN(PF_INT32, int32_t, )
+    WIDEN(PF_UINT8, uint8_t, )
+    WIDEN(PF_UINT16, uint16_t, )
+    WIDEN(PF_UINT32, uint32_t, )
     case PF_UINT64:
       for (int64_t i = 0; i < n; i++)
         ((uint64_t *)wide)[i] = ((const uint64_t *)x)[i] ^ (uint64_t)1 << 63;
       break;
-    case PF_FLOAT16: case PF_BFLOAT16: pf_half_to_float(type, x, wide, n); break;
+    case PF_FLOAT16:
+    case PF_BFLOAT16: pf_half_to_float(type, x, wide, n); break;
     default: return x;
   }
   return wide;
@@ -73,8 +78,8 @@ static pf_status bounds(pf_ctx *c, int upper) {
   for (int64_t r = 0; r < rows; r++) {
     int64_t size = pf_type_size(type), used = f32 ? 4 : 8;
     const void *row = widened(type, PF_DATA(const char, s) + r * n * size, n, wide);
-    const char *wanted = widened(type, PF_DATA(const char, v) + r * m * size, m,
-                                 as_is ? wide : wide + n);
+    const char *wanted =
+        widened(type, PF_DATA(const char, v) + r * m * size, m, as_is ? wide : wide + n);
     for (int64_t i = 0, b; i < m; i += b) {
       b = PF_MIN(SEARCHES, m - i);
       search(row, n, wanted + i * used, b, upper, place);
@@ -83,8 +88,14 @@ static pf_status bounds(pf_ctx *c, int upper) {
   }
   return PF_OK;
 }
-static pf_status lower_bound(pf_ctx *c, const void *s) { (void)s; return bounds(c, 0); }
-static pf_status upper_bound(pf_ctx *c, const void *s) { (void)s; return bounds(c, 1); }
+static pf_status lower_bound(pf_ctx *c, const void *s) {
+  (void)s;
+  return bounds(c, 0);
+}
+static pf_status upper_bound(pf_ctx *c, const void *s) {
+  (void)s;
+  return bounds(c, 1);
+}
 
 /* ---------------------------------------------------------------- UnravelIndex */
 static pf_status unravel(pf_ctx *c, const void *state) {
@@ -108,8 +119,9 @@ static pf_status unravel(pf_ctx *c, const void *state) {
   for (int64_t i = 0; i < n; i++) {
     int64_t left = pf_in_index(c, 0, i);
     if (left < 0 || left >= all)
-      return PF_INVALID(c, "index is out of bound as with dims: indices[%" PRId64 "] = %" PRId64
-                           ", the dims hold %" PRId64,
+      return PF_INVALID(c,
+                        "index is out of bound as with dims: indices[%" PRId64 "] = %" PRId64
+                        ", the dims hold %" PRId64,
                         i, left, all);
     for (int32_t k = rank - 1; k >= 0; k--)
       pf_put_index(y, c->out_type[0], k * n + i, left % dims[k]), left /= dims[k];
@@ -165,8 +177,9 @@ static pf_status bins_of(pf_ctx *c, double *low, double *high, int64_t *bins) {
   PF_TRY(pf_in_scalar(c, 2, "nbins", bins));
   *low = number_at(range, c->in_type[0], 0), *high = number_at(range, c->in_type[0], 1);
   if (!(*low < *high))
-    return PF_INVALID(c, "value_range should satisfy value_range[0] < value_range[1], but got "
-                         "'[%g, %g]'",
+    return PF_INVALID(c,
+                      "value_range should satisfy value_range[0] < value_range[1], but got "
+                      "'[%g, %g]'",
                       *low, *high);
   if (*bins > 0) return PF_OK;
   return PF_INVALID(c, "nbins should be a positive number, but got '%" PRId64 "'", *bins);
@@ -184,9 +197,9 @@ static pf_status histogram(pf_ctx *c, const void *state) {
   double span = type == PF_FLOAT32 ? (double)((float)high - (float)low) : high - low;
   double step = span / (double)bins;
   int64_t copies = bins <= MOST_COPIED && n >= PLACES ? COPIES : 1;
-  int in_place = copies == 1 && c->out_type[0] == PF_INT32;      /* many bins: no second copy */
-  uint32_t *count = in_place ? PF_DATA(uint32_t, y)
-                             : c->host->scratch(c, (uint64_t)(bins * copies) * 4, 64);
+  int in_place = copies == 1 && c->out_type[0] == PF_INT32; /* many bins: no second copy */
+  uint32_t *count =
+      in_place ? PF_DATA(uint32_t, y) : c->host->scratch(c, (uint64_t)(bins * copies) * 4, 64);
   PF_EXHAUSTED(count);
   memset(count, 0, (size_t)(bins * copies) * 4);
   for (int64_t i = 0, b; i < n; i += b) {
@@ -194,7 +207,8 @@ static pf_status histogram(pf_ctx *c, const void *state) {
     b = PF_MIN(PLACES, n - i);
     if (!places_of(PF_DATA(const void, x), type, i, b, low, step, (double)(bins - 1), place))
       return PF_INVALID(c, "values[%" PRId64 "] is NaN", first_nan(x, type, i));
-    if (copies == 1) for (int64_t j = 0; j < b; j++) count[place[j]]++;
+    if (copies == 1)
+      for (int64_t j = 0; j < b; j++) count[place[j]]++;
     else
       for (int64_t j = 0; j < b; j++) count[place[j] + bins * (j & (COPIES - 1))]++;
   }
@@ -213,10 +227,16 @@ enum { ADD, SUB, MAX_OP, MIN_OP };
 static void sub_element(int32_t type, void *y, int64_t i, const void *x, int64_t j) {
   switch (type) {
     PF_EACH_FLOAT(SUB_CASE)
-    SUB_CASE(PF_INT8, uint8_t, ) SUB_CASE(PF_UINT8, uint8_t, ) SUB_CASE(PF_INT16, uint16_t, )
-    SUB_CASE(PF_UINT16, uint16_t, ) SUB_CASE(PF_INT32, uint32_t, ) SUB_CASE(PF_UINT32, uint32_t, )
-    SUB_CASE(PF_INT64, uint64_t, ) SUB_CASE(PF_UINT64, uint64_t, )
-    SUB_CASE(PF_COMPLEX64, float _Complex, ) SUB_CASE(PF_COMPLEX128, double _Complex, )
+    SUB_CASE(PF_INT8, uint8_t, )
+    SUB_CASE(PF_UINT8, uint8_t, )
+    SUB_CASE(PF_INT16, uint16_t, )
+    SUB_CASE(PF_UINT16, uint16_t, )
+    SUB_CASE(PF_INT32, uint32_t, )
+    SUB_CASE(PF_UINT32, uint32_t, )
+    SUB_CASE(PF_INT64, uint64_t, )
+    SUB_CASE(PF_UINT64, uint64_t, )
+    SUB_CASE(PF_COMPLEX64, float _Complex, )
+    SUB_CASE(PF_COMPLEX128, double _Complex, )
     default: break;
   }
   uint16_t *h = (uint16_t *)y + i, other = ((const uint16_t *)x)[j];
@@ -231,7 +251,7 @@ static void join_element(int op, int32_t type, char *y, int64_t i, const char *x
     memcpy(y + i * es, x + j * es, (size_t)es);
 }
 #if defined(__GNUC__) && !defined(__clang__)
-__attribute__((noipa))                 /* one body for four ops, not four */
+__attribute__((noipa)) /* one body for four ops, not four */
 #endif
 static pf_status scatter(pf_ctx *c, int op) {
   const DLTensor *x = c->in[0], *at = c->in[1], *u = c->in[2];
@@ -245,9 +265,10 @@ static pf_status scatter(pf_ctx *c, int op) {
   if (k > x->ndim || u->ndim != outer + x->ndim - k ||
       !pf_same_dims(at->shape, outer, u->shape, outer) ||
       !pf_same_dims(x->shape + k, x->ndim - (int32_t)k, u->shape + outer, u->ndim - outer))
-    return PF_INVALID(c, "Must have updates.shape = indices.shape[:-1] + "
-                         "tensor.shape[indices.shape[-1]:], got updates.shape %s, "
-                         "indices.shape %s, tensor.shape %s",
+    return PF_INVALID(c,
+                      "Must have updates.shape = indices.shape[:-1] + "
+                      "tensor.shape[indices.shape[-1]:], got updates.shape %s, "
+                      "indices.shape %s, tensor.shape %s",
                       PF_SHAPE(u).s, PF_SHAPE(at).s, PF_SHAPE(x).s);
   DLTensor *y = pf_output_like(c, 0, x);
   PF_EXHAUSTED(y);
@@ -260,9 +281,9 @@ static pf_status scatter(pf_ctx *c, int op) {
     for (int64_t d = 0; d < k; d++) {
       int64_t v = pf_in_index(c, 1, i * k + d);
       if (v < 0 || v >= x->shape[d])
-        return PF_INVALID(c, "indices[%" PRId64 ", %" PRId64 "] = %" PRId64
-                             " does not index into shape %s",
-                          i, d, v, PF_SHAPE(x).s);
+        return PF_INVALID(
+            c, "indices[%" PRId64 ", %" PRId64 "] = %" PRId64 " does not index into shape %s", i, d,
+            v, PF_SHAPE(x).s);
       to += v * step[d];
     }
     for (int64_t j = 0; j < run; j++)
@@ -270,10 +291,22 @@ static pf_status scatter(pf_ctx *c, int op) {
   }
   return PF_OK;
 }
-static pf_status scatter_add(pf_ctx *c, const void *s) { (void)s; return scatter(c, ADD); }
-static pf_status scatter_sub(pf_ctx *c, const void *s) { (void)s; return scatter(c, SUB); }
-static pf_status scatter_max(pf_ctx *c, const void *s) { (void)s; return scatter(c, MAX_OP); }
-static pf_status scatter_min(pf_ctx *c, const void *s) { (void)s; return scatter(c, MIN_OP); }
+static pf_status scatter_add(pf_ctx *c, const void *s) {
+  (void)s;
+  return scatter(c, ADD);
+}
+static pf_status scatter_sub(pf_ctx *c, const void *s) {
+  (void)s;
+  return scatter(c, SUB);
+}
+static pf_status scatter_max(pf_ctx *c, const void *s) {
+  (void)s;
+  return scatter(c, MAX_OP);
+}
+static pf_status scatter_min(pf_ctx *c, const void *s) {
+  (void)s;
+  return scatter(c, MIN_OP);
+}
 
 /* ---------------------------------------------------------------- CumulativeLogsumexp */
 typedef struct { int32_t exclusive, reverse; } scan_state;

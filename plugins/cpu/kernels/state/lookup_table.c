@@ -59,8 +59,10 @@ static pf_status open_table(pf_ctx *c, const void *state) {
   pf_str name = s->shared_name.len ? s->shared_name : c->host->node_name(c);
   if ((s->key_dtype != PF_STRING && s->key_dtype != PF_INT64 && s->key_dtype != PF_INT32) ||
       !is_value_type(s->value_dtype))
-    return PF_INVALID(c, "tables map string, int64 or int32 to strings or numbers of up to 8 "
-                      "bytes, not %s to %s", pf_type_name(s->key_dtype), pf_type_name(s->value_dtype));
+    return PF_INVALID(c,
+                      "tables map string, int64 or int32 to strings or numbers of up to 8 "
+                      "bytes, not %s to %s",
+                      pf_type_name(s->key_dtype), pf_type_name(s->value_dtype));
   return c->host->resource_output(c, 0, s->container, name, &table_type, make_table, s);
 }
 static pf_status mark_mutable(pf_ctx *c, void *state) {
@@ -148,7 +150,10 @@ static pf_status insert(pf_ctx *c, const void *s) { return (void)s, fill(c, INSE
 static pf_status import(pf_ctx *c, const void *s) { return (void)s, fill(c, IMPORT); }
 
 /* ---------------------------------------------------------------- text files */
-typedef struct { int64_t key_index, value_index, vocab_size, offset; pf_str delimiter; } file_state;
+typedef struct {
+  int64_t key_index, value_index, vocab_size, offset;
+  pf_str delimiter;
+} file_state;
 enum { LINE_NUMBER = -1, WHOLE_LINE = -2 };
 /* column `index` of a line as bytes of `type` (numbers in `room`); 0: it is none */
 static int field_of(pf_str line, int64_t number, int64_t index, char between, int32_t type,
@@ -172,9 +177,11 @@ static int field_of(pf_str line, int64_t number, int64_t index, char between, in
   double real = type == PF_FLOAT32 || type == PF_FLOAT64 ? strtod(text, &rest) : 0;
   float narrow = (float)real;
   int32_t small = (int32_t)whole;
-  const void *from = type == PF_INT64 ? (const void *)&whole : type == PF_INT32 ? (void *)&small
-                     : type == PF_FLOAT64 ? (void *)&real : type == PF_FLOAT32 ? (void *)&narrow
-                                                                               : NULL;
+  const void *from = type == PF_INT64     ? (const void *)&whole
+                     : type == PF_INT32   ? (void *)&small
+                     : type == PF_FLOAT64 ? (void *)&real
+                     : type == PF_FLOAT32 ? (void *)&narrow
+                                          : NULL;
   if (!from || *rest || rest == text || errno || (type == PF_INT32 && small != whole)) return 0;
   memcpy(room, from, (size_t)pf_type_size(type));
   *s = (pf_str){room, pf_type_size(type)};
@@ -194,9 +201,11 @@ static pf_status read_lines(pf_ctx *c, const file_state *s, pf_table *t, FILE *f
     int64_t count = number + s->offset;
     if (!field_of(text, count, s->key_index, between, t->key_type, a, &key) ||
         !field_of(text, count, s->value_index, between, t->value_type, b, &value))
-      st = PF_INVALID(c, "Invalid content in line %" PRId64 ": no columns %" PRId64 " and %" PRId64
-                      " of types %s and %s", number, s->key_index, s->value_index,
-                      pf_type_name(t->key_type), pf_type_name(t->value_type));
+      st = PF_INVALID(c,
+                      "Invalid content in line %" PRId64 ": no columns %" PRId64 " and %" PRId64
+                      " of types %s and %s",
+                      number, s->key_index, s->value_index, pf_type_name(t->key_type),
+                      pf_type_name(t->value_type));
     else st = add_once(c, t, key, value);
   }
   free(line);
@@ -308,19 +317,19 @@ static pf_status export(pf_ctx *c, const void *state) {
                     PF_ATTR(table_state, PF_ATTR_TYPE, value_dtype)), __VA_ARGS__)
 #define INT(name) PF_ATTR(file_state, PF_ATTR_INT, name)
 const pf_kernel *const lookup_table_kernels[] = {
-    TABLE("HashTableV2", .init = NULL),
-    TABLE("MutableHashTableV2", .init = mark_mutable),
-    PF_CPU_FLAGS("InitializeTableV2", NULL, 0, .compute = initialize),
-    PF_CPU_FLAGS("InitializeTableFromTextFileV2", NULL, PF_KERNEL_BLOCKING,
-                 .compute = initialize_from_file, .state_size = sizeof(file_state),
-                 .attrs = PF_ATTRS(INT(key_index), INT(value_index), INT(vocab_size),
-                                   PF_REF(pf_attr, "offset", PF_ATTR_INT,
-                                          offsetof(file_state, offset)),
-                                   PF_ATTR(file_state, PF_ATTR_STRING, delimiter))),
-    PF_CPU_FLAGS("LookupTableFindV2", NULL, 0, .compute = find),
-    PF_CPU_FLAGS("LookupTableInsertV2", NULL, 0, .compute = insert),
-    PF_CPU_FLAGS("LookupTableRemoveV2", NULL, 0, .compute = remove_keys),
-    PF_CPU_FLAGS("LookupTableImportV2", NULL, 0, .compute = import),
-    PF_CPU_FLAGS("LookupTableExportV2", NULL, 0, .compute = export),
-    PF_CPU_FLAGS("LookupTableSizeV2", NULL, 0, .compute = size_of),
-    NULL};
+  TABLE("HashTableV2", .init = NULL),
+  TABLE("MutableHashTableV2", .init = mark_mutable),
+  PF_CPU_FLAGS("InitializeTableV2", NULL, 0, .compute = initialize),
+  PF_CPU_FLAGS("InitializeTableFromTextFileV2", NULL, PF_KERNEL_BLOCKING,
+               .compute = initialize_from_file, .state_size = sizeof(file_state),
+               .attrs =
+                   PF_ATTRS(INT(key_index), INT(value_index), INT(vocab_size),
+                            PF_REF(pf_attr, "offset", PF_ATTR_INT, offsetof(file_state, offset)),
+                            PF_ATTR(file_state, PF_ATTR_STRING, delimiter))),
+  PF_CPU_FLAGS("LookupTableFindV2", NULL, 0, .compute = find),
+  PF_CPU_FLAGS("LookupTableInsertV2", NULL, 0, .compute = insert),
+  PF_CPU_FLAGS("LookupTableRemoveV2", NULL, 0, .compute = remove_keys),
+  PF_CPU_FLAGS("LookupTableImportV2", NULL, 0, .compute = import),
+  PF_CPU_FLAGS("LookupTableExportV2", NULL, 0, .compute = export),
+  PF_CPU_FLAGS("LookupTableSizeV2", NULL, 0, .compute = size_of),
+  NULL};

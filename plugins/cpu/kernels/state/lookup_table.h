@@ -10,12 +10,17 @@
 #include "base/common.h"
 #include "base/hash.h"
 
-typedef struct { uint64_t hash; char *bytes; int64_t key_n, value_n; int gone; } pf_entry;
+typedef struct {
+  uint64_t hash;
+  char *bytes;
+  int64_t key_n, value_n;
+  int gone;
+} pf_entry;
 typedef struct {
   pthread_mutex_t guard;
   int32_t refs, key_type, value_type, changes, ready;
   pf_entry *entries;
-  int64_t slots, used, n;              /* a power of two, or 0; not free; taken */
+  int64_t slots, used, n; /* a power of two, or 0; not free; taken */
 } pf_table;
 
 /* the entry of a key, or the free slot that ends its probe */

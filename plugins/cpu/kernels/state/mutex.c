@@ -13,13 +13,21 @@
 #include <stdlib.h>
 #include "base/common.h"
 
-typedef struct waiter { struct waiter *next; pf_ctx *ctx; uint64_t ticket; struct mutex *m; } waiter;
+typedef struct waiter {
+  struct waiter *next;
+  pf_ctx *ctx;
+  uint64_t ticket;
+  struct mutex *m;
+} waiter;
 typedef struct mutex {
   pthread_mutex_t guard;
   int32_t refs, held;
   waiter *first, **last;
 } mutex;
-typedef struct { mutex *m; int32_t released; } lock;
+typedef struct {
+  mutex *m;
+  int32_t released;
+} lock;
 
 static void mutex_unref(void *obj) {
   mutex *m = obj;
@@ -32,8 +40,8 @@ static void mutex_tell(void *obj, pf_wait_state *to) {
   to->flags = PF_WAIT_HELD;
   snprintf(to->takes, sizeof to->takes, "lock");
 }
-static const pf_type mutex_type = {sizeof(pf_type), 0, "pyflow.Mutex", mutex_unref, NULL,
-                                   mutex_tell};
+static const pf_type mutex_type = {sizeof(pf_type), 0,    "pyflow.Mutex",
+                                   mutex_unref,     NULL, mutex_tell};
 
 static void release(lock *l);
 static void lock_unref(void *obj) {
@@ -66,7 +74,7 @@ static void hand_over(mutex *m) {
     uint64_t ticket = w->ticket;
     free(w);
     int32_t waits = host->off_cancel(ticket);
-    if (!waits) continue;                 /* its cancellation is under way and finds no waiter: see cancel */
+    if (!waits) continue; /* its cancellation is under way and finds no waiter: see cancel */
     pf_status status = give(c, m);
     host->done(ticket, status);
     if (!status) return;
@@ -75,7 +83,11 @@ static void hand_over(mutex *m) {
 static void release(lock *l) {
   if (!__atomic_exchange_n(&l->released, 1, __ATOMIC_ACQ_REL)) hand_over(l->m);
 }
-typedef struct { mutex *m; uint64_t ticket; const pf_host *host; } cancellation;
+typedef struct {
+  mutex *m;
+  uint64_t ticket;
+  const pf_host *host;
+} cancellation;
 static void cancel(void *arg) {
   cancellation *a = arg;
   pthread_mutex_lock(&a->m->guard);
@@ -87,7 +99,8 @@ static void cancel(void *arg) {
       break;
     }
   pthread_mutex_unlock(&a->m->guard);
-  a->host->done(a->ticket, PF_CANCELLED);   /* also when hand_over took it out: that one goes on to the next */
+  /* also when hand_over took it out: that one goes on to the next */
+  a->host->done(a->ticket, PF_CANCELLED);
 }
 
 static pf_status make_mutex(pf_ctx *c, void *arg, void **obj) {
@@ -138,7 +151,7 @@ static pf_status lock_op(pf_ctx *c, const void *state) {
   }
   pthread_mutex_lock(&m->guard);
   *m->last = w, m->last = &w->next;
-  int32_t free_now = !m->held;            /* released in between: nobody else would wake it */
+  int32_t free_now = !m->held; /* released in between: nobody else would wake it */
   if (free_now) m->held = 1;
   pthread_mutex_unlock(&m->guard);
   if (free_now) hand_over(m);
@@ -157,5 +170,4 @@ const pf_kernel *const mutex_kernels[] = {
          .attrs = PF_ATTRS(PF_ATTR(mutex_state, PF_ATTR_STRING, container),
                            PF_ATTR(mutex_state, PF_ATTR_STRING, shared_name))),
   PF_CPU_FLAGS("MutexLock", NULL, PF_KERNEL_ASYNC | PF_KERNEL_TAKES, .compute = lock_op),
-  PF_CPU_FLAGS("ConsumeMutexLock", NULL, 0, .compute = consume_op),
-  NULL};
+  PF_CPU_FLAGS("ConsumeMutexLock", NULL, 0, .compute = consume_op), NULL};

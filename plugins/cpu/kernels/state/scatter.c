@@ -13,7 +13,10 @@
 enum { UPDATE, ADD, SUB, MUL, DIV, MIN, MAX };
 static const char *const OP_NAMES[] = {"ScatterUpdate", "ScatterAdd", "ScatterSub", "ScatterMul",
                                        "ScatterDiv",    "ScatterMin", "ScatterMax"};
-typedef struct { int32_t T, Tindices; int64_t batch_dims; } scatter_state;
+typedef struct {
+  int32_t T, Tindices;
+  int64_t batch_dims;
+} scatter_state;
 
 /* ---------------------------------------------------------------- x[i] = x[i] op y[i * step] */
 typedef void (*combine)(void *x, const void *y, int64_t n, int64_t step);
@@ -297,8 +300,12 @@ static pf_status gather_points(pf_ctx *c, const void *state) {
   static pf_status nd_ref_##name(pf_ctx *c, const void *s) { return scatter_points(c, s, OP, 1); } \
   static pf_status nd_res_##name(pf_ctx *c, const void *s) { return scatter_points(c, s, OP, 0); }
 FORMS(update, UPDATE)
-FORMS(add, ADD) FORMS(sub, SUB) ROW_FORMS(mul, MUL) ROW_FORMS(div, DIV) ROW_FORMS(min, MIN)
-    ROW_FORMS(max, MAX)
+FORMS(add, ADD)
+FORMS(sub, SUB)
+ROW_FORMS(mul, MUL)
+ROW_FORMS(div, DIV)
+ROW_FORMS(min, MIN)
+ROW_FORMS(max, MAX)
 
 #define ENTRY(op, where, type, fn) PF_CPU_BORROWS(op, where, \
   .attrs = PF_ATTRS(PF_REF(pf_attr, type, PF_ATTR_TYPE, offsetof(scatter_state, T)), \
@@ -310,23 +317,23 @@ FORMS(add, ADD) FORMS(sub, SUB) ROW_FORMS(mul, MUL) ROW_FORMS(div, DIV) ROW_FORM
   ENTRY("ResourceScatterNd" op, "T=" types, "T", nd_res_##fn)
 #define ANY PF_NUMBERS "|bool|string"
 
-        const pf_kernel *const scatter_kernels[] = {
-            ROWS("Update", ANY, update),
-            ROWS("Add", PF_NUMBERS, add),
-            ROWS("Sub", PF_NUMBERS, sub),
-            ROWS("Mul", PF_NUMBERS, mul),
-            ROWS("Div", PF_NUMBERS, div),
-            ROWS("Min", PF_REAL, min),
-            ROWS("Max", PF_REAL, max),
-            POINTS("Update", ANY, update),
-            POINTS("Add", PF_NUMBERS, add),
-            POINTS("Sub", PF_NUMBERS, sub),
-            PF_CPU_BORROWS("ResourceGather", NULL,
-                   .attrs =
-                       PF_ATTRS(PF_REF(pf_attr, "dtype", PF_ATTR_TYPE, offsetof(scatter_state, T)),
-                                PF_ATTR(scatter_state, PF_ATTR_TYPE, Tindices),
-                                &(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, "batch_dims",
-                                                 PF_ATTR_INT, offsetof(scatter_state, batch_dims)}),
-                   .state_size = sizeof(scatter_state), .compute = gather_rows),
-            ENTRY("ResourceGatherNd", NULL, "dtype", gather_points),
-            NULL};
+const pf_kernel *const scatter_kernels[] = {
+  ROWS("Update", ANY, update),
+  ROWS("Add", PF_NUMBERS, add),
+  ROWS("Sub", PF_NUMBERS, sub),
+  ROWS("Mul", PF_NUMBERS, mul),
+  ROWS("Div", PF_NUMBERS, div),
+  ROWS("Min", PF_REAL, min),
+  ROWS("Max", PF_REAL, max),
+  POINTS("Update", ANY, update),
+  POINTS("Add", PF_NUMBERS, add),
+  POINTS("Sub", PF_NUMBERS, sub),
+  PF_CPU_BORROWS("ResourceGather", NULL,
+                 .attrs =
+                     PF_ATTRS(PF_REF(pf_attr, "dtype", PF_ATTR_TYPE, offsetof(scatter_state, T)),
+                              PF_ATTR(scatter_state, PF_ATTR_TYPE, Tindices),
+                              &(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, "batch_dims",
+                                               PF_ATTR_INT, offsetof(scatter_state, batch_dims)}),
+                 .state_size = sizeof(scatter_state), .compute = gather_rows),
+  ENTRY("ResourceGatherNd", NULL, "dtype", gather_points),
+  NULL};

@@ -10,7 +10,10 @@
 #include "base/bytes.h"
 #include "base/common.h"
 
-typedef struct { int32_t T, flag; int64_t limit; } assign_state;
+typedef struct {
+  int32_t T, flag;
+  int64_t limit;
+} assign_state;
 enum { ADD, SUB };
 
 static pf_status lock_one(pf_ctx *c, int32_t mode) {
@@ -38,7 +41,11 @@ static pf_status assign_ref(pf_ctx *c, const void *s) { return assign_to(c, s, 1
 static pf_status assign_resource(pf_ctx *c, const void *s) { return assign_to(c, s, 0); }
 
 /* ---------------------------------------------------------------- += and -= */
-typedef struct { int32_t type, op; void *x; const void *y; } pair;
+typedef struct {
+  int32_t type, op;
+  void *x;
+  const void *y;
+} pair;
 
 #define STEP(T, expr) do { \
     T *x = (T *)p->x; const T *y = (const T *)p->y; \
@@ -110,7 +117,7 @@ static pf_status count_up_to(pf_ctx *c, const void *state) {
 
 /* ------------------------------------------------------------- VariableShape, DestroyResourceOp */
 static pf_status disable_copy_on_read(pf_ctx *c, const void *state) {
-  (void)c, (void)state;                /* reads are snapshots that copy nothing */
+  (void)c, (void)state; /* reads are snapshots that copy nothing */
   return PF_OK;
 }
 static pf_status variable_shape(pf_ctx *c, const void *state) {
@@ -140,7 +147,10 @@ static pf_status destroy_resource(pf_ctx *c, const void *state) {
 /* ------------------------------------------------- TemporaryVariable, DestroyTemporaryVariable
  * A variable of a name that no other node, step, frame or iteration has: two nodes of one var_name
  * do not share it. The session's end takes what a failed step left behind. */
-typedef struct { int32_t dtype, pad; pf_shape shape; } temporary_state;
+typedef struct {
+  int32_t dtype, pad;
+  pf_shape shape;
+} temporary_state;
 
 static pf_status temporary(pf_ctx *c, const void *state) {
   const temporary_state *s = state;
@@ -151,10 +161,9 @@ static pf_status temporary(pf_ctx *c, const void *state) {
   pf_bytes_add(&name, frame.data, frame.len);
   pf_bytes_text(&name, ":");
   pf_bytes_add(&name, own.data, own.len);
-  pf_status r = name.failed
-                    ? pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a variable's name")
-                    : c->host->var_handle(c, 0, nowhere, (pf_str){name.data, name.n}, s->dtype,
-                                          s->shape);
+  pf_status r = name.failed ? pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a variable's name")
+                            : c->host->var_handle(c, 0, nowhere, (pf_str){name.data, name.n},
+                                                  s->dtype, s->shape);
   pf_bytes_free(&name);
   return r;
 }
@@ -177,21 +186,21 @@ static pf_status destroy_temporary(pf_ctx *c, const void *state) {
   .args = PF_ARGS(PF_FLAGGED_ARG("value", PF_ARG_KEPT, 0)))
 
 const pf_kernel *const state_kernels[] = {
-    TAKES_VALUE("Assign", assign_ref, TYPE("T"), FLAG("validate_shape")),
-    ENTRY("AssignAdd", "T=" PF_NUMBERS, assign_add, TYPE("T")),
-    ENTRY("AssignSub", "T=" PF_NUMBERS, assign_sub, TYPE("T")),
-    TAKES_VALUE("AssignVariableOp", assign_resource, TYPE("dtype"), FLAG("validate_shape")),
-    ENTRY("AssignAddVariableOp", "dtype=" PF_NUMBERS, assign_add_resource, TYPE("dtype")),
-    ENTRY("AssignSubVariableOp", "dtype=" PF_NUMBERS, assign_sub_resource, TYPE("dtype")),
-    ENTRY("CountUpTo", "T=int32|int64", count_up_to, TYPE("T"),
-          PF_ATTR(assign_state, PF_ATTR_INT, limit)),
-    ENTRY("ResourceCountUpTo", "T=int32|int64", count_up_to, TYPE("T"),
-          PF_ATTR(assign_state, PF_ATTR_INT, limit)),
-    ENTRY("VariableShape", "out_type=int32|int64", variable_shape, TYPE("out_type")),
-    PF_CPU("DisableCopyOnRead", NULL, .compute = disable_copy_on_read),
-    ENTRY("DestroyResourceOp", NULL, destroy_resource, FLAG("ignore_lookup_error")),
-    PF_CPU("TemporaryVariable", NULL, .state_size = sizeof(temporary_state), .compute = temporary,
-           .attrs = PF_ATTRS(PF_ATTR(temporary_state, PF_ATTR_TYPE, dtype),
-                             PF_ATTR(temporary_state, PF_ATTR_SHAPE, shape))),
-    ENTRY("DestroyTemporaryVariable", NULL, destroy_temporary, TYPE("T")),
-    NULL};
+  TAKES_VALUE("Assign", assign_ref, TYPE("T"), FLAG("validate_shape")),
+  ENTRY("AssignAdd", "T=" PF_NUMBERS, assign_add, TYPE("T")),
+  ENTRY("AssignSub", "T=" PF_NUMBERS, assign_sub, TYPE("T")),
+  TAKES_VALUE("AssignVariableOp", assign_resource, TYPE("dtype"), FLAG("validate_shape")),
+  ENTRY("AssignAddVariableOp", "dtype=" PF_NUMBERS, assign_add_resource, TYPE("dtype")),
+  ENTRY("AssignSubVariableOp", "dtype=" PF_NUMBERS, assign_sub_resource, TYPE("dtype")),
+  ENTRY("CountUpTo", "T=int32|int64", count_up_to, TYPE("T"),
+        PF_ATTR(assign_state, PF_ATTR_INT, limit)),
+  ENTRY("ResourceCountUpTo", "T=int32|int64", count_up_to, TYPE("T"),
+        PF_ATTR(assign_state, PF_ATTR_INT, limit)),
+  ENTRY("VariableShape", "out_type=int32|int64", variable_shape, TYPE("out_type")),
+  PF_CPU("DisableCopyOnRead", NULL, .compute = disable_copy_on_read),
+  ENTRY("DestroyResourceOp", NULL, destroy_resource, FLAG("ignore_lookup_error")),
+  PF_CPU("TemporaryVariable", NULL, .state_size = sizeof(temporary_state), .compute = temporary,
+         .attrs = PF_ATTRS(PF_ATTR(temporary_state, PF_ATTR_TYPE, dtype),
+                           PF_ATTR(temporary_state, PF_ATTR_SHAPE, shape))),
+  ENTRY("DestroyTemporaryVariable", NULL, destroy_temporary, TYPE("T")),
+  NULL};

@@ -43,20 +43,21 @@ typedef void (*rule_f64)(double *const *, const double *, const double *, int, i
 typedef struct {
   rule_f32 f32;
   rule_f64 f64;
-  int8_t slots;                    /* inputs 0 .. slots-1 are the variable and its slots */
-  int8_t grad, indices;            /* input numbers; indices -1: dense */
+  int8_t slots;                     /* inputs 0 .. slots-1 are the variable and its slots */
+  int8_t grad, indices;             /* input numbers; indices -1: dense */
   int8_t n_hyper, hyper[MAX_HYPER]; /* input number of each hyper-parameter; -1: zero */
 } apply_op;
 typedef struct { int32_t T, Tindices, flag; } apply_state;
 
-typedef struct {                   /* one call: the locked slots and its hyper-parameters */
+/* one call: the locked slots and its hyper-parameters */
+typedef struct {
   const apply_op *op;
   char *slot[MAX_SLOTS];
   const char *grad;
   double h[MAX_HYPER];
   int32_t type;
   int flag;
-  int64_t width;                   /* bytes of an element */
+  int64_t width; /* bytes of an element */
 } update;
 
 PF_INLINE void apply_halves_of(const int32_t type, const update *u, char *const *slot,
@@ -118,7 +119,7 @@ static pf_status take_hyper(pf_ctx *c, const apply_op *op, int32_t type, double 
     if (in >= c->n_in) return pf_failf(c, PF_INTERNAL, "input %d is missing", in);
     if (pf_numel(c->in[in]) != 1)
       return PF_INVALID(c, "hyper-parameter (input %d) is not a scalar: %s", in,
-                      PF_SHAPE(c->in[in]).s);
+                        PF_SHAPE(c->in[in]).s);
     h[k] = real_scalar(c->in[in], type);
   }
   return PF_OK;
@@ -133,8 +134,8 @@ static pf_status take_slots(pf_ctx *c, const apply_op *op, update *u, const DLTe
     if (!t) return pf_failf(c, PF_RESOURCE_EXHAUSTED, "no memory to update variable (input %d)", k);
     if (k == 0) *var = t;
     else if (!pf_same_shape(*var, t))
-      return PF_INVALID(c, "var and its slot (input %d) do not have the same shape %s %s",
-                      k, PF_SHAPE(*var).s, PF_SHAPE(t).s);
+      return PF_INVALID(c, "var and its slot (input %d) do not have the same shape %s %s", k,
+                        PF_SHAPE(*var).s, PF_SHAPE(t).s);
     u->slot[k] = PF_DATA(char, t);
     for (int j = 0; j < k; j++)
       if (u->slot[j] == u->slot[k] && pf_numel(t) > 0)
@@ -145,8 +146,8 @@ static pf_status take_slots(pf_ctx *c, const apply_op *op, update *u, const DLTe
 
 static pf_status apply_dense(pf_ctx *c, update *u, const DLTensor *var, const DLTensor *grad) {
   if (!pf_same_shape(var, grad))
-    return PF_INVALID(c, "var and grad do not have the same shape %s %s",
-                    PF_SHAPE(var).s, PF_SHAPE(grad).s);
+    return PF_INVALID(c, "var and grad do not have the same shape %s %s", PF_SHAPE(var).s,
+                      PF_SHAPE(grad).s);
   int64_t n = pf_numel(var);
   if (n < 2 * GRAIN) {
     apply_range(u, 0, 0, n);
@@ -168,15 +169,15 @@ static pf_status apply_sparse(pf_ctx *c, update *u, const DLTensor *var, const D
   int64_t inner = 1, rows = var->shape[0], n = idx->shape[0];
   for (int32_t d = 1; d < var->ndim; d++) {
     if (var->shape[d] != grad->shape[d])
-      return PF_INVALID(c, "var and grad must match in dimension %d: %s %s", d,
-                      PF_SHAPE(var).s, PF_SHAPE(grad).s);
+      return PF_INVALID(c, "var and grad must match in dimension %d: %s %s", d, PF_SHAPE(var).s,
+                        PF_SHAPE(grad).s);
     inner *= var->shape[d];
   }
   for (int64_t i = 0; i < n; i++) {
     int64_t row = pf_index_at(idx, idx_type, i);
     if (row < 0 || row >= rows)
       return PF_INVALID(c, "Index %lld at offset %lld in indices is out of range [0, %lld)",
-                      (long long)row, (long long)i, (long long)rows);
+                        (long long)row, (long long)i, (long long)rows);
   }
   for (int64_t i = 0; i < n; i++)
     apply_range(u, pf_index_at(idx, idx_type, i) * inner, i * inner, inner);
@@ -248,33 +249,33 @@ DEFINE(power_sign, power_sign, 2, 6, -1, HYPER(2, 3, 4, 5))
   PAIR("SparseApply" op, fn, PF_ATTRS(BASE_ATTRS, INDEX_ATTR, FLAG_ATTR(flag)))
 
 const pf_kernel *const PF_ISA_NAME(training_kernels)[] = {
-    DENSE("GradientDescent", gradient_descent),
-    DENSE("ProximalGradientDescent", prox_gd),
-    SPARSE("ProximalGradientDescent", sparse_prox_gd),
-    DENSE_IF("Momentum", momentum, "use_nesterov"),
-    SPARSE_IF("Momentum", sparse_momentum, "use_nesterov"),
-    ENTRY("ResourceApplyKerasMomentum", res_keras_momentum,
-          PF_ATTRS(BASE_ATTRS, FLAG_ATTR("use_nesterov"))),
-    ENTRY("ResourceSparseApplyKerasMomentum", res_sparse_keras_momentum,
-          PF_ATTRS(BASE_ATTRS, INDEX_ATTR, FLAG_ATTR("use_nesterov"))),
-    DENSE_IF("Adam", adam, "use_nesterov"),
-    DENSE("AdaMax", ada_max),
-    DENSE("RMSProp", rms_prop),
-    SPARSE("RMSProp", sparse_rms_prop),
-    DENSE("CenteredRMSProp", centered_rms_prop),
-    SPARSE("CenteredRMSProp", sparse_centered_rms_prop),
-    DENSE_IF("Adagrad", adagrad, "update_slots"),
-    SPARSE_IF("Adagrad", sparse_adagrad, "update_slots"),
-    DENSE_IF("AdagradV2", adagrad_v2, "update_slots"),
-    SPARSE_IF("AdagradV2", sparse_adagrad_v2, "update_slots"),
-    DENSE("ProximalAdagrad", prox_adagrad),
-    SPARSE("ProximalAdagrad", sparse_prox_adagrad),
-    DENSE("Adadelta", adadelta),
-    SPARSE("Adadelta", sparse_adadelta),
-    DENSE_IF("Ftrl", ftrl, "multiply_linear_by_lr"),
-    SPARSE_IF("Ftrl", sparse_ftrl, "multiply_linear_by_lr"),
-    DENSE_IF("FtrlV2", ftrl_v2, "multiply_linear_by_lr"),
-    SPARSE_IF("FtrlV2", sparse_ftrl_v2, "multiply_linear_by_lr"),
-    DENSE("AddSign", add_sign),
-    DENSE("PowerSign", power_sign),
-    NULL};
+  DENSE("GradientDescent", gradient_descent),
+  DENSE("ProximalGradientDescent", prox_gd),
+  SPARSE("ProximalGradientDescent", sparse_prox_gd),
+  DENSE_IF("Momentum", momentum, "use_nesterov"),
+  SPARSE_IF("Momentum", sparse_momentum, "use_nesterov"),
+  ENTRY("ResourceApplyKerasMomentum", res_keras_momentum,
+        PF_ATTRS(BASE_ATTRS, FLAG_ATTR("use_nesterov"))),
+  ENTRY("ResourceSparseApplyKerasMomentum", res_sparse_keras_momentum,
+        PF_ATTRS(BASE_ATTRS, INDEX_ATTR, FLAG_ATTR("use_nesterov"))),
+  DENSE_IF("Adam", adam, "use_nesterov"),
+  DENSE("AdaMax", ada_max),
+  DENSE("RMSProp", rms_prop),
+  SPARSE("RMSProp", sparse_rms_prop),
+  DENSE("CenteredRMSProp", centered_rms_prop),
+  SPARSE("CenteredRMSProp", sparse_centered_rms_prop),
+  DENSE_IF("Adagrad", adagrad, "update_slots"),
+  SPARSE_IF("Adagrad", sparse_adagrad, "update_slots"),
+  DENSE_IF("AdagradV2", adagrad_v2, "update_slots"),
+  SPARSE_IF("AdagradV2", sparse_adagrad_v2, "update_slots"),
+  DENSE("ProximalAdagrad", prox_adagrad),
+  SPARSE("ProximalAdagrad", sparse_prox_adagrad),
+  DENSE("Adadelta", adadelta),
+  SPARSE("Adadelta", sparse_adadelta),
+  DENSE_IF("Ftrl", ftrl, "multiply_linear_by_lr"),
+  SPARSE_IF("Ftrl", sparse_ftrl, "multiply_linear_by_lr"),
+  DENSE_IF("FtrlV2", ftrl_v2, "multiply_linear_by_lr"),
+  SPARSE_IF("FtrlV2", sparse_ftrl_v2, "multiply_linear_by_lr"),
+  DENSE("AddSign", add_sign),
+  DENSE("PowerSign", power_sign),
+  NULL};

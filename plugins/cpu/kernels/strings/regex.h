@@ -23,10 +23,10 @@ enum { RX_MOST = 20000, RX_DEPTH = 250, RX_REPEAT = 1000 };
 enum { RX_GROUPS = 10, RX_SLOTS = 2 * RX_GROUPS };
 enum { RX_SET, RX_SPLIT, RX_JUMP, RX_SAVE, RX_ASSERT, RX_MATCH };
 enum { RX_BEGIN = 1, RX_END = 2, RX_LINE_BEGIN = 3, RX_LINE_END = 4, RX_WORD = 5, RX_NOT_WORD = 6 };
-enum { RX_FOLD = 1, RX_MULTI = 2, RX_DOTALL = 4, RX_SWAP = 8 };    /* flags i m s U */
+enum { RX_FOLD = 1, RX_MULTI = 2, RX_DOTALL = 4, RX_SWAP = 8 }; /* flags i m s U */
 enum { RX_MOST_CODE = 0x10ffff };
 
-typedef struct { int32_t kind, a, b; } rx_op;          /* SET: ranges [a, b); SPLIT: a preferred */
+typedef struct { int32_t kind, a, b; } rx_op; /* SET: ranges [a, b); SPLIT: a preferred */
 typedef struct { int32_t lo, hi; } rx_range;
 typedef struct { int32_t kind, a, b, lo, hi, lazy, empty; } rx_node; /* empty: it may match "" */
 typedef struct {
@@ -35,15 +35,18 @@ typedef struct {
   pf_bytes code, ranges, nodes;
   const char *at, *end, *wrong;
   int32_t flags, depth;
-  int64_t work;                        /* nodes compiled, repetitions counted */
+  int64_t work; /* nodes compiled, repetitions counted */
 } rx;
 
 /* ---------------------------------------------------------------- UTF-8 */
 /* the code point at p (p < end) and its length; -1 and 1 for a byte that is none */
 static int32_t rx_code(const char *p, const char *end, int *n) {
   const uint8_t *s = (const uint8_t *)p;
-  int len = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3
-            : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+  int len = s[0] < 0x80                   ? 1
+            : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
+            : (s[0] & 0xf0) == 0xe0       ? 3
+            : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
+                                          : 0;
   int32_t code = len == 1 ? s[0] : s[0] & (0xff >> (len + 1));
   *n = 1;
   if (len == 0 || end - p < len) return -1;
@@ -52,7 +55,8 @@ static int32_t rx_code(const char *p, const char *end, int *n) {
     code = code << 6 | (s[i] & 0x3f);
   }
   if ((len == 3 && code < 0x800) || (len == 4 && code < 0x10000) || code > RX_MOST_CODE ||
-      (code >= 0xd800 && code < 0xe000)) return -1;
+      (code >= 0xd800 && code < 0xe000))
+    return -1;
   *n = len;
   return code;
 }
@@ -97,8 +101,9 @@ static void rx_add_folded(rx *r, int32_t lo, int32_t hi) {
   if (c <= d) rx_add(r, c + 32, d + 32);
 }
 static int rx_before(const void *a, const void *b) {
-  return ((const rx_range *)a)->lo < ((const rx_range *)b)->lo ? -1
-         : ((const rx_range *)a)->lo > ((const rx_range *)b)->lo;
+  return ((const rx_range *)a)
+      ->lo<((const rx_range *)b)->lo ? -1 : ((const rx_range *)a)->lo>((const rx_range *)b)
+      ->lo;
 }
 /* the ranges from `first` on become their complement */
 static void rx_negate(rx *r, int32_t first) {
@@ -125,7 +130,11 @@ static int rx_perl_class(rx *r, char c) {
   int32_t first = rx_range_count(r);
   switch (c | 0x20) {
     case 'd': rx_add(r, '0', '9'); break;
-    case 's': rx_add(r, '\t', '\n'); rx_add(r, '\f', '\r'); rx_add(r, ' ', ' '); break;
+    case 's':
+      rx_add(r, '\t', '\n');
+      rx_add(r, '\f', '\r');
+      rx_add(r, ' ', ' ');
+      break;
     case 'w':
       rx_add(r, '0', '9'), rx_add(r, 'A', 'Z'), rx_add(r, '_', '_'), rx_add(r, 'a', 'z');
       break;
@@ -136,11 +145,23 @@ static int rx_perl_class(rx *r, char c) {
 }
 /* [:alpha:] and so on, p behind "[:"; the place behind ":]", or NULL */
 static const char *rx_posix_class(rx *r, const char *p) {
-  static const struct { const char *name, *set; } classes[] = {     /* pairs of bounds */
-      {"alnum", "09AZaz"}, {"alpha", "AZaz"}, {"ascii", "\1\177"}, {"blank", "\t\t  "},
-      {"cntrl", "\1\37\177\177"}, {"digit", "09"}, {"graph", "!~"}, {"lower", "az"},
-      {"print", " ~"}, {"punct", "!/:@[`{~"}, {"space", "\t\r  "}, {"upper", "AZ"},
-      {"word", "09AZ__az"}, {"xdigit", "09AFaf"}};
+  static const struct {
+    const char *name, *set;
+  } classes[] = {/* pairs of bounds */
+                 {"alnum", "09AZaz"},
+                 {"alpha", "AZaz"},
+                 {"ascii", "\1\177"},
+                 {"blank", "\t\t  "},
+                 {"cntrl", "\1\37\177\177"},
+                 {"digit", "09"},
+                 {"graph", "!~"},
+                 {"lower", "az"},
+                 {"print", " ~"},
+                 {"punct", "!/:@[`{~"},
+                 {"space", "\t\r  "},
+                 {"upper", "AZ"},
+                 {"word", "09AZ__az"},
+                 {"xdigit", "09AFaf"}};
   int negated = p < r->end && *p == '^';
   int32_t first = rx_range_count(r);
   p += negated;
@@ -176,7 +197,8 @@ static int rx_property(rx *r) {
   int negated = *r->at++ == 'P', braces = r->at < r->end && *r->at == '{';
   const char *p = r->at + braces, *end = p;
   int32_t first = rx_range_count(r);
-  if (braces) while (end < r->end && *end != '}') end++;
+  if (braces)
+    while (end < r->end && *end != '}') end++;
   else end += end < r->end;
   int closed = !braces || end < r->end;
   if (braces && p < end && *p == '^') negated = !negated, p++;
@@ -201,7 +223,7 @@ static int32_t rx_escape(rx *r) {
   char c = *r->at++;
   const char *named = c ? strchr(names, c) : NULL;
   if (named) return codes[named - names];
-  if (c >= '0' && c <= '7') {          /* RE2: \1 to \7 are octal only with a digit behind */
+  if (c >= '0' && c <= '7') { /* RE2: \1 to \7 are octal only with a digit behind */
     int32_t code = c - '0';
     if (c != '0' && (r->at >= r->end || *r->at < '0' || *r->at > '7')) r->wrong = BAD_ESCAPE;
     for (int i = 0; i < 2 && r->at < r->end && *r->at >= '0' && *r->at <= '7'; i++)
@@ -214,7 +236,8 @@ static int32_t rx_escape(rx *r) {
     for (r->at += braces; r->at < r->end && digits < (braces ? 8 : 2); r->at++, digits++) {
       char h = *r->at | 0x20;
       int v = *r->at >= '0' && *r->at <= '9' ? *r->at - '0'
-              : h >= 'a' && h <= 'f' ? h - 'a' + 10 : -1;
+              : h >= 'a' && h <= 'f'         ? h - 'a' + 10
+                                             : -1;
       if (v < 0) break;
       code = code * 16 + v;
     }
@@ -317,8 +340,11 @@ static int32_t rx_set_of(rx *r, int32_t lo, int32_t hi) {
 static int32_t rx_backslash(rx *r) {
   char c = r->at < r->end ? *r->at : 0;
   int32_t first = rx_range_count(r);
-  int assertion = c == 'A' ? RX_BEGIN : c == 'z' ? RX_END : c == 'b' ? RX_WORD
-                  : c == 'B' ? RX_NOT_WORD : 0;
+  int assertion = c == 'A'   ? RX_BEGIN
+                  : c == 'z' ? RX_END
+                  : c == 'b' ? RX_WORD
+                  : c == 'B' ? RX_NOT_WORD
+                             : 0;
   if (assertion) return r->at++, rx_node_add(r, (rx_node){N_ASSERT, assertion});
   if (rx_perl_class(r, c)) {
     r->at++;
@@ -348,15 +374,16 @@ static int32_t rx_atom(rx *r) {
       rx_add(r, 0, r->flags & RX_DOTALL ? RX_MOST_CODE : '\n' - 1);
       if (!(r->flags & RX_DOTALL)) rx_add(r, '\n' + 1, RX_MOST_CODE);
       return rx_node_add(r, (rx_node){N_SET, first, rx_range_count(r)});
-    case '^': case '$': {
+    case '^':
+    case '$': {
       int lines = r->flags & RX_MULTI, end = *r->at++ == '$';
       int what = lines ? end ? RX_LINE_END : RX_LINE_BEGIN : end ? RX_END : RX_BEGIN;
       return rx_node_add(r, (rx_node){N_ASSERT, what});
     }
     case '\\': return r->at++, rx_backslash(r);
-    case '*': case '+': case '?':
-      r->wrong = "no argument for repetition operator";
-      return 0;
+    case '*':
+    case '+':
+    case '?': r->wrong = "no argument for repetition operator"; return 0;
     default: {
       int32_t code = rx_literal(r);
       return rx_set_of(r, code, code);
@@ -395,7 +422,7 @@ static int32_t rx_repetition(rx *r) {
   }
   return node;
 }
-static int32_t rx_quotation(rx *r) {   /* \Q...\E as one node; r->at behind \Q */
+static int32_t rx_quotation(rx *r) { /* \Q...\E as one node; r->at behind \Q */
   int32_t node = rx_node_add(r, (rx_node){N_EMPTY});
   while (!r->wrong && r->at < r->end) {
     if (r->end - r->at > 1 && r->at[0] == '\\' && r->at[1] == 'E') break;

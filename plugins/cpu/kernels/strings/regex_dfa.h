@@ -17,21 +17,24 @@
 #define PF_CPU_REGEX_DFA_H
 #include "strings/regex.h"
 
-enum { RX_PLACES = 4096 };            /* instructions by places that a walk visits */
+enum { RX_PLACES = 4096 }; /* instructions by places that a walk visits */
 enum { RX_STATES = 96, RX_DFA_OPS = 256, RX_DEAD = 0, RX_START = 1, RX_UNKNOWN = -1 };
 typedef struct {
-  int16_t next[128];                   /* by ASCII character; RX_UNKNOWN: not made yet */
-  int32_t n;                           /* threads */
-  uint8_t accepts, stops;              /* a match ends here; no character leads on */
+  int16_t next[128];      /* by ASCII character; RX_UNKNOWN: not made yet */
+  int32_t n;              /* threads */
+  uint8_t accepts, stops; /* a match ends here; no character leads on */
 } rx_state;
-typedef struct { int32_t op; const char *p; } rx_visit;      /* op < 0: slot -1 - op was p */
+typedef struct {
+  int32_t op;
+  const char *p;
+} rx_visit; /* op < 0: slot -1 - op was p */
 typedef struct {
   const rx *r;
-  int32_t whole, n, step;              /* whole: matches of all the text; n: states */
+  int32_t whole, n, step; /* whole: matches of all the text; n: states */
   int64_t budget;
-  rx_state *states;                    /* NULL: no automaton */
-  int32_t *threads, *stack, *mark;     /* those of state k from k * r->n on */
-  rx_visit *visits;                    /* NULL: no captures wanted */
+  rx_state *states;                /* NULL: no automaton */
+  int32_t *threads, *stack, *mark; /* those of state k from k * r->n on */
+  rx_visit *visits;                /* NULL: no captures wanted */
   uint64_t visited[RX_PLACES / 64];
 } rx_dfa;
 
@@ -46,11 +49,12 @@ static int32_t rx_dfa_follow(rx_dfa *a, int32_t op, int32_t *list, int32_t n, in
     const rx_op *x = &a->r->ops[op];
     switch (x->kind) {
       case RX_JUMP: a->stack[top++] = x->a; break;
-      case RX_SPLIT: a->stack[top++] = x->b; a->stack[top++] = x->a; break;
+      case RX_SPLIT:
+        a->stack[top++] = x->b;
+        a->stack[top++] = x->a;
+        break;
       case RX_SAVE: a->stack[top++] = op + 1; break;
-      default:
-        list[n++] = op;
-        *full = x->kind == RX_MATCH && !a->whole;
+      default: list[n++] = op; *full = x->kind == RX_MATCH && !a->whole;
     }
   }
   return n;
@@ -60,7 +64,8 @@ static int32_t rx_dfa_state(rx_dfa *a, int32_t n) {
   const int32_t *list = a->threads + (int64_t)a->n * a->r->n;
   for (int32_t k = 0; k < a->n; k++)
     if (a->states[k].n == n &&
-        !memcmp(a->threads + (int64_t)k * a->r->n, list, (size_t)n * sizeof *list)) return k;
+        !memcmp(a->threads + (int64_t)k * a->r->n, list, (size_t)n * sizeof *list))
+      return k;
   if (a->n == RX_STATES) return RX_UNKNOWN;
   rx_state *s = &a->states[a->n];
   *s = (rx_state){.n = n, .stops = 1};
@@ -75,7 +80,7 @@ static int32_t rx_dfa_step(rx_dfa *a, int32_t state, int32_t code) {
   const int32_t *from = a->threads + (int64_t)state * a->r->n;
   int32_t *list = a->threads + (int64_t)a->n * a->r->n, n = 0;
   int full = 0;
-  if (a->step == INT32_MAX) return RX_UNKNOWN;               /* marks would come again */
+  if (a->step == INT32_MAX) return RX_UNKNOWN; /* marks would come again */
   a->step++;
   for (int32_t i = 0; i < a->states[state].n && !full; i++) {
     const rx_op *x = &a->r->ops[from[i]];
@@ -98,7 +103,7 @@ static int rx_dfa_open(pf_ctx *c, rx_dfa *a, const rx *r, int whole, int slots) 
   if (slots > 2) a->visits = c->host->scratch(c, (2 * RX_PLACES + 1) * sizeof *a->visits, 64);
   if (!states || !a->threads || (slots > 2 && !a->visits)) return 0;
   a->mark = a->threads + (int64_t)r->n * (RX_STATES + 1);
-  a->stack = a->mark + r->n;           /* a thread pushes two at most, each once: 2 n and one */
+  a->stack = a->mark + r->n; /* a thread pushes two at most, each once: 2 n and one */
   memset(a->mark, 0, (size_t)r->n * 4);
   a->states = states;
   int full = 0;
@@ -180,9 +185,7 @@ static int rx_walk(rx_dfa *a, rx_search *s, const char *from, const char *to) {
         if (v.p < to && rx_accepts(a->r, x, rx_code(v.p, to, &n)))
           a->visits[top++] = (rx_visit){v.op + 1, v.p + n};
         break;
-      default:
-        s->found[0] = from, s->found[1] = v.p;
-        return 1;
+      default: s->found[0] = from, s->found[1] = v.p; return 1;
     }
   }
   return 0;

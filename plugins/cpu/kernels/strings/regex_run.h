@@ -42,7 +42,7 @@ static void rx_maybe_plus(rx *r, int32_t node, int lazy, int depth) {
   r->ops[split].b = lazy ? split + 1 : r->n;
 }
 static void rx_repeat(rx *r, const rx_node *x, int depth) {
-  int32_t chain = -1, end;             /* the splits, each naming the one before */
+  int32_t chain = -1, end; /* the splits, each naming the one before */
   int32_t once = x->hi < 0 && x->lo > 0 ? x->lo - 1 : x->lo;
   for (int32_t i = 0; i < once && !r->wrong; i++) rx_compile(r, x->a, depth);
   if (x->hi < 0) {
@@ -106,7 +106,8 @@ static void rx_compile(rx *r, int32_t node, int depth) {
       rx_compile(r, x.a, depth + 1);
       rx_emit(r, RX_SAVE, 2 * x.lo + 1, 0);
       break;
-    case N_CAT: case N_ALT: rx_chain(r, node, depth + 1);
+    case N_CAT:
+    case N_ALT: rx_chain(r, node, depth + 1);
   }
 }
 
@@ -127,16 +128,23 @@ static const char *rx_make(rx *r, pf_str pattern) {
 }
 
 /* ---------------------------------------------------------------- the search */
-typedef struct { int32_t op; int32_t pad; const char *slot[RX_SLOTS]; } rx_thread;
-typedef struct { rx_thread *threads; int32_t n; } rx_list;
+typedef struct {
+  int32_t op;
+  int32_t pad;
+  const char *slot[RX_SLOTS];
+} rx_thread;
+typedef struct {
+  rx_thread *threads;
+  int32_t n;
+} rx_list;
 typedef struct {
   const rx *r;
   const char *text, *end;
   rx_list now, next;
-  int64_t *mark, step;                 /* the step at which an instruction was last added */
+  int64_t *mark, step; /* the step at which an instruction was last added */
   int32_t *stack;
   const char **saved;
-  int slots;                           /* how many are kept */
+  int slots; /* how many are kept */
   const char *found[RX_SLOTS];
 } rx_search;
 
@@ -170,8 +178,13 @@ static void rx_follow(rx_search *s, rx_list *list, int32_t op, const char **slot
     rx_op x = s->r->ops[op];
     switch (x.kind) {
       case RX_JUMP: s->stack[top++] = x.a; break;
-      case RX_SPLIT: s->stack[top++] = x.b; s->stack[top++] = x.a; break;
-      case RX_ASSERT: if (rx_holds(s, x.a, p)) s->stack[top++] = op + 1; break;
+      case RX_SPLIT:
+        s->stack[top++] = x.b;
+        s->stack[top++] = x.a;
+        break;
+      case RX_ASSERT:
+        if (rx_holds(s, x.a, p)) s->stack[top++] = op + 1;
+        break;
       case RX_SAVE:
         if (x.a < s->slots) {
           s->saved[kept++] = slot[x.a];
@@ -190,7 +203,7 @@ static void rx_follow(rx_search *s, rx_list *list, int32_t op, const char **slot
 }
 static int rx_accepts(const rx *r, const rx_op *x, int32_t code) {
   const rx_range *set = (const rx_range *)r->ranges.data;
-  int32_t a = x->a, b = x->b;          /* a set of several ranges has them in order */
+  int32_t a = x->a, b = x->b; /* a set of several ranges has them in order */
   while (a < b) {
     int32_t m = a + (b - a) / 2;
     if (code < set[m].lo) b = m;
@@ -203,7 +216,7 @@ static int rx_accepts(const rx *r, const rx_op *x, int32_t code) {
 static int rx_find(rx_search *s, const char *p, int whole) {
   int matched = 0;
   s->now.n = 0;
-  for (s->step += 2;; s->step++) {     /* s->step marks what is in `now` at p */
+  for (s->step += 2;; s->step++) { /* s->step marks what is in `now` at p */
     if (!matched && (!whole || s->now.n == 0)) {
       const char *slot[RX_SLOTS] = {p};
       int start = !whole || p == s->text;
@@ -222,13 +235,13 @@ static int rx_find(rx_search *s, const char *p, int whole) {
         memcpy(s->found, t->slot, (size_t)s->slots * sizeof *s->found);
         s->found[1] = p;
         matched = 1;
-        break;                         /* the threads behind are less preferred */
+        break; /* the threads behind are less preferred */
       }
       if (code >= 0 && rx_accepts(s->r, x, code)) rx_follow(s, &s->next, t->op + 1, t->slot, p + n);
     }
     rx_list old = s->now;
     s->now = s->next, s->next = old;
-    s->step--;                         /* what was followed belongs to the next round */
+    s->step--; /* what was followed belongs to the next round */
     if (p >= s->end) break;
     p += n;
   }
@@ -242,8 +255,7 @@ static int rx_open(pf_ctx *c, rx_search *s, const rx *r, int slots) {
   s->mark = c->host->scratch(c, (uint64_t)(r->n + 1) * 8, 64);
   s->saved = c->host->scratch(c, (uint64_t)(r->n + 1) * sizeof *s->saved, 64);
   s->stack = c->host->scratch(c, (uint64_t)(4 * r->n + 16) * 4, 64);
-  if (!s->now.threads || !s->next.threads || !s->mark || !s->saved || !s->stack)
-    return 0;
+  if (!s->now.threads || !s->next.threads || !s->mark || !s->saved || !s->stack) return 0;
   memset(s->mark, 0, (size_t)(r->n + 1) * 8);
   return 1;
 }

@@ -5,7 +5,11 @@
 #include <stdlib.h>
 
 /* a growing text in scratch memory, reused from element to element */
-typedef struct { pf_ctx *c; char *data; int64_t len, room; } text;
+typedef struct {
+  pf_ctx *c;
+  char *data;
+  int64_t len, room;
+} text;
 static pf_status append(text *t, const char *data, int64_t n) {
   if (t->len + n > t->room) {
     int64_t room = 2 * (t->len + n) + 64;
@@ -46,7 +50,10 @@ static pf_status string_join(pf_ctx *c, const void *state) {
   return PF_OK;
 }
 
-typedef struct { pf_str separator; int32_t keep_dims; } reduce_state;
+typedef struct {
+  pf_str separator;
+  int32_t keep_dims;
+} reduce_state;
 static pf_status reduce_join(pf_ctx *c, const void *state) {
   const reduce_state *s = (const reduce_state *)state;
   const DLTensor *x = c->in[0];
@@ -55,7 +62,7 @@ static pf_status reduce_join(pf_ctx *c, const void *state) {
   text t = {.c = c};
   PF_TRY(pf_check_rank(c, x, "inputs"));
   PF_TRY(pf_in_vector(c, 1, "reduction_indices", axes, &n));
-  for (int32_t i = 0; i < n; i++) {                        /* joined along the first axis first */
+  for (int32_t i = 0; i < n; i++) { /* joined along the first axis first */
     PF_TRY(pf_axis(c, axes[i], x->ndim, "Reduction index", &order[i]));
     if (joined[order[i]]) return PF_INVALID(c, "Duplicate reduction dimension %" PRId64, axes[i]);
     joined[order[i]] = 1;
@@ -97,7 +104,7 @@ typedef struct {
   pf_str fill;
   char format[64];
 } as_state;
-enum { GENERAL = -1, PRINTED = -2 };    /* six digits as "%g" prints them; by print_number */
+enum { GENERAL = -1, PRINTED = -2 }; /* six digits as "%g" prints them; by print_number */
 static pf_status as_string_init(pf_ctx *c, void *state) {
   as_state *s = (as_state *)state;
   int32_t type = c->in_type[0], real = type == PF_FLOAT32 || type == PF_FLOAT64 ||
@@ -143,7 +150,8 @@ static char *plain_number(const DLTensor *x, int32_t type, int64_t i, int places
     PF_EACH_UNSIGNED(PLAIN_UNSIGNED)
     case PF_FLOAT32: return plain_real((double)PF_DATA(const float, x)[i], places, end);
     case PF_FLOAT64: return plain_real(PF_DATA(const double, x)[i], places, end);
-    case PF_FLOAT16: case PF_BFLOAT16:
+    case PF_FLOAT16:
+    case PF_BFLOAT16:
       pf_half_to_float(type, PF_DATA(const uint16_t, x) + i, &f, 1);
       return plain_real((double)f, places, end);
     default: return NULL;
@@ -161,7 +169,8 @@ static int print_number(const as_state *s, const DLTensor *x, int32_t type, int6
     case PF_BOOL: return snprintf(out, room, "%s", PF_DATA(const uint8_t, x)[i] ? "true" : "false");
     case PF_FLOAT32: return snprintf(out, room, s->format, (double)PF_DATA(const float, x)[i]);
     case PF_FLOAT64: return snprintf(out, room, s->format, PF_DATA(const double, x)[i]);
-    case PF_FLOAT16: case PF_BFLOAT16:
+    case PF_FLOAT16:
+    case PF_BFLOAT16:
       pf_half_to_float(type, PF_DATA(const uint16_t, x) + i, &f, 1);
       return snprintf(out, room, s->format, (double)f);
     case PF_COMPLEX64:
@@ -179,7 +188,7 @@ static int print_number(const as_state *s, const DLTensor *x, int32_t type, int6
 static pf_status as_string(pf_ctx *c, const void *state) {
   const DLTensor *x = c->in[0];
   const as_state *s = (const as_state *)state;
-  char out[4096];                       /* two doubles: at most 2 * (310 + 1000 digits) and signs */
+  char out[4096]; /* two doubles: at most 2 * (310 + 1000 digits) and signs */
   char *end = out + PF_FIXED_ROOM;
   DLTensor *y = pf_output_like(c, 0, x);
   PF_EXHAUSTED(y);
@@ -249,16 +258,15 @@ static pf_status string_to_number(pf_ctx *c, const void *state) {
 }
 
 const pf_kernel *const strings_kernels[] = {
-    PF_CPU("StringJoin", NULL, .state_size = sizeof(join_state), .compute = string_join,
-           .attrs = PF_ATTRS(PF_ATTR(join_state, PF_ATTR_STRING, separator))),
-    PF_CPU("ReduceJoin", NULL, .state_size = sizeof(reduce_state), .compute = reduce_join,
-           .attrs = PF_ATTRS(PF_ATTR(reduce_state, PF_ATTR_STRING, separator),
-                             PF_ATTR(reduce_state, PF_ATTR_BOOL, keep_dims))),
-    PF_CPU("AsString", "T=" PF_NUMBERS "|bool", .state_size = sizeof(as_state),
-           .init = as_string_init, .compute = as_string,
-           .attrs = PF_ATTRS(
-               PF_ATTR(as_state, PF_ATTR_INT, precision), PF_ATTR(as_state, PF_ATTR_INT, width),
-               PF_ATTR(as_state, PF_ATTR_BOOL, scientific),
-               PF_ATTR(as_state, PF_ATTR_BOOL, shortest), PF_ATTR(as_state, PF_ATTR_STRING, fill))),
-    PF_CPU("StringToNumber", "out_type=float|double|int32|int64", .compute = string_to_number),
-    NULL};
+  PF_CPU("StringJoin", NULL, .state_size = sizeof(join_state), .compute = string_join,
+         .attrs = PF_ATTRS(PF_ATTR(join_state, PF_ATTR_STRING, separator))),
+  PF_CPU("ReduceJoin", NULL, .state_size = sizeof(reduce_state), .compute = reduce_join,
+         .attrs = PF_ATTRS(PF_ATTR(reduce_state, PF_ATTR_STRING, separator),
+                           PF_ATTR(reduce_state, PF_ATTR_BOOL, keep_dims))),
+  PF_CPU("AsString", "T=" PF_NUMBERS "|bool", .state_size = sizeof(as_state),
+         .init = as_string_init, .compute = as_string,
+         .attrs = PF_ATTRS(
+             PF_ATTR(as_state, PF_ATTR_INT, precision), PF_ATTR(as_state, PF_ATTR_INT, width),
+             PF_ATTR(as_state, PF_ATTR_BOOL, scientific), PF_ATTR(as_state, PF_ATTR_BOOL, shortest),
+             PF_ATTR(as_state, PF_ATTR_STRING, fill))),
+  PF_CPU("StringToNumber", "out_type=float|double|int32|int64", .compute = string_to_number), NULL};

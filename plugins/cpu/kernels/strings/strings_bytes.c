@@ -74,7 +74,7 @@ static pf_status base64(pf_ctx *c, int decoding, int pad) {
     b.n = 0;
     if (decoding) wrong = decode(s, value, &b);
     else encode(s, pad, &b);
-    st = wrong ? pf_fail(c, PF_INVALID_ARGUMENT, wrong)
+    st = wrong      ? pf_fail(c, PF_INVALID_ARGUMENT, wrong)
          : b.failed ? pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for a string")
                     : c->host->str_set(y, i, (pf_str){b.data, b.n});
   }
@@ -117,13 +117,16 @@ static pf_status decode_raw(pf_ctx *c, const void *state) {
     PF_TRY(c->host->str_get(x, i, &s));
     if (i == 0) bytes = s.len;
     if (s.len != bytes)
-      return PF_INVALID(c, "DecodeRaw requires input strings to all be the same size, but element "
-                        "%" PRId64 " has size %" PRId64 " != %" PRId64, i, s.len, bytes);
+      return PF_INVALID(c,
+                        "DecodeRaw requires input strings to all be the same size, but element "
+                        "%" PRId64 " has size %" PRId64 " != %" PRId64,
+                        i, s.len, bytes);
   }
   if (bytes % size)
-    return PF_INVALID(c, "Input to DecodeRaw has length %" PRId64
-                      " that is not a multiple of %" PRId64 ", the size of %s", bytes, size,
-                      pf_type_name(c->out_type[0]));
+    return PF_INVALID(c,
+                      "Input to DecodeRaw has length %" PRId64 " that is not a multiple of %" PRId64
+                      ", the size of %s",
+                      bytes, size, pf_type_name(c->out_type[0]));
   memcpy(shape, x->shape, (size_t)x->ndim * 8);
   shape[x->ndim] = bytes / size;
   DLTensor *y = pf_output_checked(c, 0, shape, x->ndim + 1);
@@ -144,12 +147,14 @@ static pf_status decode_padded(pf_ctx *c, const void *state) {
   PF_TRY(pf_check_rank(c, x, "input_bytes"));
   PF_TRY(pf_in_scalar(c, 1, "fixed_length", &bytes));
   if (bytes <= 0 || bytes % size)
-    return PF_INVALID(c, "fixed_length (%" PRId64 ") must be a positive multiple of %" PRId64
-                      ", the size of out_type", bytes, size);
+    return PF_INVALID(c,
+                      "fixed_length (%" PRId64 ") must be a positive multiple of %" PRId64
+                      ", the size of out_type",
+                      bytes, size);
   int64_t all;
   if (!pf_mul(bytes, PF_MAX(n, 1), &all) || all > MOST_PADDED)
-    return pf_failf(c, PF_RESOURCE_EXHAUSTED, "%" PRId64 " strings padded to %" PRId64
-                    " bytes are more than 1 GB", n, bytes);
+    return pf_failf(c, PF_RESOURCE_EXHAUSTED,
+                    "%" PRId64 " strings padded to %" PRId64 " bytes are more than 1 GB", n, bytes);
   memcpy(shape, x->shape, (size_t)x->ndim * 8);
   shape[x->ndim] = bytes / size;
   DLTensor *y = pf_output_checked(c, 0, shape, x->ndim + 1);
@@ -160,7 +165,7 @@ static pf_status decode_padded(pf_ctx *c, const void *state) {
     int64_t whole = PF_MIN(s.len, bytes) / size * size, rest = PF_MIN(s.len, bytes) - whole;
     memset(out, 0, (size_t)bytes);
     copy_words(out, s.data, whole, word_of(c->out_type[0]), swap);
-    if (rest) {                        /* an element that is cut off ends in zeros */
+    if (rest) { /* an element that is cut off ends in zeros */
       char word[16] = {0};
       memcpy(word, s.data + whole, (size_t)rest);
       copy_words(out + whole, word, size, word_of(c->out_type[0]), swap);
@@ -170,8 +175,15 @@ static pf_status decode_padded(pf_ctx *c, const void *state) {
 }
 
 /* ---------------------------------------------------------------- DecodeCSV */
-typedef struct { pf_str delim, na; int32_t quotes; pf_list selected; } csv_state;
-typedef struct { pf_bytes text, ends; const char *wrong; } fields;  /* the fields, end to end */
+typedef struct {
+  pf_str delim, na;
+  int32_t quotes;
+  pf_list selected;
+} csv_state;
+typedef struct {
+  pf_bytes text, ends;
+  const char *wrong;
+} fields; /* the fields, end to end */
 
 static pf_status csv_init(pf_ctx *c, void *state) {
   const csv_state *s = state;
@@ -213,7 +225,7 @@ static void parse_record(const csv_state *s, pf_str record, fields *f) {
       }
     end_field(f);
     if (p >= end) break;
-    p++;                               /* the delimiter; behind the last one is a field, too */
+    p++; /* the delimiter; behind the last one is a field, too */
   }
 }
 
@@ -263,8 +275,9 @@ static pf_status put_record(pf_ctx *c, const csv_state *s, const fields *f, int6
   for (int32_t k = 0; k < c->n_out; k++) {
     int64_t at = s->selected.n ? columns[k] : k;
     if (at >= n)
-      return PF_INVALID(c, "Expect more than %" PRId64 " fields, but have %" PRId64
-                        " in record %" PRId64, at, n, i);
+      return PF_INVALID(
+          c, "Expect more than %" PRId64 " fields, but have %" PRId64 " in record %" PRId64, at, n,
+          i);
     int64_t from = at ? ends[at - 1] : 0;
     PF_TRY(put_field(c, s, k, i, (pf_str){f->text.data + from, ends[at] - from}, out[k]));
   }
@@ -303,17 +316,17 @@ static pf_status decode_csv(pf_ctx *c, const void *state) {
   .attrs = PF_ATTRS(PF_REF(pf_attr, "little_endian", PF_ATTR_BOOL, offsetof(raw_state, little)))
 #define CSV(name_, kind, field) PF_REF(pf_attr, name_, kind, offsetof(csv_state, field))
 const pf_kernel *const strings_bytes_kernels[] = {
-    PF_CPU("EncodeBase64", NULL, .compute = encode_base64, .state_size = sizeof(base64_state),
-           .attrs = PF_ATTRS(PF_ATTR(base64_state, PF_ATTR_BOOL, pad))),
-    PF_CPU("DecodeBase64", NULL, .compute = decode_base64),
-    PF_CPU("DecodeRaw", "out_type=" PF_FLOATS "|" PF_SIGNED "|uint8|uint16|" PF_COMPLEX "|bool",
-           .compute = decode_raw, LITTLE),
-    PF_CPU("DecodePaddedRaw", "out_type=" PF_FLOATS "|" PF_SIGNED "|uint8|uint16",
-           .compute = decode_padded, LITTLE),
-    PF_CPU("DecodeCSV", NULL, .init = csv_init, .compute = decode_csv,
-           .state_size = sizeof(csv_state),
-           .attrs = PF_ATTRS(CSV("field_delim", PF_ATTR_STRING, delim),
-                             CSV("use_quote_delim", PF_ATTR_BOOL, quotes),
-                             CSV("na_value", PF_ATTR_STRING, na),
-                             CSV("select_cols", PF_ATTR_INT | PF_ATTR_LIST, selected))),
-    NULL};
+  PF_CPU("EncodeBase64", NULL, .compute = encode_base64, .state_size = sizeof(base64_state),
+         .attrs = PF_ATTRS(PF_ATTR(base64_state, PF_ATTR_BOOL, pad))),
+  PF_CPU("DecodeBase64", NULL, .compute = decode_base64),
+  PF_CPU("DecodeRaw", "out_type=" PF_FLOATS "|" PF_SIGNED "|uint8|uint16|" PF_COMPLEX "|bool",
+         .compute = decode_raw, LITTLE),
+  PF_CPU("DecodePaddedRaw", "out_type=" PF_FLOATS "|" PF_SIGNED "|uint8|uint16",
+         .compute = decode_padded, LITTLE),
+  PF_CPU("DecodeCSV", NULL, .init = csv_init, .compute = decode_csv,
+         .state_size = sizeof(csv_state),
+         .attrs = PF_ATTRS(CSV("field_delim", PF_ATTR_STRING, delim),
+                           CSV("use_quote_delim", PF_ATTR_BOOL, quotes),
+                           CSV("na_value", PF_ATTR_STRING, na),
+                           CSV("select_cols", PF_ATTR_INT | PF_ATTR_LIST, selected))),
+  NULL};

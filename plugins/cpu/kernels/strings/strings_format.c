@@ -11,7 +11,10 @@
 enum { MOST_BYTES = 1 << 29, MOST_NGRAMS = 1 << 24 };
 
 /* ---------------------------------------------------------------- StringFormat */
-typedef struct { pf_str text, placeholder; int64_t summarize; } format_state;
+typedef struct {
+  pf_str text, placeholder;
+  int64_t summarize;
+} format_state;
 
 /* with 6 or 15 digits if they say it all, else with 9 or 17 */
 static void add_number(pf_bytes *b, double x, int digits) {
@@ -60,7 +63,13 @@ static void add_element(pf_ctx *c, pf_bytes *b, const DLTensor *t, int32_t type,
   }
 }
 
-typedef struct { pf_ctx *c; pf_bytes *b; const DLTensor *t; int32_t type; int64_t ends; } printer;
+typedef struct {
+  pf_ctx *c;
+  pf_bytes *b;
+  const DLTensor *t;
+  int32_t type;
+  int64_t ends;
+} printer;
 static void add_space(printer *p, int32_t d) {
   if (d == p->t->ndim - 1) {
     pf_bytes_text(p->b, " ");
@@ -99,8 +108,8 @@ static pf_status format_text(pf_ctx *c, const format_state *s, pf_bytes *b) {
     if (s->placeholder.len && end - p >= s->placeholder.len &&
         !memcmp(p, s->placeholder.data, (size_t)s->placeholder.len)) {
       if (k < c->n_in) {
-        printer out = {c, b, c->in[k], c->in_type[k], s->summarize < 0 ? INT64_MAX / 4
-                                                                      : s->summarize};
+        printer out = {c, b, c->in[k], c->in_type[k],
+                       s->summarize < 0 ? INT64_MAX / 4 : s->summarize};
         add_dimension(&out, 0, 0, pf_numel(c->in[k]));
       }
       k++;
@@ -131,7 +140,12 @@ typedef struct {
   int64_t pad;
   int32_t keep_short;
 } ngram_state;
-typedef struct { pf_ctx *c; const ngram_state *s; pf_bytes *b; pf_bytes *ends; } ngrams;
+typedef struct {
+  pf_ctx *c;
+  const ngram_state *s;
+  pf_bytes *b;
+  pf_bytes *ends;
+} ngrams;
 
 static int64_t padding_of(const ngram_state *s, int64_t width) {
   return s->pad < 0 ? width - 1 : PF_MIN(s->pad, width - 1);
@@ -246,16 +260,16 @@ static pf_status string_ngrams(pf_ctx *c, const void *state) {
   PF_REF(pf_attr, name_, kind, offsetof(format_state, field))
 #define NGRAM(name_, kind, field) PF_REF(pf_attr, name_, kind, offsetof(ngram_state, field))
 const pf_kernel *const strings_format_kernels[] = {
-    PF_CPU("StringFormat", NULL, .compute = string_format, .state_size = sizeof(format_state),
-           .attrs = PF_ATTRS(FORMAT_FIELD("template", PF_ATTR_STRING, text),
-                             FORMAT_FIELD("placeholder", PF_ATTR_STRING, placeholder),
-                             FORMAT_FIELD("summarize", PF_ATTR_INT, summarize))),
-    PF_CPU("StringNGrams", "Tsplits=int32|int64", .init = ngram_init, .compute = string_ngrams,
-           .state_size = sizeof(ngram_state),
-           .attrs = PF_ATTRS(NGRAM("separator", PF_ATTR_STRING, separator),
-                             NGRAM("left_pad", PF_ATTR_STRING, left),
-                             NGRAM("right_pad", PF_ATTR_STRING, right),
-                             NGRAM("ngram_widths", PF_ATTR_INT | PF_ATTR_LIST, widths),
-                             NGRAM("pad_width", PF_ATTR_INT, pad),
-                             NGRAM("preserve_short_sequences", PF_ATTR_BOOL, keep_short))),
-    NULL};
+  PF_CPU("StringFormat", NULL, .compute = string_format, .state_size = sizeof(format_state),
+         .attrs = PF_ATTRS(FORMAT_FIELD("template", PF_ATTR_STRING, text),
+                           FORMAT_FIELD("placeholder", PF_ATTR_STRING, placeholder),
+                           FORMAT_FIELD("summarize", PF_ATTR_INT, summarize))),
+  PF_CPU("StringNGrams", "Tsplits=int32|int64", .init = ngram_init, .compute = string_ngrams,
+         .state_size = sizeof(ngram_state),
+         .attrs = PF_ATTRS(NGRAM("separator", PF_ATTR_STRING, separator),
+                           NGRAM("left_pad", PF_ATTR_STRING, left),
+                           NGRAM("right_pad", PF_ATTR_STRING, right),
+                           NGRAM("ngram_widths", PF_ATTR_INT | PF_ATTR_LIST, widths),
+                           NGRAM("pad_width", PF_ATTR_INT, pad),
+                           NGRAM("preserve_short_sequences", PF_ATTR_BOOL, keep_short))),
+  NULL};

@@ -90,7 +90,7 @@ static uint64_t farm(const char *s, uint64_t n) {
   pair v = {0, 0}, w = {0, 0};
   const char *last = s + (n - 1) / 64 * 64, *tail = s + n - 64;
   x = x * K2 + word64(s);
-  for (int end = 0; ; ) {              /* blocks of 64, then the last 64 bytes with other factors */
+  for (int end = 0;;) { /* blocks of 64, then the last 64 bytes with other factors */
     x = rotr(x + y + v.a + word64(s + 8), 37) * mul;
     y = rotr(y + v.b + word64(s + 48), 42) * mul;
     x ^= w.b * nine;
@@ -144,7 +144,10 @@ uint64_t pf_keyed_hash(const char *s, uint64_t n, const uint64_t key[2]) { retur
 
 /* ---------------------------------------------------------------- the ops */
 enum { MURMUR, FARM, SIP };
-typedef struct { int64_t buckets; pf_list key; } hash_state;
+typedef struct {
+  int64_t buckets;
+  pf_list key;
+} hash_state;
 
 static pf_status check_key(pf_ctx *c, void *state) {
   const hash_state *s = state;
@@ -174,9 +177,9 @@ static pf_status bucket_strong(pf_ctx *c, const void *s) { return buckets(c, s, 
 #define BUCKETS PF_REF(pf_attr, "num_buckets", PF_ATTR_INT, offsetof(hash_state, buckets))
 #define STATE .state_size = sizeof(hash_state)
 const pf_kernel *const strings_hash_kernels[] = {
-    PF_CPU("StringToHashBucket", NULL, .compute = bucket, STATE, .attrs = PF_ATTRS(BUCKETS)),
-    PF_CPU_FLAGS("StringToHashBucketFast", NULL, PF_KERNEL_DETERMINISTIC, .compute = bucket_fast, STATE,
-           .attrs = PF_ATTRS(BUCKETS)),
-    PF_CPU("StringToHashBucketStrong", NULL, .init = check_key, .compute = bucket_strong, STATE,
-           .attrs = PF_ATTRS(BUCKETS, PF_ATTR(hash_state, PF_ATTR_INT | PF_ATTR_LIST, key))),
-    NULL};
+  PF_CPU("StringToHashBucket", NULL, .compute = bucket, STATE, .attrs = PF_ATTRS(BUCKETS)),
+  PF_CPU_FLAGS("StringToHashBucketFast", NULL, PF_KERNEL_DETERMINISTIC, .compute = bucket_fast,
+               STATE, .attrs = PF_ATTRS(BUCKETS)),
+  PF_CPU("StringToHashBucketStrong", NULL, .init = check_key, .compute = bucket_strong, STATE,
+         .attrs = PF_ATTRS(BUCKETS, PF_ATTR(hash_state, PF_ATTR_INT | PF_ATTR_LIST, key))),
+  NULL};

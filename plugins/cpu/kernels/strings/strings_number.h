@@ -48,12 +48,12 @@ PF_LOCAL char *pf_integer_before(char *end, int64_t v) {
 /* "%.*f" of x with up to PF_MOST_PLACES places, ending at `end`; NULL: not by this way */
 PF_LOCAL char *pf_fixed_before(char *end, double x, int places) {
   static const uint32_t tens[PF_MOST_PLACES + 1] = {
-      1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000};
+    1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000};
   uint64_t bits = pf_double_bits(x), m = bits & (((uint64_t)1 << 52) - 1), ten = tens[places], r;
   int e = (int)(bits >> 52 & 0x7ff);
-  if (!(fabs(x) < 9e18 / (double)ten)) return NULL;          /* NaN, too */
+  if (!(fabs(x) < 9e18 / (double)ten)) return NULL; /* NaN, too */
   m |= (uint64_t)(e != 0) << 52;
-  e = (e ? e : 1) - 1075;                                    /* |x| = m 2^e */
+  e = (e ? e : 1) - 1075; /* |x| = m 2^e */
   pf_wide v = (pf_wide)m * ten;
   if (e >= 0) r = (uint64_t)(v << e);
   else if (e <= -128) r = 0;
@@ -92,7 +92,7 @@ PF_LOCAL char *pf_general_before(char *end, double x) {
   int e = (int)(bits >> 52 & 0x7ff) - 1075, power, n = 6;
   char out[24], *o = out, digit[8];
   if (!(fabs(x) >= 1e-12 && fabs(x) < 1e17)) return NULL;
-  power = ((e + 52) * 1233) >> 12;                           /* of ten: right, or one off */
+  power = ((e + 52) * 1233) >> 12; /* of ten: right, or one off */
   while (1) {
     r = pf_scaled(m, e, 5 - power);
     if (r < 100000) power--;
@@ -119,7 +119,7 @@ PF_LOCAL char *pf_general_before(char *end, double x) {
   return memcpy(end - (o - out), out, (size_t)(o - out));
 }
 
-#else                                  /* machines of 32 bits: the library has them all */
+#else /* machines of 32 bits: the library has them all */
 PF_LOCAL char *pf_fixed_before(char *end, double x, int places) {
   (void)end, (void)x, (void)places;
   return NULL;
@@ -132,7 +132,10 @@ PF_LOCAL char *pf_general_before(char *end, double x) {
 
 /* ---------------------------------------------------------------- reading */
 /* digits 10^power; integer: written without a point or an exponent */
-typedef struct { uint64_t digits; int32_t power, negative, integer; } pf_decimal;
+typedef struct {
+  uint64_t digits;
+  int32_t power, negative, integer;
+} pf_decimal;
 
 /* eight digits at s as a number; 0: they are not all digits */
 PF_INLINE int pf_eight_digits(const char *s, uint64_t *v) {
@@ -142,7 +145,8 @@ PF_INLINE int pf_eight_digits(const char *s, uint64_t *v) {
   x = __builtin_bswap64(x);
 #endif
   if (((x & 0xf0f0f0f0f0f0f0f0u) | ((x + 0x0606060606060606u) & 0xf0f0f0f0f0f0f0f0u) >> 4) !=
-      0x3333333333333333u) return 0;
+      0x3333333333333333u)
+    return 0;
   x = (x & 0x0f0f0f0f0f0f0f0fu) * 2561 >> 8;
   x = (x & 0x00ff00ff00ff00ffu) * 6553601 >> 16;
   *v = (x & 0x0000ffff0000ffffu) * 42949672960001u >> 32;
@@ -194,7 +198,7 @@ PF_LOCAL int pf_decimal_value(const pf_decimal *d, int keep, double *out) {
   if (k > PF_MOST_POWER) return 0;
   for (uint64_t base = 5; k; k >>= 1, base *= base)
     if (k & 1) five *= base;
-  if (e >= 0) {                                              /* q = the top 64 bits, rest: more */
+  if (e >= 0) { /* q = the top 64 bits, rest: more */
     pf_wide v = (pf_wide)q * five;
     int up = v >> 64 ? __builtin_clzll((uint64_t)(v >> 64)) : 64 + __builtin_clzll((uint64_t)v);
     v <<= up;

@@ -11,7 +11,7 @@ enum { CODES = 0x110000 };
 
 /* ---------------------------------------------------------------- lookups */
 static uint8_t value_of(const uint32_t *runs, int64_t n, uint32_t code) {
-  int64_t a = 0, b = n;                /* the run of `code` is in [a, b) */
+  int64_t a = 0, b = n; /* the run of `code` is in [a, b) */
   while (b - a > 1) {
     int64_t m = a + (b - a) / 2;
     if (runs[m] >> 8 <= code) a = m;
@@ -28,7 +28,7 @@ int32_t pf_unicode_script(int64_t code) {
 typedef struct { uint8_t wanted[256]; } wanted_values;
 static void give_runs(const uint32_t *runs, int64_t n, const wanted_values *w, pf_range_taker take,
                       void *arg) {
-  int32_t from = -1;                   /* where the wanted characters at hand began */
+  int32_t from = -1; /* where the wanted characters at hand began */
   for (int64_t i = 0; i <= n; i++) {
     int32_t code = i < n ? (int32_t)(runs[i] >> 8) : CODES;
     int wanted = i < n && w->wanted[runs[i] & 0xff];
@@ -48,8 +48,7 @@ int pf_unicode_class(pf_str name, pf_range_taker take, void *arg) {
     int same = is_name(name, own) || (name.len == 1 && name.data[0] == own[0]);
     if (same && strcmp(own, "Cn")) w.wanted[i] = 1, found = 1; /* RE2 has no unassigned ones */
   }
-  if (found)
-    return give_runs(pf_category_runs, PF_LEN(pf_category_runs), &w, take, arg), 1;
+  if (found) return give_runs(pf_category_runs, PF_LEN(pf_category_runs), &w, take, arg), 1;
   for (int64_t i = 0; i < PF_LEN(pf_script_names); i++)
     if (is_name(name, pf_script_names[i].name)) w.wanted[pf_script_names[i].script] = 1, found = 1;
   if (found) give_runs(pf_script_runs, PF_LEN(pf_script_runs), &w, take, arg);
@@ -57,7 +56,10 @@ int pf_unicode_class(pf_str name, pf_range_taker take, void *arg) {
 }
 
 /* ---------------------------------------------------------------- UnicodeScript */
-typedef struct { const int32_t *codes; int32_t *scripts; } script_job;
+typedef struct {
+  const int32_t *codes;
+  int32_t *scripts;
+} script_job;
 static void script_range(void *arg, int64_t lo, int64_t hi, int32_t worker) {
   const script_job *j = arg;
   (void)worker;
@@ -72,4 +74,4 @@ static pf_status unicode_script(pf_ctx *c, const void *state) {
 }
 
 const pf_kernel *const strings_properties_kernels[] = {
-    PF_CPU("UnicodeScript", NULL, .compute = unicode_script), NULL};
+  PF_CPU("UnicodeScript", NULL, .compute = unicode_script), NULL};

@@ -8,7 +8,10 @@
  */
 #include "strings/regex_dfa.h"
 
-typedef struct { pf_str pattern, rewrite; int32_t global; } regex_state;
+typedef struct {
+  pf_str pattern, rewrite;
+  int32_t global;
+} regex_state;
 
 static pf_status compile(pf_ctx *c, rx *r, pf_str pattern) {
   const char *wrong = rx_make(r, pattern);
@@ -60,8 +63,8 @@ static pf_status static_full_match(pf_ctx *c, const void *state) {
 }
 
 /* ---------------------------------------------------------------- replace */
-/* The groups the rewrite names; `good`: bytes of it before a \ that ends it or stands before another
- * character, where RE2 gives up. */
+/* The groups the rewrite names; `good`: bytes of it before a \ that ends it or stands before
+ * another character, where RE2 gives up. */
 static int highest_group(pf_str rewrite, int64_t *good) {
   int most = 0;
   for (int64_t i = 0; i < rewrite.len; i++) {
@@ -95,7 +98,7 @@ static void replace_in(rx_dfa *a, rx_search *s, pf_str rewrite, int groups, int 
   while (rx_first(a, s, p)) {
     const char *from = s->found[0], *to = s->found[1];
     pf_bytes_add(b, p, from - p);
-    if (from == to && from == last) {  /* no empty match where the last one ended */
+    if (from == to && from == last) { /* no empty match where the last one ended */
       int n = 1;
       if (from == s->end) return;
       rx_code(from, s->end, &n);
@@ -158,10 +161,10 @@ static pf_status static_replace(pf_ctx *c, const void *state) {
 #define GLOBAL PF_REF(pf_attr, "replace_global", PF_ATTR_BOOL, offsetof(regex_state, global))
 #define STATE .state_size = sizeof(regex_state)
 const pf_kernel *const strings_regex_kernels[] = {
-    PF_CPU("RegexFullMatch", NULL, .compute = regex_full_match),
-    PF_CPU("StaticRegexFullMatch", NULL, .compute = static_full_match, STATE,
-           .attrs = PF_ATTRS(TEXT(pattern))),
-    PF_CPU("RegexReplace", NULL, .compute = regex_replace, STATE, .attrs = PF_ATTRS(GLOBAL)),
-    PF_CPU("StaticRegexReplace", NULL, .compute = static_replace, STATE,
-           .attrs = PF_ATTRS(TEXT(pattern), TEXT(rewrite), GLOBAL)),
-    NULL};
+  PF_CPU("RegexFullMatch", NULL, .compute = regex_full_match),
+  PF_CPU("StaticRegexFullMatch", NULL, .compute = static_full_match, STATE,
+         .attrs = PF_ATTRS(TEXT(pattern))),
+  PF_CPU("RegexReplace", NULL, .compute = regex_replace, STATE, .attrs = PF_ATTRS(GLOBAL)),
+  PF_CPU("StaticRegexReplace", NULL, .compute = static_replace, STATE,
+         .attrs = PF_ATTRS(TEXT(pattern), TEXT(rewrite), GLOBAL)),
+  NULL};

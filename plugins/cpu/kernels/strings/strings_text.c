@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 
 typedef struct { pf_str unit, encoding; } text_state;
-static int counts_chars(pf_str unit) { return unit.len == 9; }     /* UTF8_CHAR, else BYTE */
+static int counts_chars(pf_str unit) { return unit.len == 9; } /* UTF8_CHAR, else BYTE */
 static int continues(char c) { return ((uint8_t)c & 0xc0) == 0x80; }
 static int64_t char_count(pf_str s) {
   int64_t n = 0;
@@ -90,7 +90,7 @@ static int part_of(pf_str s, int64_t pos, int64_t len, int chars, pf_str *out) {
     *out = (pf_str){s.data + pos, len};
     return 1;
   }
-  for (int64_t seen = 0; first < s.len; first++)           /* where character `pos` starts */
+  for (int64_t seen = 0; first < s.len; first++) /* where character `pos` starts */
     if (!continues(s.data[first]) && seen++ == pos) break;
   last = first;
   for (int64_t seen = 0; last < s.len; last++)
@@ -134,17 +134,24 @@ static pf_status substr(pf_ctx *c, const void *state) {
     PF_TRY(c->host->str_get(x, broadcast_index(x, shape, nd, i), &s));
     int64_t first = pf_in_index(c, 1, p);
     if (!part_of(s, first, pf_in_index(c, 2, p), chars, &out))
-      return PF_INVALID(c, "pos %" PRId64 " out of range for string of %" PRId64
-                        " %s at index %" PRId64, first, chars ? char_count(s) : s.len,
-                        chars ? "characters" : "bytes", i);
+      return PF_INVALID(
+          c, "pos %" PRId64 " out of range for string of %" PRId64 " %s at index %" PRId64, first,
+          chars ? char_count(s) : s.len, chars ? "characters" : "bytes", i);
     PF_TRY(c->host->str_set(y, i, out));
   }
   return PF_OK;
 }
 
 /* ---------------------------------------------------------------- splitting */
-typedef struct { pf_ctx *c; pf_bytes pieces; int64_t most, row, column; } splitting;
-typedef struct { pf_str text; int64_t row, column; } piece;
+typedef struct {
+  pf_ctx *c;
+  pf_bytes pieces;
+  int64_t most, row, column;
+} splitting;
+typedef struct {
+  pf_str text;
+  int64_t row, column;
+} piece;
 
 static void add_piece(splitting *p, const char *from, const char *to) {
   piece x = {{from, to - from}, p->row, p->column++};
@@ -193,7 +200,7 @@ static void split_at_blanks(splitting *p, pf_str s, int64_t most) {
     add_piece(p, from, q);
     if (most < 0 || --most > 0) continue;
     while (q < end && blank(*q)) q++;
-    add_piece(p, q, end);               /* the rest, an empty one too, as TensorFlow */
+    add_piece(p, q, end); /* the rest, an empty one too, as TensorFlow */
     return;
   }
 }
@@ -215,7 +222,10 @@ static pf_status give_sparse(splitting *p, int64_t rows) {
   PF_DATA(int64_t, shape)[0] = rows, PF_DATA(int64_t, shape)[1] = p->most;
   return PF_OK;
 }
-typedef struct { int64_t maxsplit; int32_t skip_empty; } split_state;
+typedef struct {
+  int64_t maxsplit;
+  int32_t skip_empty;
+} split_state;
 static pf_status split(pf_ctx *c, const split_state *s, int version) {
   const DLTensor *x = c->in[0];
   splitting p = {.c = c};
@@ -265,10 +275,9 @@ static pf_status segment_join(pf_ctx *c, const void *state) {
   int32_t nd = 1;
   PF_TRY(pf_check_rank(c, x, "inputs"));
   PF_TRY(pf_in_scalar(c, 2, "num_segments", &segments));
-  if (segments < 0)
-    return PF_INVALID(c, "num_segments must be >= 0, got %" PRId64, segments);
-  if (ids->ndim == 0 || ids->ndim > x->ndim || !pf_same_dims(ids->shape, ids->ndim, x->shape,
-                                                             ids->ndim))
+  if (segments < 0) return PF_INVALID(c, "num_segments must be >= 0, got %" PRId64, segments);
+  if (ids->ndim == 0 || ids->ndim > x->ndim ||
+      !pf_same_dims(ids->shape, ids->ndim, x->shape, ids->ndim))
     return PF_INVALID(c, "segment_ids %s must be the first dimensions of inputs %s",
                       PF_SHAPE(ids).s, PF_SHAPE(x).s);
   shape[0] = segments;
@@ -276,8 +285,9 @@ static pf_status segment_join(pf_ctx *c, const void *state) {
   for (int64_t i = 0; i < n; i++) {
     int64_t id = pf_in_index(c, 1, i);
     if (id >= segments)
-      return PF_INVALID(c, "segment_ids[%" PRId64 "] = %" PRId64 " is out of range [0, %" PRId64
-                        ")", i, id, segments);
+      return PF_INVALID(c,
+                        "segment_ids[%" PRId64 "] = %" PRId64 " is out of range [0, %" PRId64 ")",
+                        i, id, segments);
   }
   DLTensor *y = pf_output_checked(c, 0, shape, nd);
   PF_EXHAUSTED(y);
@@ -285,7 +295,7 @@ static pf_status segment_join(pf_ctx *c, const void *state) {
   int64_t *next = c->host->scratch(c, (uint64_t)(n + 1) * 8, 64);
   if (!head || !next) return pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory for the segments");
   for (int64_t k = 0; k < segments; k++) head[k] = -1;
-  for (int64_t i = n; i-- > 0;) {      /* each segment's elements, as a list in their order */
+  for (int64_t i = n; i-- > 0;) { /* each segment's elements, as a list in their order */
     int64_t id = pf_in_index(c, 1, i);
     if (id >= 0) next[i] = head[id], head[id] = i;
   }
@@ -299,18 +309,18 @@ static pf_status segment_join(pf_ctx *c, const void *state) {
 #define ENCODING PF_ATTRS(PF_ATTR(text_state, PF_ATTR_STRING, encoding))
 #define STATE .state_size = sizeof(text_state)
 const pf_kernel *const strings_text_kernels[] = {
-    PF_CPU("StringLength", NULL, .compute = string_length, STATE, .attrs = UNIT),
-    PF_CPU("StringStrip", NULL, .compute = string_strip),
-    PF_CPU("StringLower", NULL, .init = case_init, .compute = lower, STATE, .priority = 1,
-           .attrs = ENCODING),
-    PF_CPU("StringUpper", NULL, .init = case_init, .compute = upper, STATE, .priority = 1,
-           .attrs = ENCODING),
-    PF_CPU("Substr", "T=int32|int64", .compute = substr, STATE, .attrs = UNIT),
-    PF_CPU("StringSplit", NULL, .compute = split_v1, .state_size = sizeof(split_state),
-           .attrs = PF_ATTRS(PF_ATTR(split_state, PF_ATTR_BOOL, skip_empty))),
-    PF_CPU("StringSplitV2", NULL, .compute = split_v2, .state_size = sizeof(split_state),
-           .attrs = PF_ATTRS(PF_ATTR(split_state, PF_ATTR_INT, maxsplit))),
-    PF_CPU("UnsortedSegmentJoin", "Tindices=int32|int64, Tnumsegments=int32|int64",
-           .compute = segment_join, .state_size = sizeof(join_state),
-           .attrs = PF_ATTRS(PF_ATTR(join_state, PF_ATTR_STRING, separator))),
-    NULL};
+  PF_CPU("StringLength", NULL, .compute = string_length, STATE, .attrs = UNIT),
+  PF_CPU("StringStrip", NULL, .compute = string_strip),
+  PF_CPU("StringLower", NULL, .init = case_init, .compute = lower, STATE, .priority = 1,
+         .attrs = ENCODING),
+  PF_CPU("StringUpper", NULL, .init = case_init, .compute = upper, STATE, .priority = 1,
+         .attrs = ENCODING),
+  PF_CPU("Substr", "T=int32|int64", .compute = substr, STATE, .attrs = UNIT),
+  PF_CPU("StringSplit", NULL, .compute = split_v1, .state_size = sizeof(split_state),
+         .attrs = PF_ATTRS(PF_ATTR(split_state, PF_ATTR_BOOL, skip_empty))),
+  PF_CPU("StringSplitV2", NULL, .compute = split_v2, .state_size = sizeof(split_state),
+         .attrs = PF_ATTRS(PF_ATTR(split_state, PF_ATTR_INT, maxsplit))),
+  PF_CPU("UnsortedSegmentJoin", "Tindices=int32|int64, Tnumsegments=int32|int64",
+         .compute = segment_join, .state_size = sizeof(join_state),
+         .attrs = PF_ATTRS(PF_ATTR(join_state, PF_ATTR_STRING, separator))),
+  NULL};

@@ -1,8 +1,8 @@
 /* strings_unicode.c - UnicodeDecode, UnicodeDecodeWithOffsets, UnicodeEncode, UnicodeTranscode.
  *
  * Encodings: UTF-8, UTF-16-BE and -LE, UTF-32-BE and -LE, US-ASCII, ISO-8859-1, and of those with a
- * byte a character the ones in unicode_codepages.h.  A string in UTF-16 or UTF-32 begins with a mark
- * of its bytes' order, which is no character of it, or is big-endian.  What is not well formed
+ * byte a character the ones in unicode_codepages.h.  A string in UTF-16 or UTF-32 begins with a
+ * mark of its bytes' order, which is no character of it, or is big-endian.  What is not well formed
  * counts as one error per longest prefix of a character (Unicode 15, table 3-8), and is an error,
  * left out, or replaced.
  *
@@ -38,11 +38,13 @@ static int names_encoding(pf_str s, const char *name) {
   }
 }
 static int encoding_of(pf_str s) {
-  static const struct { const char *name; int kind; } names[] = {
-      {"UTF-8", UTF8}, {"UTF-16-BE", UTF16BE}, {"UTF-16-LE", UTF16LE}, {"UTF-32-BE", UTF32BE},
-      {"UTF-32-LE", UTF32LE}, {"UTF-16", UTF16}, {"UTF-32", UTF32}, {"US-ASCII", ASCII},
-      {"ASCII", ASCII}, {"ISO-8859-1", LATIN1},
-      {"LATIN1", LATIN1}};
+  static const struct {
+    const char *name;
+    int kind;
+  } names[] = {{"UTF-8", UTF8},        {"UTF-16-BE", UTF16BE}, {"UTF-16-LE", UTF16LE},
+               {"UTF-32-BE", UTF32BE}, {"UTF-32-LE", UTF32LE}, {"UTF-16", UTF16},
+               {"UTF-32", UTF32},      {"US-ASCII", ASCII},    {"ASCII", ASCII},
+               {"ISO-8859-1", LATIN1}, {"LATIN1", LATIN1}};
   for (int64_t i = 0; i < PF_LEN(names); i++)
     if (names_encoding(s, names[i].name)) return names[i].kind;
   for (int64_t i = 0; i < PF_LEN(pf_codepage_names); i++)
@@ -54,13 +56,15 @@ static int is_scalar_value(int64_t code) {
 }
 static pf_status unicode_init(pf_ctx *c, void *state) {
   unicode_state *s = state;
-  s->policy = text_is(s->errors, "strict") ? STRICT
-              : text_is(s->errors, "ignore") ? IGNORE : REPLACE;
+  s->policy = text_is(s->errors, "strict")   ? STRICT
+              : text_is(s->errors, "ignore") ? IGNORE
+                                             : REPLACE;
   s->from = s->input_encoding.len ? encoding_of(s->input_encoding) : UTF8;
   s->to = s->output_encoding.len ? encoding_of(s->output_encoding) : UTF8;
   pf_str wrong = s->from < 0 ? s->input_encoding : s->output_encoding;
   if (s->from < 0 || s->to < 0)
-    return PF_INVALID(c, "Could not create converter for encoding: %.*s; there are UTF-8, "
+    return PF_INVALID(c,
+                      "Could not create converter for encoding: %.*s; there are UTF-8, "
                       "UTF-16, UTF-16-BE, UTF-16-LE, UTF-32, UTF-32-BE, UTF-32-LE, US-ASCII, "
                       "ISO-8859-1 to -15, windows-1250 to -1258, KOI8-R, KOI8-U, macintosh and "
                       "TIS-620",
@@ -75,13 +79,16 @@ static pf_status unicode_init(pf_ctx *c, void *state) {
 /* the code point at s (n > 0 bytes are left) and its length; -1: an error of that length */
 static int64_t utf8_at(const uint8_t *s, int64_t n, int64_t *len) {
   uint8_t b = s[0];
-  int more = b < 0x80 ? 0 : b >= 0xc2 && b < 0xe0 ? 1 : b >= 0xe0 && b < 0xf0 ? 2
-             : b >= 0xf0 && b < 0xf5 ? 3 : -1;
+  int more = b < 0x80                ? 0
+             : b >= 0xc2 && b < 0xe0 ? 1
+             : b >= 0xe0 && b < 0xf0 ? 2
+             : b >= 0xf0 && b < 0xf5 ? 3
+                                     : -1;
   *len = 1;
   if (more < 0) return -1;
   int64_t code = more == 0 ? b : b & (0x3f >> more);
   for (int i = 1; i <= more; i++) {
-    uint8_t lo = 0x80, hi = 0xbf;      /* what may follow the first byte */
+    uint8_t lo = 0x80, hi = 0xbf; /* what may follow the first byte */
     if (i == 1 && b == 0xe0) lo = 0xa0;
     if (i == 1 && b == 0xed) hi = 0x9f;
     if (i == 1 && b == 0xf0) lo = 0x90;
@@ -106,7 +113,8 @@ static int64_t code_at(const uint8_t *s, int64_t n, int encoding, int64_t *len) 
     case UTF8: return utf8_at(s, n, len);
     case ASCII: return s[0] < 0x80 ? s[0] : -1;
     case LATIN1: return s[0];
-    case UTF16BE: case UTF16LE: {
+    case UTF16BE:
+    case UTF16LE: {
       *len = PF_MIN(n, 2);
       if (n < 2) return -1;
       int64_t first = unit16(s, little);
@@ -173,7 +181,7 @@ static int each_code(const unicode_state *s, pf_str text, int control, taker tak
       if (s->policy == IGNORE) continue;
       code = s->replacement;
     }
-    take(arg, code, i == mark ? 0 : i);         /* the mark's bytes are the first character's */
+    take(arg, code, i == mark ? 0 : i); /* the mark's bytes are the first character's */
   }
   return 1;
 }
@@ -226,20 +234,24 @@ static pf_status decode_offsets(pf_ctx *c, const void *s) { return decode(c, s, 
 static pf_status check_splits(pf_ctx *c, int64_t rows) {
   int64_t n = pf_numel(c->in[0]), before = 0;
   if (c->in[0]->ndim != 1 || c->in[1]->ndim != 1 || rows < 1)
-    return PF_INVALID(c, "input_values and input_splits must be vectors, input_splits not empty, "
-                      "got shapes %s and %s", PF_SHAPE(c->in[0]).s, PF_SHAPE(c->in[1]).s);
+    return PF_INVALID(c,
+                      "input_values and input_splits must be vectors, input_splits not empty, "
+                      "got shapes %s and %s",
+                      PF_SHAPE(c->in[0]).s, PF_SHAPE(c->in[1]).s);
   for (int64_t i = 0; i < rows; i++) {
     int64_t split = pf_in_index(c, 1, i);
     if (i == 0 && split != 0)
       return PF_INVALID(c, "First value in input_splits should be equal to 0, got %" PRId64, split);
     if (split < before || split > n)
-      return PF_INVALID(c, "input_splits must be sorted and within [0, %" PRId64 "], got %" PRId64
-                        " at %" PRId64, n, split, i);
+      return PF_INVALID(
+          c, "input_splits must be sorted and within [0, %" PRId64 "], got %" PRId64 " at %" PRId64,
+          n, split, i);
     before = split;
   }
   if (before != n)
-    return PF_INVALID(c, "The last value in input_splits must be the number of values %" PRId64
-                      ", got %" PRId64, n, before);
+    return PF_INVALID(
+        c, "The last value in input_splits must be the number of values %" PRId64 ", got %" PRId64,
+        n, before);
   return PF_OK;
 }
 static pf_status encode_row(pf_ctx *c, const unicode_state *s, int64_t row, pf_bytes *b) {
@@ -273,7 +285,10 @@ static pf_status encode(pf_ctx *c, const void *state) {
 }
 
 /* ---------------------------------------------------------------- transcode */
-typedef struct { pf_bytes text; int to; } recoded;
+typedef struct {
+  pf_bytes text;
+  int to;
+} recoded;
 static void take_text(void *arg, int64_t code, int64_t at) {
   recoded *r = arg;
   put_code(&r->text, code, r->to);
@@ -306,11 +321,10 @@ static pf_status transcode(pf_ctx *c, const void *state) {
 #define CONTROL FIELD("replace_control_characters", PF_ATTR_BOOL, control)
 #define COMMON(fn) .init = unicode_init, .compute = fn, .state_size = sizeof(unicode_state)
 const pf_kernel *const strings_unicode_kernels[] = {
-    PF_CPU("UnicodeDecode", "Tsplits=int32|int64", COMMON(decode_codes),
-           .attrs = PF_ATTRS(FROM, ERRORS, CONTROL)),
-    PF_CPU("UnicodeDecodeWithOffsets", "Tsplits=int32|int64", COMMON(decode_offsets),
-           .attrs = PF_ATTRS(FROM, ERRORS, CONTROL)),
-    PF_CPU("UnicodeEncode", "Tsplits=int32|int64", COMMON(encode), .attrs = PF_ATTRS(TO, ERRORS)),
-    PF_CPU("UnicodeTranscode", NULL, COMMON(transcode),
-           .attrs = PF_ATTRS(FROM, TO, ERRORS, CONTROL)),
-    NULL};
+  PF_CPU("UnicodeDecode", "Tsplits=int32|int64", COMMON(decode_codes),
+         .attrs = PF_ATTRS(FROM, ERRORS, CONTROL)),
+  PF_CPU("UnicodeDecodeWithOffsets", "Tsplits=int32|int64", COMMON(decode_offsets),
+         .attrs = PF_ATTRS(FROM, ERRORS, CONTROL)),
+  PF_CPU("UnicodeEncode", "Tsplits=int32|int64", COMMON(encode), .attrs = PF_ATTRS(TO, ERRORS)),
+  PF_CPU("UnicodeTranscode", NULL, COMMON(transcode), .attrs = PF_ATTRS(FROM, TO, ERRORS, CONTROL)),
+  NULL};

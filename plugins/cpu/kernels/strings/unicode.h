@@ -4,7 +4,7 @@
 #define PF_CPU_UNICODE_H
 #include "base/common.h"
 
-int32_t pf_unicode_script(int64_t code);     /* ICU's number of the script; -1: no code point */
+int32_t pf_unicode_script(int64_t code); /* ICU's number of the script; -1: no code point */
 typedef void (*pf_range_taker)(void *arg, int32_t lo, int32_t hi);
 /* the characters of a general category ("Lu", "L"), a script ("Greek") or "Any", in order, to
  * `take`; 0: there is no class of this name */

@@ -6,8 +6,14 @@
 #include "summary/proto.h"
 
 enum { PCM = 1, HEADER = 44, FULL = 32768, AUDIO = 6 };
-typedef struct { int64_t max_outputs; double sample_rate; } audio_state;
-typedef struct { const float *data; int64_t frames, channels, rate; } sound;
+typedef struct {
+  int64_t max_outputs;
+  double sample_rate;
+} audio_state;
+typedef struct {
+  const float *data;
+  int64_t frames, channels, rate;
+} sound;
 
 static void put_number(pf_bytes *b, int64_t v, int bytes) {
   char text[8];
@@ -83,8 +89,9 @@ static pf_status audio_v2(pf_ctx *c, const void *state) {
 }
 
 const pf_kernel *const audio_summary_kernels[] = {
-    PF_CPU("AudioSummary", NULL, .compute = audio_v1, .state_size = sizeof(audio_state),
-           .attrs = PF_ATTRS(PF_ATTR(audio_state, PF_ATTR_INT, max_outputs),
-                             PF_ATTR(audio_state, PF_ATTR_FLOAT, sample_rate))),
-    PF_CPU("AudioSummaryV2", NULL, .compute = audio_v2, .state_size = sizeof(audio_state),
-           .attrs = PF_ATTRS(PF_ATTR(audio_state, PF_ATTR_INT, max_outputs))), NULL};
+  PF_CPU("AudioSummary", NULL, .compute = audio_v1, .state_size = sizeof(audio_state),
+         .attrs = PF_ATTRS(PF_ATTR(audio_state, PF_ATTR_INT, max_outputs),
+                           PF_ATTR(audio_state, PF_ATTR_FLOAT, sample_rate))),
+  PF_CPU("AudioSummaryV2", NULL, .compute = audio_v2, .state_size = sizeof(audio_state),
+         .attrs = PF_ATTRS(PF_ATTR(audio_state, PF_ATTR_INT, max_outputs))),
+  NULL};

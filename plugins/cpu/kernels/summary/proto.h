@@ -66,7 +66,11 @@ PF_LOCAL void pb_double(pf_bytes *b, int field, double v) {
 
 /* One field of a message: the next one from *at on, its number, and what a length announces.
  * 1: read; 0: the end; -1: these bytes are no message. */
-typedef struct { int64_t number, wire; const char *data; int64_t n; } pb_field;
+typedef struct {
+  int64_t number, wire;
+  const char *data;
+  int64_t n;
+} pb_field;
 
 PF_LOCAL int pb_read_varint(const char *s, int64_t n, int64_t *at, uint64_t *v) {
   *v = 0;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include "summary/proto.h"
 
-enum { TAG = 1, SIMPLE_VALUE = 2, HISTO = 5, TENSOR = 8, METADATA = 9 };    /* of Summary.Value */
+enum { TAG = 1, SIMPLE_VALUE = 2, HISTO = 5, TENSOR = 8, METADATA = 9 }; /* of Summary.Value */
 
 static double number_at(const DLTensor *t, int32_t type, int64_t i) {
   switch (type) {
@@ -63,7 +63,7 @@ typedef struct {
 static void start_histogram(histogram *h) {
   int half = 0, n;
   for (double v = 1e-12; v < 1e20; v *= 1.1) half++;
-  n = 2 * (half + 1) + 1;     /* with the largest number on both ends, and zero */
+  n = 2 * (half + 1) + 1; /* with the largest number on both ends, and zero */
   h->n = n;
   h->limits[half + 1] = 0;
   double v = 1e-12;
@@ -74,7 +74,7 @@ static void start_histogram(histogram *h) {
   h->num = h->sum = h->squares = 0;
 }
 static void add_to_histogram(histogram *h, double v) {
-  int low = 0, high = h->n;   /* the first limit beyond v */
+  int low = 0, high = h->n; /* the first limit beyond v */
   while (low < high) {
     int middle = (low + high) / 2;
     if (h->limits[middle] > v) high = middle;
@@ -203,7 +203,10 @@ static pf_status tensor_v1(pf_ctx *c, const void *state) {
 }
 
 /* ---------------------------------------------------------------- MergeSummary */
-typedef struct { pf_str *tags; int64_t n, room; } seen_tags;
+typedef struct {
+  pf_str *tags;
+  int64_t n, room;
+} seen_tags;
 
 static int by_text(const void *a, const void *b) {
   const pf_str *x = a, *y = b;
@@ -233,7 +236,7 @@ static pf_status add_summary(pf_ctx *c, pf_bytes *b, seen_tags *seen, pf_str s) 
   while ((more = pb_next(s.data, s.len, &at, &f)) == 1)
     if (f.number == 1 && f.wire == PB_LENGTH) PF_TRY(note_tag(c, seen, f));
   if (more < 0) return PF_INVALID(c, "Could not parse one of the summary inputs");
-  pf_bytes_add(b, s.data, s.len);     /* messages one after the other are their merger */
+  pf_bytes_add(b, s.data, s.len); /* messages one after the other are their merger */
   return PF_OK;
 }
 static pf_status check_tags(pf_ctx *c, seen_tags *seen) {
@@ -263,8 +266,9 @@ static pf_status merge(pf_ctx *c, const void *state) {
 }
 
 const pf_kernel *const summary_kernels[] = {
-    PF_CPU("ScalarSummary", "T=" PF_REAL, .compute = scalar),
-    PF_CPU("HistogramSummary", "T=" PF_REAL, .compute = histogram_summary),
-    PF_CPU("TensorSummary", NULL, .compute = tensor_v1),
-    PF_CPU("TensorSummaryV2", NULL, .compute = tensor_v2),
-    PF_CPU("MergeSummary", NULL, .compute = merge), NULL};
+  PF_CPU("ScalarSummary", "T=" PF_REAL, .compute = scalar),
+  PF_CPU("HistogramSummary", "T=" PF_REAL, .compute = histogram_summary),
+  PF_CPU("TensorSummary", NULL, .compute = tensor_v1),
+  PF_CPU("TensorSummaryV2", NULL, .compute = tensor_v2),
+  PF_CPU("MergeSummary", NULL, .compute = merge),
+  NULL};

@@ -28,9 +28,9 @@ static pf_status path_at(pf_ctx *c, const DLTensor *t, int64_t i, char *path, in
   return PF_OK;
 }
 static pf_status scalar(pf_ctx *c, int i, const char *what) {
-  return c->in[i]->ndim == 0 ? PF_OK
-                             : PF_INVALID(c, "%s must be scalar, but had shape: %s", what,
-                                          PF_SHAPE(c->in[i]).s);
+  return c->in[i]->ndim == 0
+             ? PF_OK
+             : PF_INVALID(c, "%s must be scalar, but had shape: %s", what, PF_SHAPE(c->in[i]).s);
 }
 
 static pf_status read_rest(pf_ctx *c, int fd, const char *path, pf_bytes *b) {
@@ -53,8 +53,8 @@ static pf_status read_all(pf_ctx *c, const char *path, int remote, pf_bytes *b) 
   char why[400];
   FILE *f = NULL;
   int fd = -1;
-  if (remote) PF_TRY(elsewhere(c, pf_remote_read(c->host, text(path), &f, why, sizeof why), path,
-                               why));
+  if (remote)
+    PF_TRY(elsewhere(c, pf_remote_read(c->host, text(path), &f, why, sizeof why), path, why));
   else fd = open(path, O_RDONLY | O_CLOEXEC);
   if (!f && fd < 0) return ck_errno(c, "read", path);
   pf_status st = read_rest(c, f ? fileno(f) : fd, path, b);
@@ -158,6 +158,6 @@ static pf_status matching_files(pf_ctx *c, const void *state) {
 
 enum { FLAGS = PF_KERNEL_BLOCKING | PF_KERNEL_EXPENSIVE };
 const pf_kernel *const files_kernels[] = {
-    PF_CPU_FLAGS("ReadFile", NULL, FLAGS, .compute = read_file),
-    PF_CPU_FLAGS("WriteFile", NULL, FLAGS, .compute = write_file),
-    PF_CPU_FLAGS("MatchingFiles", NULL, FLAGS, .compute = matching_files), NULL};
+  PF_CPU_FLAGS("ReadFile", NULL, FLAGS, .compute = read_file),
+  PF_CPU_FLAGS("WriteFile", NULL, FLAGS, .compute = write_file),
+  PF_CPU_FLAGS("MatchingFiles", NULL, FLAGS, .compute = matching_files), NULL};

@@ -61,7 +61,8 @@ static void add_element(pf_ctx *c, pf_bytes *b, const DLTensor *t, int32_t type,
   case num: pf_bytes_printf(b, "%" PRIu64, (uint64_t)PF_DATA(const T, t)[i]); break;
       PF_EACH_SIGNED(SIGNED)
       PF_EACH_UNSIGNED(UNSIGNED)
-    case PF_COMPLEX64: case PF_COMPLEX128: {
+    case PF_COMPLEX64:
+    case PF_COMPLEX128: {
       int wide = type == PF_COMPLEX128;
       pf_bytes_text(b, "(");
       add_float(b, wide ? PF_DATA(const double, t)[2 * i] : PF_DATA(const float, t)[2 * i], wide);
@@ -191,16 +192,16 @@ static pf_status assert_true(pf_ctx *c, const void *state) {
 #define OPTIONAL(name_, kind, field) \
   (&(const pf_attr){sizeof(pf_attr), PF_ATTR_OPTIONAL, name_, kind, offsetof(log_state, field)})
 const pf_kernel *const logging_kernels[] = {
-    PF_CPU("Print", NULL,
-           .attrs = PF_ATTRS(OPTIONAL("message", PF_ATTR_STRING, message),
-                             OPTIONAL("first_n", PF_ATTR_INT, first_n),
-                             OPTIONAL("summarize", PF_ATTR_INT, summarize)),
-           .state_size = sizeof(log_state), .init = print_init, .fini = print_fini,
-           .compute = print, .args = PF_ALIASES("output")),
-    PF_CPU("PrintV2", NULL,
-           .attrs = PF_ATTRS(OPTIONAL("output_stream", PF_ATTR_STRING, stream),
-                             OPTIONAL("end", PF_ATTR_STRING, end)),
-           .state_size = sizeof(log_state), .compute = print_v2),
-    PF_CPU("Assert", NULL, .attrs = PF_ATTRS(OPTIONAL("summarize", PF_ATTR_INT, summarize)),
-           .state_size = sizeof(log_state), .compute = assert_true),
-    NULL};
+  PF_CPU("Print", NULL,
+         .attrs = PF_ATTRS(OPTIONAL("message", PF_ATTR_STRING, message),
+                           OPTIONAL("first_n", PF_ATTR_INT, first_n),
+                           OPTIONAL("summarize", PF_ATTR_INT, summarize)),
+         .state_size = sizeof(log_state), .init = print_init, .fini = print_fini, .compute = print,
+         .args = PF_ALIASES("output")),
+  PF_CPU("PrintV2", NULL,
+         .attrs = PF_ATTRS(OPTIONAL("output_stream", PF_ATTR_STRING, stream),
+                           OPTIONAL("end", PF_ATTR_STRING, end)),
+         .state_size = sizeof(log_state), .compute = print_v2),
+  PF_CPU("Assert", NULL, .attrs = PF_ATTRS(OPTIONAL("summarize", PF_ATTR_INT, summarize)),
+         .state_size = sizeof(log_state), .compute = assert_true),
+  NULL};

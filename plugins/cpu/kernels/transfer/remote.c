@@ -7,9 +7,11 @@
 static int64_t scheme(pf_str p) {
   int64_t n = 0;
   while (n < p.len && ((p.data[n] | 32) >= 'a' && (p.data[n] | 32) <= 'z')) n++;
-  while (n && n < p.len && (((p.data[n] | 32) >= 'a' && (p.data[n] | 32) <= 'z') ||
-                            (p.data[n] >= '0' && p.data[n] <= '9') || p.data[n] == '+' ||
-                            p.data[n] == '-' || p.data[n] == '.')) n++;
+  while (n && n < p.len &&
+         (((p.data[n] | 32) >= 'a' && (p.data[n] | 32) <= 'z') ||
+          (p.data[n] >= '0' && p.data[n] <= '9') || p.data[n] == '+' || p.data[n] == '-' ||
+          p.data[n] == '.'))
+    n++;
   return n && p.len - n >= 3 && !memcmp(p.data + n, "://", 3) ? n : 0;
 }
 static int is_file(pf_str p, int64_t n) { return n == 4 && !memcmp(p.data, "file", 4); }
@@ -23,7 +25,8 @@ static pf_status ask(const pf_host *host, int32_t what, pf_str path, FILE *f, ch
                      int64_t room) {
   const pf_files *files = host->extension("pyflow.files/1");
   if (!files || !files->call) {
-    snprintf(why, (size_t)room, "a path with a scheme needs Python with the package fsspec; copy "
+    snprintf(why, (size_t)room,
+             "a path with a scheme needs Python with the package fsspec; copy "
              "the file to a local folder");
     return PF_UNIMPLEMENTED;
   }

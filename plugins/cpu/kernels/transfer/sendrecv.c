@@ -1,5 +1,5 @@
-/* sendrecv.c - _Send and _Recv between devices, of any kind, of one task, over the step's rendezvous
- * ("pyflow.transport/1"); _net.Send to a _Recv of another task.
+/* sendrecv.c - _Send and _Recv between devices, of any kind, of one task, over the step's
+ * rendezvous ("pyflow.transport/1"); _net.Send to a _Recv of another task.
  *
  * Invariants
  *   1. A key is "send device;incarnation;receive device;tensor;frame:iteration": one tensor per key
@@ -50,12 +50,15 @@ static pf_status send(pf_ctx *c, const void *state) {
   return r;
 }
 
-typedef struct { const pf_host *host; uint64_t ticket; } waiter;
+typedef struct {
+  const pf_host *host;
+  uint64_t ticket;
+} waiter;
 static void arrived(void *arg, pf_status s, DLManagedTensorVersioned *value, int32_t dead) {
   waiter w = *(waiter *)arg;
   free(arg);
   pf_ctx *c = w.host->pending(w.ticket);
-  if (!c) {                            /* the step is over: nobody waits */
+  if (!c) { /* the step is over: nobody waits */
     if (value) value->deleter(value);
     return;
   }
@@ -63,7 +66,8 @@ static void arrived(void *arg, pf_status s, DLManagedTensorVersioned *value, int
   else if (s == PF_OK && value) s = w.host->bring_output(c, 0, value), value = NULL;
   else if (s == PF_OK) s = pf_fail(c, PF_INTERNAL, "a rendezvous delivered nothing");
   if (value) value->deleter(value);
-  if (s != PF_PENDING) w.host->done(w.ticket, s);  /* else the host ends the call when its copy is done */
+  /* else the host ends the call when its copy is done */
+  if (s != PF_PENDING) w.host->done(w.ticket, s);
 }
 
 static pf_status recv(pf_ctx *c, const void *state) {
@@ -83,7 +87,7 @@ static pf_status recv(pf_ctx *c, const void *state) {
   *w = (waiter){c->host, ticket};
   pf_status r = t->recv(kept, (pf_str){key.data, key.n}, arrived, w);
   pf_bytes_free(&key);
-  if (r != PF_OK) {                    /* refused: `arrived` will not run */
+  if (r != PF_OK) { /* refused: `arrived` will not run */
     free(w);
     c->host->done(ticket, r);
   }
@@ -105,12 +109,15 @@ static pf_status post(pf_ctx *c, const void *state) {
   pf_bytes key = {0};
   DLManagedTensorVersioned *value = NULL;
   if (!t || t->size < offsetof(pf_transport2, post) + sizeof t->post)
-    return pf_fail(c, PF_UNIMPLEMENTED, "this host sends nothing to other servers: it offers no post of pyflow.transport/2");
+    return pf_fail(
+        c, PF_UNIMPLEMENTED,
+        "this host sends nothing to other servers: it offers no post of pyflow.transport/2");
   PF_TRY(make_key(c, state, &key));
   int dead = c->host->is_dead(c, -1);
   if (!dead) value = c->host->retain(c, 0);
-  pf_status r = dead || value ? t->post(c, task_of(s->recv_device), (pf_str){key.data, key.n}, value, dead)
-                              : pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory to send a tensor");
+  pf_status r = dead || value
+                    ? t->post(c, task_of(s->recv_device), (pf_str){key.data, key.n}, value, dead)
+                    : pf_fail(c, PF_RESOURCE_EXHAUSTED, "no memory to send a tensor");
   pf_bytes_free(&key);
   return r;
 }
@@ -123,10 +130,8 @@ static pf_status post(pf_ctx *c, const void *state) {
                     PF_REF(pf_attr, "send_device_incarnation", PF_ATTR_INT, \
                            offsetof(ends, incarnation))), \
   .state_size = sizeof(ends), .compute = fn}
-static const pf_arg *const any_memory[] = {
-  PF_REF(pf_arg, "tensor", PF_MEM_ANY, 0), NULL};
-static const pf_arg *const host_memory[] = {
-  PF_REF(pf_arg, "tensor", PF_MEM_HOST, 0), NULL};
+static const pf_arg *const any_memory[] = {PF_REF(pf_arg, "tensor", PF_MEM_ANY, 0), NULL};
+static const pf_arg *const host_memory[] = {PF_REF(pf_arg, "tensor", PF_MEM_HOST, 0), NULL};
 ENTRY(_Send, "_Send", 0, any_memory, send);
 ENTRY(_Recv, "_Recv", PF_KERNEL_ASYNC, any_memory, recv);
 ENTRY(_net_Send, "_net.Send", PF_KERNEL_ASYNC, host_memory, post);

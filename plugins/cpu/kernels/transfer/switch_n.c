@@ -1,8 +1,8 @@
 /* switch_n.c - _SwitchN: one output of many is alive, the others are dead.  What TensorFlow lowers
  * Case to.  RefSelect: one reference of many.
  *
- * Invariant of _SwitchN: exactly one output is alive, the last one where the index is out of range; all are
- * dead if an input is.  Threads: compute is concurrent.
+ * Invariant of _SwitchN: exactly one output is alive, the last one where the index is out of range;
+ * all are dead if an input is.  Threads: compute is concurrent.
  */
 #include "base/common.h"
 
@@ -28,6 +28,5 @@ static pf_status ref_select(pf_ctx *c, const void *state) {
 }
 
 const pf_kernel *const switch_n_kernels[] = {
-    PF_CPU_FLAGS("_SwitchN", NULL, PF_KERNEL_DETERMINISTIC | PF_KERNEL_DEAD, .compute = switch_n),
-    PF_CPU("RefSelect", NULL, .compute = ref_select),
-    NULL};
+  PF_CPU_FLAGS("_SwitchN", NULL, PF_KERNEL_DETERMINISTIC | PF_KERNEL_DEAD, .compute = switch_n),
+  PF_CPU("RefSelect", NULL, .compute = ref_select), NULL};

@@ -13,7 +13,8 @@ enum { MAX_TARGETS = 1 << 20 };
 /* Nodes of a made forest, at most. */
 #define UNFOLDED(nodes, leaves) (4 * ((nodes) + (leaves)) + 65536)
 
-typedef struct {                        /* the op's arrays */
+/* the op's arrays */
+typedef struct {
   const int32_t *roots, *nodes, *leaves, *targets;
   const void *splits, *weights, *members, *base;
   int64_t n_roots, n_nodes, n_leaves, n_weights, n_members, n_base;
@@ -29,8 +30,8 @@ PF_INLINE int32_t column(const parts_of *p, int64_t node, int column_) {
 
 /* ---------------------------------------------------------------- checks */
 static pf_status check_lengths(pf_ctx *c, const DLTensor *const parts[], parts_of *p) {
-  static const char *const names[PF_PARTS] = {"roots", "nodes", "splits", "leaves", "targets",
-                                              "weights", "members", "base_values"};
+  static const char *const names[PF_PARTS] = {"roots",   "nodes",   "splits",  "leaves",
+                                              "targets", "weights", "members", "base_values"};
   for (int i = 0; i < PF_PARTS; i++) {
     int32_t rank = i == PF_PART_NODES ? 2 : 1;
     if (parts[i]->ndim != rank)
@@ -39,11 +40,11 @@ static pf_status check_lengths(pf_ctx *c, const DLTensor *const parts[], parts_o
   }
   const DLTensor *nodes = parts[PF_PART_NODES], *leaves = parts[PF_PART_LEAVES];
   if (nodes->shape[1] != PF_NODE_COLUMNS || parts[PF_PART_SPLITS]->shape[0] != nodes->shape[0])
-    return PF_INVALID(c, "nodes must be [n,%d] for n splits, got shapes %s and %s",
-                      PF_NODE_COLUMNS, PF_SHAPE(nodes).s,
-                      PF_SHAPE(parts[PF_PART_SPLITS]).s);
+    return PF_INVALID(c, "nodes must be [n,%d] for n splits, got shapes %s and %s", PF_NODE_COLUMNS,
+                      PF_SHAPE(nodes).s, PF_SHAPE(parts[PF_PART_SPLITS]).s);
   if (leaves->shape[0] < 1 || parts[PF_PART_TARGETS]->shape[0] != parts[PF_PART_WEIGHTS]->shape[0])
-    return PF_INVALID(c, "leaves must have one element more than there are leaves, and as many "
+    return PF_INVALID(c,
+                      "leaves must have one element more than there are leaves, and as many "
                       "targets as weights must be given; got shapes %s, %s and %s",
                       PF_SHAPE(leaves).s, PF_SHAPE(parts[PF_PART_TARGETS]).s,
                       PF_SHAPE(parts[PF_PART_WEIGHTS]).s);
@@ -95,8 +96,10 @@ static pf_status check_parts(pf_ctx *c, const parts_of *p) {
                         p->roots[i], p->n_nodes + p->n_leaves);
   for (int64_t i = 0; i <= p->n_leaves; i++)
     if (p->leaves[i] < (i ? p->leaves[i - 1] : 0) || p->leaves[i] > p->n_weights)
-      return PF_INVALID(c, "leaves[%" PRId64 "] is %d: expected numbers that ascend to %" PRId64
-                        ", the number of weights", i, p->leaves[i], p->n_weights);
+      return PF_INVALID(c,
+                        "leaves[%" PRId64 "] is %d: expected numbers that ascend to %" PRId64
+                        ", the number of weights",
+                        i, p->leaves[i], p->n_weights);
   for (int64_t i = 0; i < p->n_weights; i++)
     if (p->targets[i] < 0 || p->targets[i] >= p->n_targets)
       return PF_INVALID(c, "weight %" PRId64 " is for target %d, expected a number in [0, %d)", i,
@@ -127,8 +130,7 @@ static pf_status find_cycle(pf_ctx *c, const parts_of *p) {
       if (child >= p->n_nodes || seen[child] == 2) continue;
       if (seen[child] == 1)
         status = PF_INVALID(c, "the trees have a cycle: node %d is below itself", child);
-      else
-        way[++depth] = child, next[depth] = 0, seen[child] = 1;
+      else way[++depth] = child, next[depth] = 0, seen[child] = 1;
     }
   }
   free(seen), free(way), free(next);
@@ -137,12 +139,15 @@ static pf_status find_cycle(pf_ctx *c, const parts_of *p) {
 
 /* ---------------------------------------------------------------- layout */
 /* A node of the parts that goes to `slot`. */
-typedef struct { int32_t node, depth; int64_t slot; } waiting;
+typedef struct {
+  int32_t node, depth;
+  int64_t slot;
+} waiting;
 typedef struct {
   pf_ctx *c;
   const parts_of *p;
   pf_forest *f;
-  int64_t room;                         /* nodes that f's arrays hold */
+  int64_t room; /* nodes that f's arrays hold */
   waiting *stack;
   int64_t stack_room;
 } maker;
@@ -183,9 +188,8 @@ static void put_node(pf_forest *f, int64_t slot, double split, uint32_t feature,
     ((pf_tree_double *)f->nodes)[slot] = (pf_tree_double){split, wide, child};
   else if (f->narrow)
     ((pf_tree_narrow *)f->nodes)[slot] = (pf_tree_narrow){
-        (float)split, (uint16_t)(feature | (nan_true ? PF_TREE_NARROW_NAN : 0)), (uint16_t)child};
-  else
-    ((pf_tree_wide *)f->nodes)[slot] = (pf_tree_wide){(float)split, wide, child};
+      (float)split, (uint16_t)(feature | (nan_true ? PF_TREE_NARROW_NAN : 0)), (uint16_t)child};
+  else ((pf_tree_wide *)f->nodes)[slot] = (pf_tree_wide){(float)split, wide, child};
 }
 
 static int is_exchanged(int32_t mode) { return mode == PF_BRANCH_GTE || mode == PF_BRANCH_GT; }
@@ -298,8 +302,8 @@ static int too_narrow(const pf_forest *f) {
 typedef struct {
   pf_forest *f;
   const pf_tree *tree;
-  int64_t leaves;                       /* numbered so far */
-  int64_t count[2 * PF_MASK_WORDS];     /* tests by word, and whether NaN passes */
+  int64_t leaves;                   /* numbered so far */
+  int64_t count[2 * PF_MASK_WORDS]; /* tests by word, and whether NaN passes */
   int64_t tests;
   pf_tree_test test[PF_MASK_LEAVES * PF_MASK_WORDS];
   uint8_t kind[PF_MASK_LEAVES * PF_MASK_WORDS];

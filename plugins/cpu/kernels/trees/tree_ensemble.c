@@ -18,10 +18,14 @@
 #include "trees/forest.h"
 #include "trees/tree_masks.h"
 
-enum { LANES = 4, CHUNK = 64,           /* walks side by side; trees of a chunk */
-       BLOCK = 128, LEAST_BLOCK = 16,   /* samples */
-       TURNED_FEATURES = 1024,          /* that masks are worth turning samples for */
-       SPLIT_STEPS = 30000 };           /* of walks: below, no other thread is asked */
+enum {
+  LANES = 4,
+  CHUNK = 64, /* walks side by side; trees of a chunk */
+  BLOCK = 128,
+  LEAST_BLOCK = 16,       /* samples */
+  TURNED_FEATURES = 1024, /* that masks are worth turning samples for */
+  SPLIT_STEPS = 30000
+}; /* of walks: below, no other thread is asked */
 enum { SUM, AVERAGE, MINIMUM, MAXIMUM };
 enum { NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO, PROBIT };
 /* Whose the single score of a sample is: the class it is for; of the second class, its complement,
@@ -49,7 +53,7 @@ typedef struct {
   int64_t n_targets;
   pf_str aggregate, post_transform;
   int32_t how, transform;
-  pf_forest *forest;                    /* NULL: of no constants */
+  pf_forest *forest; /* NULL: of no constants */
 } tree_state;
 
 typedef struct {
@@ -58,11 +62,11 @@ typedef struct {
   int64_t samples, stride, block, chunks; /* stride: features of a sample */
   int32_t how, transform, out_type;
   void *out;
-  const int64_t *classes;               /* labels: a classifier */
+  const int64_t *classes; /* labels: a classifier */
   int64_t *labels;
-  char *work;                           /* by blocks: two rooms a worker; by chunks: 1 + chunks */
-  int64_t room;                         /* bytes of one: sums and marks, [block][targets] */
-  int64_t turned;                       /* bytes of a block's samples, turned; 0: walks alone */
+  char *work;     /* by blocks: two rooms a worker; by chunks: 1 + chunks */
+  int64_t room;   /* bytes of one: sums and marks, [block][targets] */
+  int64_t turned; /* bytes of a block's samples, turned; 0: walks alone */
 } tree_call;
 
 /* ---------------------------------------------------------------- walks */
@@ -411,8 +415,10 @@ static pf_status score(pf_ctx *c, const tree_state *s, const pf_forest *f,
                        const DLTensor *classes) {
   const DLTensor *x = c->in[0];
   if (x->ndim != 2 || x->shape[1] < f->features)
-    return PF_INVALID(c, "x must be [samples, features] with the %" PRId64 " features that the "
-                      "trees look at; got shape %s", f->features, PF_SHAPE(x).s);
+    return PF_INVALID(c,
+                      "x must be [samples, features] with the %" PRId64 " features that the "
+                      "trees look at; got shape %s",
+                      f->features, PF_SHAPE(x).s);
   if (classes && (classes->ndim != 1 || classes->shape[0] != f->targets))
     return PF_INVALID(c, "classes must have a label for each of %d targets, got shape %s",
                       f->targets, PF_SHAPE(classes).s);
@@ -424,9 +430,14 @@ static pf_status score(pf_ctx *c, const tree_state *s, const pf_forest *f,
   out = pf_output_checked(c, classes ? 1 : 0, dims, 2);
   PF_EXHAUSTED(out);
   if (pf_numel(out) == 0) return PF_OK;
-  tree_call p = {.f = f, .x = PF_DATA(const void, x), .samples = x->shape[0],
-                 .stride = x->shape[1], .how = s->how, .transform = s->transform,
-                 .out_type = s->U, .out = PF_DATA(void, out),
+  tree_call p = {.f = f,
+                 .x = PF_DATA(const void, x),
+                 .samples = x->shape[0],
+                 .stride = x->shape[1],
+                 .how = s->how,
+                 .transform = s->transform,
+                 .out_type = s->U,
+                 .out = PF_DATA(void, out),
                  .classes = classes ? PF_DATA(const int64_t, classes) : NULL,
                  .labels = classes ? PF_DATA(int64_t, labels) : NULL};
   return run(c, &p);
@@ -449,7 +460,7 @@ static int32_t name_at(pf_str text, const char *const *names, int32_t n) {
   for (int32_t i = 0; i < n; i++)
     if ((int64_t)strlen(names[i]) == text.len && !memcmp(names[i], text.data, (size_t)text.len))
       return i;
-  return 0;                             /* the op's signature has no other name */
+  return 0; /* the op's signature has no other name */
 }
 
 static pf_status init(pf_ctx *c, void *state) {
@@ -476,6 +487,4 @@ static void fini(void *state) { pf_forest_free(((tree_state *)state)->forest); }
                .state_size = sizeof(tree_state), .init = init, .fini = fini, .compute = compute_)
 const pf_kernel *const PF_ISA_NAME(tree_ensemble_kernels)[] = {
   TREES("_TreeEnsemble", ensemble, COMMON, FIELD(PF_ATTR_STRING, aggregate)),
-  TREES("_TreeEnsembleClassifier", classifier, COMMON),
-  NULL
-};
+  TREES("_TreeEnsembleClassifier", classifier, COMMON), NULL};

@@ -15,7 +15,7 @@
  */
 #include "vec/vfloat.h"
 
-enum { GROUP = 4 * PF_VF };             /* samples at once */
+enum { GROUP = 4 * PF_VF }; /* samples at once */
 typedef int32_t tree_vi __attribute__((vector_size(sizeof(pf_vf))));
 typedef uint32_t tree_vu __attribute__((vector_size(sizeof(pf_vf))));
 
@@ -51,15 +51,15 @@ PF_INLINE void mask_words(const pf_forest *f, const pf_tree *tree, const float *
       const pf_vf split = pf_vf_set(t->split);
       const tree_vi mask = (tree_vi){0} + t->mask;
       const float *at = x + (int64_t)t->feature * GROUP;
-      _Pragma("GCC unroll 4") for (int i = 0; i < vectors; i++)
-        v[i] = masked(v[i], at + i * PF_VF, split, mask, 0);
+      _Pragma("GCC unroll 4") for (int i = 0; i < vectors; i++) v[i] =
+          masked(v[i], at + i * PF_VF, split, mask, 0);
     }
     for (const pf_tree_test *end = f->test + ends[1]; t < end; t++) {
       const pf_vf split = pf_vf_set(t->split);
       const tree_vi mask = (tree_vi){0} + t->mask;
       const float *at = x + (int64_t)t->feature * GROUP;
-      _Pragma("GCC unroll 4") for (int i = 0; i < vectors; i++)
-        v[i] = masked(v[i], at + i * PF_VF, split, mask, 1);
+      _Pragma("GCC unroll 4") for (int i = 0; i < vectors; i++) v[i] =
+          masked(v[i], at + i * PF_VF, split, mask, 1);
     }
     _Pragma("GCC unroll 4") for (int i = 0; i < vectors; i++) {
       const tree_vi any = v[i] != 0;
@@ -67,7 +67,7 @@ PF_INLINE void mask_words(const pf_forest *f, const pf_tree *tree, const float *
     }
   }
   _Pragma("GCC unroll 4") for (int i = 0; i < vectors; i++)
-    memcpy(leaf + i * PF_VF, &found[i], sizeof found[i]);
+      memcpy(leaf + i * PF_VF, &found[i], sizeof found[i]);
 }
 
 /* Numbers of the leaves, within the tree, that the samples of a group come to. */

@@ -49,8 +49,8 @@ PF_INLINE void W(samples)(const pf_forest *f, const pf_tree *tree, const T *x, i
 }
 
 /* The same of one sample in `n` <= LANES trees. */
-PF_INLINE void W(trees)(const pf_forest *f, const pf_tree *tree, int64_t n, const T *x,
-                        int64_t *at, const int missing) {
+PF_INLINE void W(trees)(const pf_forest *f, const pf_tree *tree, int64_t n, const T *x, int64_t *at,
+                        const int missing) {
   const NODE *roots[LANES];
   const T *const rows[LANES] = {x, x, x, x};
   uint32_t to[LANES];

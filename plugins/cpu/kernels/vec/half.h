@@ -1,5 +1,6 @@
 /* half.h - arrays of half and bfloat16 to float and back, with the widest conversion instructions
- * of the instruction set the including file is compiled for (F16C, AVX-512), else integer arithmetic.
+ * of the instruction set the including file is compiled for (F16C, AVX-512), else integer
+ * arithmetic.
  *
  * Rounds to nearest even; denormals are kept; a NaN stays a (quiet) NaN.
  * Threads: pure; they write only y.

@@ -3,9 +3,9 @@
  * GCC's header declares every instruction there is, 0.2 s of each file's compile time, most of it
  * for sets that this file is not compiled for (each switches the target twice).  Its parts are left
  * out by their include guards.  meson.build defines PF_FEW_INTRINSICS where a compiler agrees with
- * that (the parts lean on each other, not alike in all versions); a file that, compiled for AVX-512,
- * names instructions beyond it (target("amx-tile")) defines PF_ALL_INTRINSICS before it includes
- * anything.
+ * that (the parts lean on each other, not alike in all versions); a file that, compiled for
+ * AVX-512, names instructions beyond it (target("amx-tile")) defines PF_ALL_INTRINSICS before it
+ * includes anything.
  */
 #ifndef PF_CPU_INTRINSICS_H
 #define PF_CPU_INTRINSICS_H

@@ -27,8 +27,7 @@ PF_BY_CALL pf_vf pf_vf_of_halves(int32_t type, const uint16_t *p) {
   return pf_vf_load(y);
 }
 PF_BY_CALL void pf_vf_to_halves(int32_t type, uint16_t *p, pf_vf v) {
-  for (int i = 0; i < PF_VF; i++)
-    p[i] = type == PF_FLOAT16 ? pf_to_half(v[i]) : pf_to_bf16(v[i]);
+  for (int i = 0; i < PF_VF; i++) p[i] = type == PF_FLOAT16 ? pf_to_half(v[i]) : pf_to_bf16(v[i]);
 }
 PF_INLINE pf_vf pf_vf_read(int32_t type, const void *p) {
   if (type == PF_FLOAT32) return pf_vf_load((const float *)p);
@@ -86,8 +85,8 @@ PF_INLINE pf_vf pf_vf_read_part(int32_t type, const void *p, int64_t n) {
 #if defined(__AVX2__) && defined(__FMA__) && !defined(__AVX512F__)
 /* the upper 16 bits of the lanes of a bfloat16, as pf_to_bf16 rounds */
 PF_INLINE __m256i pf_vf_bfloat16(pf_vf f) {
-  __m256i w = _mm256_castps_si256(f), odd = _mm256_and_si256(_mm256_srli_epi32(w, 16),
-                                                             _mm256_set1_epi32(1));
+  __m256i w = _mm256_castps_si256(f),
+          odd = _mm256_and_si256(_mm256_srli_epi32(w, 16), _mm256_set1_epi32(1));
   __m256i up = _mm256_add_epi32(_mm256_add_epi32(w, _mm256_set1_epi32(0x7fff)), odd);
   __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(f, f, _CMP_UNORD_Q));
   return _mm256_blendv_epi8(up, _mm256_or_si256(w, _mm256_set1_epi32(0x400000)), nan);
@@ -119,7 +118,10 @@ PF_INLINE void pf_vf_write(int32_t type, void *p, pf_vf v, int stream) {
   else _mm_storeu_si128((__m128i *)p, h);
 #else
 #if defined(__SSE2__)
-  if (type == PF_FLOAT32 && stream) { _mm_stream_ps((float *)p, (__m128)v); return; }
+  if (type == PF_FLOAT32 && stream) {
+    _mm_stream_ps((float *)p, (__m128)v);
+    return;
+  }
 #endif
   (void)stream;
   if (type == PF_FLOAT32) pf_vf_store((float *)p, v);
@@ -196,7 +198,10 @@ PF_BY_CALL void pf_vf_write_part_halves(int32_t type, void *p, pf_vf v, int64_t 
   memcpy(p, h, 2 * (size_t)PF_MIN(n, PF_VF));
 }
 PF_INLINE void pf_vf_write_part(int32_t type, void *p, pf_vf v, int64_t n) {
-  if (type == PF_FLOAT32) { pf_vf_store_part((float *)p, v, (int)n); return; }
+  if (type == PF_FLOAT32) {
+    pf_vf_store_part((float *)p, v, (int)n);
+    return;
+  }
 #if defined(__AVX512F__)
   __m256i h = type == PF_FLOAT16 ? _mm512_cvtps_ph(v, 0) : bfloat16_of_floats(v);
   _mm256_mask_storeu_epi16(p, n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1), h);
@@ -291,20 +296,20 @@ PF_INLINE pf_vf pf_vf_power(pf_vf t) { /* 2^n of an n + 127 in the low bits: n f
 #if defined(__AVX512F__)
 /* The bits of 2^(j / 32) less j << 18: the sum with (32 n + j) << 18 is 2^(n + j / 32). */
 static const uint32_t pf_powers_of_two[32] __attribute__((aligned(64), unused)) = {
-    0x3f800000, 0x3f7ecd87, 0x3f7daac3, 0x3f7c980f, 0x3f7b95c2, 0x3f7aa43a, 0x3f79c3d3, 0x3f78f4f0,
-    0x3f7837f0, 0x3f778d3a, 0x3f76f532, 0x3f767043, 0x3f75fed7, 0x3f75a15b, 0x3f75583f, 0x3f7523f6,
-    0x3f7504f3, 0x3f74fbaf, 0x3f7508a4, 0x3f752c4d, 0x3f75672a, 0x3f75b9be, 0x3f76248c, 0x3f76a81e,
-    0x3f7744fd, 0x3f77fbb8, 0x3f78ccdf, 0x3f79b907, 0x3f7ac0c7, 0x3f7be4ba, 0x3f7d257d, 0x3f7e83b3,
+  0x3f800000, 0x3f7ecd87, 0x3f7daac3, 0x3f7c980f, 0x3f7b95c2, 0x3f7aa43a, 0x3f79c3d3, 0x3f78f4f0,
+  0x3f7837f0, 0x3f778d3a, 0x3f76f532, 0x3f767043, 0x3f75fed7, 0x3f75a15b, 0x3f75583f, 0x3f7523f6,
+  0x3f7504f3, 0x3f74fbaf, 0x3f7508a4, 0x3f752c4d, 0x3f75672a, 0x3f75b9be, 0x3f76248c, 0x3f76a81e,
+  0x3f7744fd, 0x3f77fbb8, 0x3f78ccdf, 0x3f79b907, 0x3f7ac0c7, 0x3f7be4ba, 0x3f7d257d, 0x3f7e83b3,
 };
 /* x = (32 n + j) ln 2 / 32 + r, |r| <= 0.011; e^r = 1 + 1.0000147 r + r^2 / 2 within 0.9 ulp, or
  * 1 + r within 6e-5 (degree 2) */
 PF_INLINE pf_vf pf_vf_exp_down_by_table(pf_vf x, int degree) {
-  const pf_vf magic = pf_vf_set(393216.0f);   /* 1.5 * 2^18: its last digit is 1 / 32 */
+  const pf_vf magic = pf_vf_set(393216.0f); /* 1.5 * 2^18: its last digit is 1 / 32 */
   const pf_vf low = _mm512_load_ps(pf_powers_of_two), high = _mm512_load_ps(pf_powers_of_two + 16);
-  x = pf_vf_max(pf_vf_set(-88.0296936f), x);  /* -127 ln 2: gives 0 */
+  x = pf_vf_max(pf_vf_set(-88.0296936f), x); /* -127 ln 2: gives 0 */
   pf_vf t = PF_VF_FMA(x, pf_vf_set(1.44269504f), magic), k = t - magic;
   pf_vf r = PF_VF_FMA(k, pf_vf_set(-0.693147182f), x);
-  if (degree == 4) r = PF_VF_FMA(k, pf_vf_set(1.90465430e-9f), r);   /* the rest of ln 2 */
+  if (degree == 4) r = PF_VF_FMA(k, pf_vf_set(1.90465430e-9f), r); /* the rest of ln 2 */
   __m512i n = _mm512_castps_si512(t);
   __m512i root = _mm512_castps_si512(_mm512_permutex2var_ps(low, n, high));
   pf_vf s = _mm512_castsi512_ps(_mm512_add_epi32(_mm512_slli_epi32(n, 18), root));

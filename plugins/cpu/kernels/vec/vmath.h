@@ -4,9 +4,9 @@
  * so that `for (i) y[i] = pf_exp_f32(x[i])` is vectorised for whatever ISA the including file is
  * compiled for.  The polynomials are our own near-minimax fits (Lawson-weighted least squares in
  * 80-bit arithmetic).  Greatest error in ulp, with / without FMA, over bit patterns in even steps
- * of the whole range and numbers in even steps of [-32, 32]; tests/ops/test_vmath.py asserts these figures
- * (|x| < 8192 for sin and cos, beyond which unary_float.c calls libm); with AVX-512 exp, log, tanh,
- * sigmoid and erf of floats are vmath512.h's and keep to the first figure:
+ * of the whole range and numbers in even steps of [-32, 32]; tests/ops/test_vmath.py asserts these
+ * figures (|x| < 8192 for sin and cos, beyond which unary_float.c calls libm); with AVX-512 exp,
+ * log, tanh, sigmoid and erf of floats are vmath512.h's and keep to the first figure:
  *
  *     exp_f32 1.1/1.1   expm1_f32 1.5/1.6   log_f32 1.0/0.9   log1p_f32 1.5/1.5   tanh_f32 5.3/5.8
  *     sigmoid_f32 2.5/2.5   softplus_f32 2.0/2.0   erf_f32 2.0/1.9

@@ -27,7 +27,7 @@ __attribute__((noinline, unused)) static void pf_copy_some(void *to, const void 
 #define PF_HALF_PI_F32 1.57079637f
 #define PF_HALF_PI_REST_F32 -4.37113883e-08f    /* pi / 2 = the two together */
 
-PF_INLINE float pf_atan_core_f32(float t) {     /* |t| <= 1 */
+PF_INLINE float pf_atan_core_f32(float t) { /* |t| <= 1 */
   float z = t * t, p = -0.00179359387f;
   p = PF_FMA(p, z, 0.0109144812f);
   p = PF_FMA(p, z, -0.0311776139f);
@@ -69,7 +69,7 @@ PF_INLINE float pf_acos_f32(float x) {
   float far = x < 0.0f ? 2.0f * PF_HALF_PI_F32 + (2.0f * PF_HALF_PI_REST_F32 - 2.0f * y) : 2.0f * y;
   return a > 0.5f ? far : PF_HALF_PI_F32 + (PF_HALF_PI_REST_F32 - y);
 }
-PF_INLINE float pf_tan_f32(float x) {           /* |x| < 8192 */
+PF_INLINE float pf_tan_f32(float x) { /* |x| < 8192 */
   uint32_t k;
   float r = pf_reduce_pi_f32(x, &k), z = r * r, p = 0.00946642086f;
   p = PF_FMA(p, z, 0.00297306129f);
@@ -85,18 +85,16 @@ PF_INLINE float pf_tan_f32(float x) {           /* |x| < 8192 */
 PF_INLINE float pf_half_sinh_f32(float a, int cosine) {
   float n, r = pf_reduce_exp_f32(pf_clamp_f32(a, 0.0f, 89.6f), &n), z = r * r;
   float m = n > 60.0f ? 60.0f : n;
-  float up = pf_bits_float((pf_float_bits(n + PF_MAGIC_F32) + 125u) << 23);   /* 2^n / 4 */
+  float up = pf_bits_float((pf_float_bits(n + PF_MAGIC_F32) + 125u) << 23); /* 2^n / 4 */
   float down = pf_bits_float((125u - pf_float_bits(m + PF_MAGIC_F32)) << 23);
   float s = PF_FMA(0.000199059505f, z, 0.0083332872f), c = PF_FMA(0.00139361271f, z, 0.0416664518f);
   s = PF_FMA(s, z, 0.166666672f);
   s = PF_FMA(s * z, r, r);
-  c = PF_FMA(c, z, 0.5f) * z;                   /* cosh r - 1 */
+  c = PF_FMA(c, z, 0.5f) * z; /* cosh r - 1 */
   float one = cosine ? up + down : up - down, other = cosine ? up - down : up + down;
   return PF_FMA(other, s, PF_FMA(one, c, one));
 }
-PF_INLINE float pf_sinh_f32(float x) {
-  return copysignf(2.0f * pf_half_sinh_f32(fabsf(x), 0), x);
-}
+PF_INLINE float pf_sinh_f32(float x) { return copysignf(2.0f * pf_half_sinh_f32(fabsf(x), 0), x); }
 PF_INLINE float pf_cosh_f32(float x) { return 2.0f * pf_half_sinh_f32(fabsf(x), 1); }
 
 /* beyond 2^27 one and the square root's rest do not count */
@@ -150,10 +148,10 @@ PF_INLINE float pf_erfc_tail_f32(float a) {
   float rest = PF_FMA(s, lost, q * PF_FMA(p, t, 1.0215827f - s)) + PF_FMA(s, q, -y);
   return pf_scale_f32(y + PF_FMA(y, pf_expm1_core_f32(r), rest), n);
 }
-#else                                   /* e^-hh e^-(a-h)(a+h) P((a-2) / (a+2)) / (1 + 2a) */
+#else /* e^-hh e^-(a-h)(a+h) P((a-2) / (a+2)) / (1 + 2a) */
 PF_INLINE float pf_erfc_tail_f32(float a) {
   a = pf_clamp_f32(a, 1.0f, 11.0f);
-  float n, h = pf_bits_float(pf_float_bits(a) & 0xfffff000u);   /* half of its digits */
+  float n, h = pf_bits_float(pf_float_bits(a) & 0xfffff000u); /* half of its digits */
   float r = pf_reduce_exp_f32(-h * h, &n) - (a - h) * (a + h);
   float t = (a - 2.0f) / (a + 2.0f), p = -0.000399449607f;
   p = PF_FMA(p, t, -0.00122800237f);

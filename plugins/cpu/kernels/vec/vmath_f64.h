@@ -122,7 +122,7 @@ PF_INLINE double pf_acos_f64(double x) {
 PF_INLINE double pf_half_sinh_f64(double a, int cosine) {
   double n, r = pf_reduce_exp_f64(pf_clamp_f64(a, 0.0, 710.6), &n), z = r * r;
   double m = n > 500.0 ? 500.0 : n;
-  double up = pf_bits_double((pf_double_bits(n + PF_MAGIC_F64) + 1021u) << 52);   /* 2^n / 4 */
+  double up = pf_bits_double((pf_double_bits(n + PF_MAGIC_F64) + 1021u) << 52); /* 2^n / 4 */
   double down = pf_bits_double((1021u - pf_double_bits(m + PF_MAGIC_F64)) << 52);
   double s = 0x1.af5ebc9c7a26cp-26;
   s = PF_FMA(s, z, 0x1.71ddf855db02cp-19);
@@ -136,13 +136,11 @@ PF_INLINE double pf_half_sinh_f64(double a, int cosine) {
   c = PF_FMA(c, z, 0x1.6c16c16c13f2cp-10);
   c = PF_FMA(c, z, 0x1.555555555555cp-5);
   c = PF_FMA(c, z, 0x1.0000000000000p-1);
-  c *= z;                                       /* cosh r - 1 */
+  c *= z; /* cosh r - 1 */
   double one = cosine ? up + down : up - down, other = cosine ? up - down : up + down;
   return PF_FMA(other, s, PF_FMA(one, c, one));
 }
-PF_INLINE double pf_sinh_f64(double x) {
-  return copysign(2.0 * pf_half_sinh_f64(fabs(x), 0), x);
-}
+PF_INLINE double pf_sinh_f64(double x) { return copysign(2.0 * pf_half_sinh_f64(fabs(x), 0), x); }
 PF_INLINE double pf_cosh_f64(double x) { return 2.0 * pf_half_sinh_f64(fabs(x), 1); }
 /* beyond 2^60 one and the square root's rest do not count */
 PF_INLINE double pf_asinh_f64(double x) {
@@ -160,7 +158,7 @@ PF_INLINE double pf_atanh_f64(double x) {
   return copysign(0.5 * pf_log1p_f64(2.0 * a / (1.0 - a)), x);
 }
 
-PF_INLINE double pf_erf_rest_f64(double x) {    /* erf x = x + x times this, |x| <= 1 */
+PF_INLINE double pf_erf_rest_f64(double x) { /* erf x = x + x times this, |x| <= 1 */
   double z = PF_FMA(x, x, -0.5);
   double p = -0x1.a602519611aedp-31;
   p = PF_FMA(p, z, 0x1.440974d8ac4cep-27);

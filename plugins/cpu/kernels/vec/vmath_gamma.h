@@ -60,7 +60,6 @@ PF_INLINE double pf_digamma_positive(double x) { /* 0 < x < infinity */
   s = PF_FMA(-s, z, 1.0 / 252);
   s = PF_FMA(-s, z, 1.0 / 120);
   s = PF_FMA(-s, z, 1.0 / 12);
-  return pf_log_normal_f64(y) - PF_FMA(s, z, 0.5 * i) -
-         pf_pick_f64(x < 10.0, slope / product, 0.0);
+  return pf_log_normal_f64(y) - PF_FMA(s, z, 0.5 * i) - pf_pick_f64(x < 10.0, slope / product, 0.0);
 }
 #endif

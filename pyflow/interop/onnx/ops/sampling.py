@@ -142,6 +142,7 @@ class _Axis:
 def _cubic(x, a=-0.75):
     """Keys' kernel at x in [-2, 2]."""
     x = tf.abs(x)
+
     def c(v): return scalar(v, x)
     near = ((c(a + 2) * x - c(a + 3)) * x) * x + c(1)
     far = ((c(a) * x - c(5 * a)) * x + c(8 * a)) * x - c(4 * a)

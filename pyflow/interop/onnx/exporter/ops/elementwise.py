@@ -232,6 +232,7 @@ def atan2(node):
     """atan(y / x), moved by pi where x is negative; at x = 0 a quarter turn to y's side."""
     (y, x), order = aligned(node)
     dtype, zero, one = node.dtype(), number(node, 0), number(node, 1)
+
     def less(a, b):
         return node.compute("Less", dtype, a, b, result=False)
     at_zero = node.compute("Equal", dtype, x, zero, result=False)
