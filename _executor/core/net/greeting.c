@@ -46,7 +46,7 @@ __attribute__((format(printf, 3, 4))) pf_status pf_peer_refuse(pf_peer *p, pf_st
 
 /* OPEN from now on, in the place of an older connection with the same task. 0: that one stays.
  * Who was called answers before anybody here can find the peer: what others send comes behind
- * the greeting. */
+ * the greeting, which needs no memory but its own and so loses no peer under this lock. */
 static int32_t opened(pf_peer *p) {
   pf_net *n = p->net;
   pf_peer *old = NULL;
