@@ -30,7 +30,8 @@ tables: .venv/made  ## after a change of ops or public names: op_types.py, op_fa
 # Tools of one pinned version: another one lays some lines out otherwise.
 CLANG_FORMAT := clang-format==23.1.5
 RUFF := ruff==0.17.6
-C_FILES = $(shell find include _executor plugins examples -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp')
+# Not examples/plugin_hello: README and the pages quote it as it is.
+C_FILES = $(shell find include _executor plugins examples/[0-9]* examples/plugin_accelerator -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp')
 format: .venv-format/made  ## lays out C and CUDA (.clang-format) and Python (pyproject.toml)
 	.venv-format/bin/clang-format -i $(C_FILES)
 	.venv-format/bin/ruff check -q --fix

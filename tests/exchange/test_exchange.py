@@ -19,6 +19,7 @@ import read  # noqa: E402
 import record  # noqa: E402
 
 import pyflow as tf  # noqa: E402
+from pyflow.framework import protos  # noqa: E402
 
 RECORDED = record.back(json.loads(gzip.decompress(record.RECORDED.read_bytes())))["programs"]
 KNOWN = read.known_ops("pyflow", tf)
@@ -125,7 +126,11 @@ def test_defaults_are_stripped_everywhere(tmp_path):
         builder.save()
         value = session.run(y, {x: [[1, 2]]})
     with tf.Graph().as_default(), tf.Session() as session:
-        messages.append(tf.saved_model.loader.load(session, ["serve"], str(tmp_path / "s")))
+        loaded = tf.saved_model.loader.load(session, ["serve"], str(tmp_path / "s"))
+    saved = protos.SavedModel.FromString((tmp_path / "s" / "saved_model.pb").read_bytes())
+    messages.append(saved.meta_graphs[0])
+    assign = next(node for node in loaded.graph_def.node if node.op == "Assign")
+    assert assign.attr["validate_shape"].b      # as in TensorFlow, an import gives them back
     messages.append(tf.MetaGraphDef.FromString((tmp_path / "c.meta").read_bytes()))
     for message in messages:
         assert message.meta_info_def.stripped_default_attrs
