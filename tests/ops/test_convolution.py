@@ -242,3 +242,29 @@ def test_one_column_is_one_row(depthwise, layout, dtype, padding, stride, dilati
         results.append(got)
     for a, b in zip(*results):
         np.testing.assert_array_equal(a.astype(np.float64), b.astype(np.float64))
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("dtype", [tf.float32, tf.float64, tf.float16, tf.bfloat16])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_gradients_of_filters_as_wide_as_the_image(layout, dtype, stride):
+    """They are those of an image of one column whose channels are the columns' channels."""
+    rng = np.random.default_rng(6)
+    x, f = rng.standard_normal((3, 21, 7, 2)), rng.standard_normal((4, 7, 2, 5))
+    results = []
+    for columns in (7, 1):
+        image, filters = x.reshape(3, 21, columns, -1), f.reshape(4, columns, -1, 5)
+        strides = [1, stride, stride, 1]
+        if layout == "NCHW":
+            image, strides = image.transpose(0, 3, 1, 2), [1, 1, stride, stride]
+        with tf.Graph().as_default(), tf.Session(threads=2) as session:
+            a, b = tf.constant(image, dtype), tf.constant(filters, dtype)
+            y = tf.nn.conv2d(a, b, strides, "VALID", data_format=layout)
+            got = session.run(tf.gradients(y * y, [a, b]))
+        if layout == "NCHW":
+            got[0] = got[0].transpose(0, 2, 3, 1)
+        results.append([got[0].reshape(x.shape), got[1].reshape(f.shape)])
+    least = {tf.float64: 1e-12, tf.float32: 1e-5, tf.float16: 1e-2, tf.bfloat16: 1e-1}[dtype]
+    for wide, folded in zip(*results):
+        wide, folded = wide.astype(np.float64), folded.astype(np.float64)
+        np.testing.assert_allclose(wide, folded, rtol=least, atol=least * np.abs(folded).max())

@@ -108,6 +108,15 @@ PF_LOCAL int pf_conv_compact(const pf_conv *g) {
                        g->y_image == g->oh * g->ow * g->oc);
 }
 
+/* NHWC, filters as wide as the image: the columns of a row lie as channels do, so they are that.
+ * Without it the gradient to the input meets padding almost everywhere (text as an image of words
+ * by embeddings). */
+PF_LOCAL void pf_conv_fold_width(pf_conv *g) {
+  if (g->w == 1 || g->kw != g->w || g->ow != 1 || g->pl || g->dw != 1 || g->groups != 1) return;
+  g->c *= g->w, g->fc *= g->w;
+  g->w = g->kw = g->sw = 1;
+}
+
 /* An image of one column under filters of one column, as one row: the same memory, and rows are
  * what the passes run along. */
 PF_LOCAL void pf_conv_lay_down(pf_conv *g) {

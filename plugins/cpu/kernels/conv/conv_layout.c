@@ -279,6 +279,7 @@ static pf_status conv2d_backprop_input(pf_ctx *c, const void *state) {
   PF_TRY(pf_window_dims(c, s, shape, 4, "input_sizes", xd));
   PF_TRY(conv_sizes(c, s, xd, f->shape, &g));
   PF_TRY(check_dy(c, s, &g));
+  if (!s->nchw) pf_conv_fold_width(&g);
   pf_conv_lay_down(&g);
   result r = {.t = pf_output_checked(c, 0, shape, 4), .pixels = g.h * g.w, .ch = g.c, .image = 1};
   PF_EXHAUSTED(r.t);
@@ -308,6 +309,7 @@ static pf_status conv2d_backprop_filter(pf_ctx *c, const void *state) {
   PF_TRY(pf_window_dims(c, s, x->shape, x->ndim, "input", xd));
   PF_TRY(conv_sizes(c, s, xd, shape, &g));
   PF_TRY(check_dy(c, s, &g));
+  if (!s->nchw) pf_conv_fold_width(&g);
   pf_conv_lay_down(&g);
   result r = {.t = pf_output_checked(c, 0, shape, 4)};
   PF_EXHAUSTED(r.t);
