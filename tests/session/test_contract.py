@@ -37,6 +37,7 @@ ANYWHERE = pytest.mark.parametrize("place", PLACES, indirect=True)
 @pytest.fixture(scope="module")
 def servers():
     """Of this process: a of {a, b}, c alone.  Of others: m of {m, b}, b."""
+    pytest.importorskip("grpc")
     with processes.Cluster({"m": 1, "b": 1}) as others:
         b = others.addresses["b", 0]
         here = tf.train.Server({"a": ["localhost:0"], "b": [b]}, "a", 0)
@@ -45,11 +46,12 @@ def servers():
 
 
 @pytest.fixture
-def place(request, servers):
+def place(request):
     """target: of its sessions; device: where what does not lie on the usual task lies."""
-    name = request.param
-    target = {"process": "", "server": servers.here.target, "cluster": servers.here.target}.get(
-        name, servers.master)
+    name, target = request.param, ""
+    if name != "process":
+        servers = request.getfixturevalue("servers")
+        target = servers.here.target if name in ("server", "cluster") else servers.master
     device = "/job:b/task:0" if name in ("cluster", "far") else ""
     usual = {"server": "/job:a", "cluster": "/job:a", "master": "/job:m", "far": "/job:m"}
     with tf.Graph().as_default(), tf.device(usual.get(name, "")):
