@@ -730,7 +730,7 @@ PUBLIC = {
         "train.ExponentialMovingAverage",
     "pyflow.train.checkpoint":
         "train.CheckpointReader train.NewCheckpointReader train.checkpoint_exists "
-        "train.list_variables train.load_checkpoint train.load_variable train.remove_checkpoint",
+        "train.remove_checkpoint",
     "pyflow.train.checkpoint_state":
         "train.CheckpointState train.generate_checkpoint_state_proto train.get_checkpoint_mtimes "
         "train.get_checkpoint_state train.latest_checkpoint train.update_checkpoint_state",

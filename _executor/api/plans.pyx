@@ -34,8 +34,8 @@ cdef class Runnable:
     """What runs as one step: a Plan, or the Parts of one graph (contract.Plan).  Thread-safe; runs are isolated."""
 
     cdef list members(self):
-        """Its Plans, in order."""
-        raise NotImplementedError
+        """Its Plans, in order: itself, where it is not made of several."""
+        return [self]
 
     cdef int note(self, Trace trace) except -1:
         """A trace's records will speak of the plans."""
@@ -134,9 +134,6 @@ cdef class Plan(Runnable):
         self.n_args = p.n_args
         self.n_rets = p.n_rets
         return 0
-
-    cdef list members(self):
-        return [self]
 
     @property
     def arg_names(self):

@@ -113,11 +113,11 @@ def _not_found_out(asked, text, why):
 
 def _saved(folder):
     """The sha256 of each tensor in the folder's last checkpoint, by name."""
-    from pyflow.train import checkpoint, checkpoint_state
+    from pyflow.train import checkpoint_state, checkpoint_values
     path = checkpoint_state.latest_checkpoint(folder)
     if path is None:
         return {}
-    reader = checkpoint.load_checkpoint(path)
+    reader = checkpoint_values.load_checkpoint(path)
     return {name: hashlib.sha256(reader.get_tensor(name).tobytes()).hexdigest()
             for name in reader.get_variable_to_shape_map()}
 

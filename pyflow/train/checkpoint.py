@@ -341,35 +341,6 @@ def _decode_strings(entry, data):
 
 # ---------------------------------------------------------------- public functions
 
-def load_checkpoint(ckpt_dir_or_file):
-    """A `CheckpointReader` of a prefix, or of the newest checkpoint of a folder.
-
-    Raises ValueError if the folder has none, NotFoundError if the prefix is no checkpoint.
-    """
-    from pyflow.train import checkpoint_state
-    path = remote.local_name(ckpt_dir_or_file)
-    if os.path.isdir(path):
-        found = checkpoint_state.latest_checkpoint(path)
-        if found is None:
-            raise ValueError(
-                f"Couldn't find 'checkpoint' file or checkpoints in given directory {path}"
-            )
-        path = found
-    return CheckpointReader(path)
-
-
-def list_variables(ckpt_dir_or_file):
-    """[(name, shape)] of a checkpoint, sorted by name."""
-    return sorted(load_checkpoint(ckpt_dir_or_file).get_variable_to_shape_map().items())
-
-
-def load_variable(ckpt_dir_or_file, name):
-    """One tensor of a checkpoint as an ndarray.  A ':0' at the end of the name is ignored."""
-    if name.endswith(":0"):
-        name = name[:-2]
-    return load_checkpoint(ckpt_dir_or_file).get_tensor(name)
-
-
 def NewCheckpointReader(filepattern):
     """A CheckpointReader of a checkpoint by its prefix. TF: tf.train.NewCheckpointReader."""
     return CheckpointReader(filepattern)
@@ -379,8 +350,5 @@ PUBLIC = {
     "train.NewCheckpointReader": NewCheckpointReader,
     "train.CheckpointReader": CheckpointReader,
     "train.checkpoint_exists": checkpoint_exists,
-    "train.list_variables": list_variables,
-    "train.load_checkpoint": load_checkpoint,
-    "train.load_variable": load_variable,
     "train.remove_checkpoint": remove_checkpoint,
 }

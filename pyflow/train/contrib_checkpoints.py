@@ -12,7 +12,7 @@ from pyflow.lib.array.identity_functions import placeholder
 from pyflow.lib.contrib.arg_scope import tables
 from pyflow.lib.contrib.model_variables import get_variable_full_name
 from pyflow.lib.control_flow import grouping
-from pyflow.train import checkpoint, initial_values, saver
+from pyflow.train import checkpoint, checkpoint_values, initial_values, saver
 
 _log = logging.getLogger("tensorflow")
 
@@ -90,17 +90,17 @@ def assign_from_checkpoint_fn(model_path, var_list, ignore_missing_vars=False,
 
 def load_checkpoint(filepattern):
     """tf.train.load_checkpoint. TF: tf.contrib.framework.load_checkpoint."""
-    return checkpoint.load_checkpoint(filepattern)
+    return checkpoint_values.load_checkpoint(filepattern)
 
 
 def list_variables(checkpoint_dir):
     """tf.train.list_variables. TF: tf.contrib.framework.list_variables."""
-    return checkpoint.list_variables(checkpoint_dir)
+    return checkpoint_values.list_variables(checkpoint_dir)
 
 
 def load_variable(checkpoint_dir, name):
     """tf.train.load_variable. TF: tf.contrib.framework.load_variable."""
-    return checkpoint.load_variable(checkpoint_dir, name)
+    return checkpoint_values.load_variable(checkpoint_dir, name)
 
 
 def init_from_checkpoint(checkpoint_dir, assignment_map):

@@ -16,7 +16,7 @@ from pyflow.framework.tensor_shape import TensorShape
 from pyflow.lib.variables import state_functions, variable_scope
 from pyflow.ops.base import tensors
 from pyflow.ops.checkpoint import io_ops
-from pyflow.train import checkpoint
+from pyflow.train import checkpoint, checkpoint_values
 
 
 def init_from_checkpoint(ckpt_dir_or_file, assignment_map):
@@ -42,7 +42,7 @@ def init_from_checkpoint(ckpt_dir_or_file, assignment_map):
         ...     sess.run(w)
         array([1., 2.], dtype=float32)
     """
-    reader = checkpoint.load_checkpoint(ckpt_dir_or_file)
+    reader = checkpoint_values.load_checkpoint(ckpt_dir_or_file)
     pairs = assignment_map.items() if hasattr(assignment_map, "items") else assignment_map
     known = variable_scope.store()._vars
     for stored, target in sorted(pairs, key=lambda pair: pair[0]):
