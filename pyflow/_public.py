@@ -734,6 +734,8 @@ PUBLIC = {
     "pyflow.train.checkpoint_state":
         "train.CheckpointState train.generate_checkpoint_state_proto train.get_checkpoint_mtimes "
         "train.get_checkpoint_state train.latest_checkpoint train.update_checkpoint_state",
+    "pyflow.train.checkpoint_values":
+        "train.list_variables train.load_checkpoint train.load_variable",
     "pyflow.train.device_setter":
         "contrib.training.GreedyLoadBalancingStrategy contrib.training.RandomStrategy "
         "contrib.training.byte_size_load_fn train.replica_device_setter",

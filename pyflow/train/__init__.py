@@ -23,6 +23,7 @@ MODULES = (
     "moving_averages",
     "checkpoint",
     "checkpoint_state",
+    "checkpoint_values",
     "device_setter",
     "cluster_spec",
     "iterator_saveable",
