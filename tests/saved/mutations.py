@@ -28,7 +28,6 @@ from pyflow.framework import protos  # noqa: E402
 from pyflow.ops.checkpoint import io_ops  # noqa: E402
 
 DATA = HERE / "data"
-logging.getLogger("pyflow").setLevel(logging.CRITICAL)      # what is left out is warned of
 TIME_LIMIT = 2.0
 MEMORY_LIMIT = 1 << 30
 WANTED = {"plain/float32": tf.float32, "texts": tf.string, "parted": tf.float32,
@@ -220,6 +219,7 @@ def main():
     parser.add_argument("--count", type=int, default=10000)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
+    logging.getLogger("pyflow").setLevel(logging.CRITICAL)     # what is left out is warned of
     folder = tempfile.mkdtemp()
     for kind, count in ((Checkpoints, args.count), (Models, args.count // 20)):
         print(kind.__name__, count, dict(run(kind, count, args.seed, folder).most_common()),
